@@ -13,7 +13,8 @@ nan, with its message above the table.
     long      1,000,000 x 30, numbers, a date and two columns of text: fit of few trees, reading alone, prediction
     European  200,000 x 12, semicolons, decimal commas, points between thousands, days first, codes with zeros: fit
     Parquet   the same 200,000 rows, and as JSON lines: fit
-    large     only with `--large`: a CSV of so many gigabytes like "long", few samples for each tree: fit, one round
+    large     only with `--large`: a CSV of so many gigabytes like "long", few samples for each tree, and a limit of 2 GiB
+              for the process: fit, one round
 
 Cases are chosen by the start of their names. `--small` makes all of them 50 times smaller. Files are in a temporary
 folder (of `--folder` if it is given), which is removed at the end, also of an interrupted run; a large CSV needs half
@@ -72,10 +73,12 @@ print(", ".join(f"{{field.name}} {{field.type}}" for field in table.schema(table
 """
 FIT_LARGE = """
 import sys
+import psutil
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core
 forest = AUCForestClassifier(5, max_depth=8, max_samples=int(sys.argv[2]), n_jobs=-1, random_state=0)
-fit_out_of_core(forest, sys.argv[1], "y", memory_limit="2GiB")
+# As in `aucforest fit --memory-limit 2GiB`, the limit is for the process.
+fit_out_of_core(forest, sys.argv[1], "y", memory_limit=2**31 - psutil.Process().memory_info().rss)
 """
 WRITE = (
     "import sys; sys.path.insert(0, {benchmarks!r}); import read_tables; print(read_tables.{call}({file!r}, {size}))"

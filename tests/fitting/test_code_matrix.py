@@ -102,6 +102,14 @@ def test_codes_are_read_again_after_they_are_released(job, recorded):
     assert np.array_equal(matrix.codes, np.hstack((CODED[:, :50], CODED[:, :50])))
 
 
+def test_codes_are_released_while_a_record_is_compared(job, monkeypatch):
+    fill(job)
+    released = []
+    monkeypatch.setattr(CodeMatrix, "release", lambda matrix: released.append(matrix.n_written))
+    open_matrix(job)
+    assert released == [30, 60, 100]
+
+
 def test_without_a_folder_nothing_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert np.array_equal(fill(None).codes, CODED)

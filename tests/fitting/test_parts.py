@@ -16,7 +16,7 @@ def test_without_a_sampler_each_row_counts_once():
 
 @pytest.mark.parametrize("mapped_bytes", [1000, 3 * BLOCK_ROWS, 10**6])
 def test_copies_are_the_same_if_mapped_codes_are_released_after_each_part(monkeypatch, mapped_bytes):
-    monkeypatch.setattr(parts, "_MAPPED_BYTES", mapped_bytes)
+    monkeypatch.setattr(parts, "MAPPED_BYTES", mapped_bytes)
     n_rows, released = 2 * BLOCK_ROWS + 77, []
     codes = np.random.default_rng(0).integers(0, 256, (3, n_rows)).astype(np.uint8)
     sampler = BootstrapSampler.for_rows(n_rows, n_rows // 10)

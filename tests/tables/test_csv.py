@@ -148,6 +148,7 @@ REFUSED = [
     ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, "t.csv, line 12: a quote is not closed"),
     ("a\n" + "x" * 3_000_000, None, None, "t.csv, line 2 is longer than 2 MiB: a quote may not be closed"),
     ("a,b\n1,2\r\n3,4\n", None, None, "t.csv, line 2 ends in another way than the header: let all lines end alike"),
+    ("\r\na,b\n1,2\n3,4\n", None, None, "t.csv, line 1 ends in another way than the header: let all lines end alike"),
     ("a,b\r\n1,2\n3,4\n", None, None, "t.csv, line 2 ends in another way than the header: let all lines end alike"),
     ("a,b\n" + "1,1\n" * 5000 + "ü,1\n", "cp1252", None, f"t.csv, line 5002 is not encoded in UTF-8: {IN_CP1252}"),
     ("ü,b\n1,1\n", "cp1252", None, f"cannot read t.csv: the header is not encoded in UTF-8: {IN_CP1252}"),
@@ -228,7 +229,10 @@ def test_files_of_a_table_have_dialects_of_their_own(tmp_path):
         "a": list("123456789"),
         "b": ["x\ny", "z", "v", "w", "p;q", 'say "hi"', "x", "u", "u"],
     }
+    (tmp_path / "6.csv.gz").write_bytes(gzip.compress(b"a,b\n10,u\n"))
+    (tmp_path / "7.csv.gz").write_bytes(gzip.compress('\ufeff"a","b"\n11,u\n'.encode()))
     source = open_source(tmp_path)
+    assert [column[-1].as_py() for column in read_all(source).columns] == [11, "u"]
     where = ["0.csv, line 2", "0.csv, line 4", "1.csv, line 2", "1.csv, line 3", "2.csv, line 4", "3.csv, line 2"]
     assert [source.location(row) for row in range(6)] == where
 
@@ -252,6 +256,27 @@ def test_values_of_several_lines_in_a_large_file(written, text):
         open_source(path).schema(["id", "t", "v"])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,size\n" + 30 * 'tv,"12"\n' + 'a,5"\nb,"x\nc,1\n',
+        'a,b\n1,x"y\n2,"open\n3,4\n', 'a,b\n1,2\n2, "open\n3,4\n',
+        "a,b\n" + "1,2\n" * 2_500_000 + '1,5"\n2,"open\n' + "3,4\n" * 100,
+    ],
+    ids=["inches", "within", "space", "large"],
+)  # fmt: skip
+def test_no_row_is_lost_after_a_quote_that_is_not_closed(written, text):
+    with pytest.raises(ValueError, match=r"^table.csv, line [0-9]+: a quote is not closed$"):
+        open_source(written(text)).schema(["a" if text[0] == "a" else "name"])
+
+
+def test_a_quote_within_a_value_beside_values_of_several_lines(written):
+    path = written("a,b,c\n" + "".join(f'{i},"v\n","""\nw"\n' for i in range(500_000)) + '5,6",x\n')
+    columns = as_written(path)
+    assert len(columns["a"]) == 500_001
+    assert [columns["b"][0], columns["c"][499_999], columns["b"][-1]] == ["v\n", '"\nw', '6"']
+
+
 def test_a_ragged_row_after_values_of_several_lines(written):
     text = 'v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n"
     with pytest.raises(ValueError, match=r"^table.csv, line 54: the header has 2 columns, but the row has 3$"):
@@ -265,12 +290,10 @@ def test_encodings_with_a_byte_order_mark_need_no_option(written, name, encoding
 
 
 def test_files_that_are_no_table(tmp_path, written):
-    path = written("a,b\n1,2\n")
+    written("a,b\n1,2\n")
     written("a,c\n1,2\n", "other.csv")
     with pytest.raises(ValueError, match=r"table.csv differs from other.csv in column 'b'"):
         open_source(tmp_path)
-    with pytest.raises(ValueError, match=r"2 files: some files are compressed and others are not"):
-        open_source([path, written("a,b\n1,2\n", "t.csv.gz")])
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "UTF-8"])

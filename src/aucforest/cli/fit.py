@@ -112,7 +112,7 @@ def fit(
         typer.Option(
             metavar="BYTES",
             callback=usage(lambda limit: parse_bytes(limit, "--memory-limit")),
-            help="Memory of the process beside the forest, such as 500MB; 2GiB by default.",
+            help="Memory of the process beside the forest, such as 4GiB; 2GiB by default.",
         ),
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,

@@ -18,8 +18,10 @@ from aucforest.metrics.validation import check_option
 from aucforest.tables.columns import find_categorical, read_table
 from aucforest.tables.dates import find_dates
 
-# Bytes of compiled code and libraries that a fit loads (measured).
+# Bytes of machine code and libraries that the first fit of a process loads (measured).
 _LOADED_BYTES = 10**8
+# Memory in use is rounded up to multiples of these bytes, so that the next call needs the same limit.
+_ROUNDED_TO = 2**26
 
 
 def fit_out_of_core(
@@ -173,7 +175,7 @@ def fit_source(
     """Fit a forest to an opened source after its labels and weights have been read.
 
     `columns` contains the feature names as "features", and other settings that identify the fit in `folder`. The memory
-    limit is for the process, except for the `held` bytes.
+    limit is for the process, without the `held` bytes that it took before.
     """
     from aucforest.tables.kinds import to_features
 
@@ -190,6 +192,7 @@ def fit_source(
         open_job = partial(JobFolder, folder, {**columns, **files, **params})
     limit = parse_bytes(memory_limit, "memory_limit")
     used = max(process_memory() + _LOADED_BYTES - held - rows.nbytes, 0)
+    used = -(-used // _ROUNDED_TO) * _ROUNDED_TO
     with closing(RowsOnDisk(features, limit, open_job, used=used)) as table, forest._fitting():
         forest._fit_rows(table, start)
     features_read = set(columns["features"])

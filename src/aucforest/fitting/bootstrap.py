@@ -83,12 +83,11 @@ def _sample_blocks(keys, sizes, strata, replace, first_block, counts):
 
 @bare_kernel
 def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
-    """Copy the codes, (n_features, n_rows), of rows from first_row on whose count is positive, and return their number.
+    """Copy the codes, (n_features, n_rows), of rows from first_row on whose count is positive.
 
-    `counts` has the counts of these rows. The first n_copied columns of `copied` are kept. `positions` is a buffer for
-    a block of rows.
+    `counts` has the counts of these rows. They are copied after the first n_copied rows of `copied`. Return the number
+    of copied rows with these. `positions` is a buffer for a block of rows.
     """
-    n_before = n_copied
     for start in range(0, len(counts), BLOCK_ROWS):
         block, n_sampled = counts[start : start + BLOCK_ROWS], 0
         for row in range(len(block)):
@@ -99,7 +98,7 @@ def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
             for i in range(n_sampled):
                 copy[i] = column[positions[i]]
         n_copied += n_sampled
-    return n_copied - n_before
+    return n_copied
 
 
 def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:

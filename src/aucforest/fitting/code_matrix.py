@@ -77,6 +77,7 @@ class CodeMatrix:
                 return
             self._chunks.append([n_read, n_written, checksum])
             self.n_read, self.n_written = n_read, n_written
+            self.release()
 
     def _checksum(self, start: int, stop: int) -> int:
         """Return the CRC-32 of the codes of consecutive rows."""

@@ -20,7 +20,7 @@ from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 
 # The bytes of mapped codes that a thread reads before they are removed from memory.
-_MAPPED_BYTES = 2**26
+MAPPED_BYTES = 2**24
 # Indices of keys and their trees, in the order of completion.
 Grown = Iterator[tuple[Sequence[int], list[Tree]]]
 
@@ -59,12 +59,12 @@ class Part(NamedTuple):
         return part, counts[:, rows]
 
     def _copy_codes(self, counts: NDArray[np.uint16], n_sampled: int) -> NDArray[np.unsignedinteger]:
-        """Return a copy of the codes of the rows in a sample; parts of mapped codes are in memory one after another."""
+        """Return a copy of the codes of the rows in a sample; mapped codes are released after every `MAPPED_BYTES`."""
         copied = np.empty((len(self.codes), n_sampled), dtype=self.codes.dtype)
         positions, n_copied = np.empty(BLOCK_ROWS, dtype=np.uint16), 0
-        step = max(_MAPPED_BYTES // max(copied[:, :1].nbytes, 1), 1) if self.release is not None else self.n_rows
+        step = max(MAPPED_BYTES // max(copied[:, :1].nbytes, 1), 1) if self.release is not None else self.n_rows
         for start in range(0, self.n_rows, step):
-            n_copied += copy_sampled(self.codes, start, counts[start : start + step], positions, copied, n_copied)
+            n_copied = copy_sampled(self.codes, start, counts[start : start + step], positions, copied, n_copied)
             if self.release is not None:
                 self.release()
         return copied

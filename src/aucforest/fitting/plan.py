@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from aucforest._caller import warn
 from aucforest._memory import check_memory, format_bytes
 from aucforest.fitting.coding import Coding
+from aucforest.fitting.parts import MAPPED_BYTES
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import (
@@ -225,7 +226,7 @@ class FitSize:
         """Return the bytes in memory for growing trees out of core, or for out-of-bag sums if these need more."""
         if not copies_rows:
             return self.matrix_bytes + max(self.growing_bytes(n_threads), sum_bytes)
-        tree_bytes = self.n_rows * COUNT_BYTES + self.copy_bytes + self.thread_bytes(self.tree_rows)
+        tree_bytes = self.n_rows * COUNT_BYTES + self.copy_bytes + self.thread_bytes(self.tree_rows) + MAPPED_BYTES
         return max(min(n_threads, self.n_trees) * tree_bytes, sum_bytes)
 
     def out_of_bag_bytes(self, n_rows: int) -> int:
@@ -290,8 +291,8 @@ def plan_on_disk(
     """Choose the plan of a fit out of core, given a limit of bytes without the trees, of which `used` are in use.
 
     Trees grow from the mapped codes if these fit into the limit with at least one thread, else from copies of their
-    rows. Then mapped codes are not counted, because each part of them is removed from memory after it is read. Raises
-    ValueError if the limit is too small for both, or if a tree has too many rows.
+    rows. Then `MAPPED_BYTES` of mapped codes are in memory for each thread. Raises ValueError if the limit is too small
+    for both, or if a tree has too many rows.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, target, n_features, coding=coding)

@@ -2,10 +2,11 @@
 
 import csv
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import StringIO, TextIOWrapper
-from itertools import groupby, islice, takewhile
+from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
 from aucforest.tables.copies import SPREADSHEET, Readable, open_unpacked
@@ -22,6 +23,7 @@ _HEAD, _LONGEST = 20, 2**21
 _BUFFER = 2**23
 # The header and the first rows are read by Python, whose own limit is 128 KiB.
 csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
+_ODD_LINE = "{} ends in another way than the header: let all lines end alike"
 # The ends of lines, as the engine's option has them.
 _NEW_LINES = {"": r"\n", "\n": r"\n", "\r": r"\r", "\r\n": r"\r\n"}
 
@@ -35,10 +37,15 @@ class _Dialect(NamedTuple):
     new_line: str
     n_skipped: int  # the header and blank lines before it
 
-    def rows(self, lines: Iterator[str]) -> Any:
+    def rows(self, lines: Iterator[str], *, skipinitialspace: bool = False) -> Any:
         """Return a reader of the rows of lines, as lists of values; blank lines are empty lists."""
-        escape = None if self.escape == self.quote else self.escape
-        return csv.reader(lines, delimiter=self.separator, quotechar=self.quote, escapechar=escape)
+        return csv.reader(
+            lines,
+            delimiter=self.separator,
+            quotechar=self.quote,
+            escapechar=None if self.escape == self.quote else self.escape,
+            skipinitialspace=skipinitialspace,
+        )
 
 
 class CsvFiles(TextFiles):
@@ -49,7 +56,7 @@ class CsvFiles(TextFiles):
     def _read_header(self) -> None:
         first = self._readable[0].file
         self.columns, self._dialects = [], list[_Dialect]()
-        self._has_numbers = first.name.lower().endswith(SPREADSHEET)
+        self._has_numbers = any(_is_spreadsheet(copy) for copy in self._readable)
         for copy in self._readable:
             dialect, columns = _read_head(copy, self._options.separator)
             if not self.columns:
@@ -60,18 +67,20 @@ class CsvFiles(TextFiles):
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         columns = ", ".join(f"'c{index}': '{engine.get(f'c{index}', 'VARCHAR')}'" for index in range(len(self.columns)))
         tables = []
-        for dialect, group in groupby(zip(self._dialects, self._patterns), key=lambda pair: pair[0]):
+        compressions = [file.compression for file in self._readable]
+        files = zip(self._dialects, compressions, self._patterns)
+        for (dialect, compression), group in groupby(files, key=lambda file: file[:2]):
             missing = [mark for mark in ("",) + MISSING * (not raw) if dialect.separator not in mark]
             tables.append(
-                f"read_csv([{texts([pattern for _, pattern in group])}], auto_detect=false, columns={{{columns}}},"
+                f"read_csv([{texts([pattern for *_, pattern in group])}], auto_detect=false, columns={{{columns}}},"
                 f" header=false, skip={dialect.n_skipped}, new_line='{dialect.new_line}', hive_partitioning=false,"
                 f" delim={text(dialect.separator)}, quote={text(dialect.quote)}, escape={text(dialect.escape)},"
-                f" compression='{self._compression}', max_line_size={_LONGEST}, buffer_size={_BUFFER},"
+                f" compression='{compression}', max_line_size={_LONGEST}, buffer_size={_BUFFER},"
                 f" parallel={self._is_parallel}, nullstr=[{texts(missing)}])"
             )
         return tables[0] if len(tables) == 1 else f"({' UNION ALL '.join(f'FROM {table}' for table in tables)})"
 
-    def _can_retry(self) -> bool:
+    def _reads_in_one_thread(self) -> bool:
         # Threads do not find where rows begin among values of several lines. One thread ignores a quote that is not
         # closed, and all that follows.
         was_parallel, self._is_parallel = self._is_parallel, False
@@ -93,7 +102,7 @@ class CsvFiles(TextFiles):
         if "invalid state" in sentence:
             line = _odd_line(copy, dialect)
             if line is not None:
-                return f"{name}, line {line} ends in another way than the header: let all lines end alike"
+                return _ODD_LINE.format(f"{name}, line {line}")
             return f"{where}: a quote is not closed, or text follows it"
         reason = sentence.split(":", 1)[-1].strip().splitlines()[0]
         return f"cannot read {where}: {reason}"
@@ -103,23 +112,20 @@ class CsvFiles(TextFiles):
 
         Blank lines, and line breaks in values, are counted as lines.
         """
-        if self._has_numbers:
-            return f"{self.name}, row {self._readable[0].first_row + self._dialects[0].n_skipped + row}"
         with suppress(csv.Error, StopIteration):  # values may be too long for Python's reader
-            file, line = next(islice(self._lines_of_rows(), row, None))
-            return f"{file}, line {line}"
+            return next(islice(self._locations(), row, None))
         return super().location(row)
 
-    def _lines_of_rows(self) -> Iterator[tuple[str, int]]:
-        """Yield the file and the first line of each row."""
+    def _locations(self) -> Iterator[str]:
+        """Yield the location of each row."""
         for copy, dialect in zip(self._readable, self._dialects):
             with _open_text(copy) as lines:
-                reader = dialect.rows(lines)
+                reader, name = dialect.rows(lines), copy.file.name
                 next(islice(reader, dialect.n_skipped - 1, None))
                 line = reader.line_num + 1
-                for values in reader:
+                for index, values in enumerate(reader, copy.first_row + dialect.n_skipped):
                     if values or len(self.columns) == 1:  # with one column, a blank line is a missing value
-                        yield copy.file.name, line
+                        yield f"{name}, row {index}" if _is_spreadsheet(copy) else f"{name}, line {line}"
                     line = reader.line_num + 1
 
 
@@ -135,20 +141,17 @@ def _line_of(file: Readable, dialect: _Dialect, row: int) -> int:
 def _odd_line(file: Readable, dialect: _Dialect) -> int | None:
     """Return the number of the first line that ends in another way than the header, or None if all end alike."""
     with _open_text(file) as lines:
-        ends = (_NEW_LINES.get(line[len(line.rstrip("\r\n")) :]) for line in lines)
+        ends = (_NEW_LINES.get(_end_of(line)) for line in lines)
         return next((number for number, end in enumerate(ends, 1) if end != dialect.new_line), None)
 
 
 def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
-    """Return whether a file has an odd number of quotes, without those that a backslash escapes."""
-    quote, last, n_quotes = dialect.quote.encode(), b"", 0
-    with open_unpacked(file.path) as content:
-        for block in iter(lambda: content.read(2**24), b""):
-            n_quotes += block.count(quote)
-            if dialect.escape == "\\":
-                n_quotes -= (last + block).count(b"\\" + quote)
-                last = block[-1:]
-    return n_quotes % 2 == 1
+    """Return whether the last value in quotes is not closed, so that a row after the last one would be a part of it."""
+    with _open_text(file) as lines, suppress(csv.Error):
+        # The engine accepts spaces before quotes.
+        (last,) = deque(dialect.rows(chain(lines, ["\n", "end"]), skipinitialspace=True), maxlen=1)
+        return last != ["end"]
+    return True
 
 
 def _open_text(file: Readable) -> TextIOWrapper:
@@ -160,24 +163,35 @@ def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[st
     """Return the dialect and the header of a file; ValueError if it has none."""
     head, name = _head(file), file.file.name
     try:
-        if name.lower().endswith(SPREADSHEET):
+        if _is_spreadsheet(file):
             quote, separator, escape = '"', ",", '"'
         else:
             quote = _quote_of(head)
             separator = separator or _separator_of(head, name, quote)
             escape = _escape_of(head, separator, quote)
         dialect = _Dialect(separator, quote, escape, r"\n", 0)
-        reader, columns = dialect.rows(iter(head)), list[str]()
-        while not columns:
-            columns, n_skipped = next(reader), dialect.n_skipped + 1
-            dialect = dialect._replace(n_skipped=n_skipped)
+        reader = dialect.rows(iter(head))
+        n_skipped, columns = next((n, columns) for n, columns in enumerate(reader, 1) if columns)
     except csv.Error as error:
         raise ValueError(f"cannot read the header of {name}: {error}") from error
     except StopIteration:
         raise ValueError(f"{name} has no header" if any(head) else f"cannot read {name}: it is empty") from None
     _check_header(name, columns)
-    end = re.search(r"[\r\n]*$", head[reader.line_num - 1])
-    return dialect._replace(new_line=_NEW_LINES[end[0] if end else ""]), columns
+    ends = [_end_of(line) for line in (head[reader.line_num - 1], *head[: n_skipped - 1])]
+    odd = [n for n, end in enumerate(ends[1:], 1) if ends[0] not in (end, "")]
+    if odd:
+        raise ValueError(_ODD_LINE.format(f"{name}, line {odd[0]}"))
+    return dialect._replace(new_line=_NEW_LINES[ends[0] or ends[-1]], n_skipped=n_skipped), columns
+
+
+def _is_spreadsheet(file: Readable) -> bool:
+    """Return whether a file is the CSV of a spreadsheet."""
+    return file.file.name.lower().endswith(SPREADSHEET)
+
+
+def _end_of(line: str) -> str:
+    """Return the characters that end a line, "" if it is the last one without an end."""
+    return line[len(line.rstrip("\r\n")) :]
 
 
 def _head(file: Readable) -> list[str]:

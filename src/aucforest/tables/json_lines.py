@@ -18,7 +18,11 @@ class JsonFiles(TextFiles):
     _has_numbers = True
 
     def _read_header(self) -> None:
-        self._lines = f"[{texts(self._patterns)}], format='newline_delimited', compression='{self._compression}'"
+        compressions = {file.compression for file in self._readable}
+        if len(compressions) > 1:
+            raise ValueError(f"{self.name}: some files are compressed and others are not, or in another way")
+        options = f"format='newline_delimited', compression='{compressions.pop()}'"
+        self._lines = f"[{texts(self._patterns)}], {options}"
         # Without hive_partitioning, folders with names such as a=1 do not add columns.
         self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
         # The options keep objects with many keys from becoming maps.

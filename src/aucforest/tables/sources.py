@@ -136,7 +136,7 @@ class SelectedRows:
     def read_as(self, types: Mapping[str, Any]) -> None:
         """Set the types of columns that a model requires, and select rows by these types; see `TextFiles.read_as`."""
         self._source.read_as(types)
-        self._source.keep_as_text((), types)
+        self._source.keep_as_text((), types)  # the expression may have other columns, whose types are inferred
         _ = self.rows
         self._source.keep_as_text(None, types)
 

@@ -35,7 +35,7 @@ def _pattern(decimal: str) -> str:
     money, sign = rf"(?:{_CURRENCY}[{_SPACE}]?)?", f"[-+{MINUSES}]"
     forms = (rf"(?:{sign}[{_SPACE}]?)?{money}{number}", rf"{_CURRENCY}[{_SPACE}]?{sign}{number}")
     # Dashes in place of cents.
-    no_cents = rf"{money}(?:[0-9]+|{_BY_SPACE})[{decimal}][-{MINUSES}]{{1,2}}"
+    no_cents = rf"(?:{sign}[{_SPACE}]?)?{money}(?:[0-9]+|{_BY_SPACE})[{decimal}][-{MINUSES}]{{1,2}}"
     behind = rf"{money}{number}[{_SPACE}]?[-{MINUSES}]"
     return rf"^{_GAP}(?:{forms[0]}|{forms[1]}|{behind}|{no_cents}|\({money}{number}\)){_GAP}$"
 
@@ -72,10 +72,12 @@ class Readings(NamedTuple):
     def has_unit(self) -> bool:
         """Whether the numbers have no unit, or a single one that is no capital letter (12A is probably a code).
 
-        Among numbers with a factor and without a unit, a word is probably another factor, as in 1.5M and 2bn.
+        Among numbers with a factor and without a unit, a word is probably another factor, as in 1.5M and 2bn, unless it
+        is a currency.
         """
         units = sorted(set(self.units) - {""})
-        if len(units) == 1 and self.n_factors > 0 and "" in self.units and units[0].isalpha():
+        is_word = len(units) == 1 and units[0].isalpha() and re.fullmatch(_CURRENCY, units[0]) is None
+        if is_word and self.n_factors > 0 and "" in self.units:
             return False
         return not units or (len(units) == 1 and re.fullmatch("[A-Z]", units[0]) is None)
 

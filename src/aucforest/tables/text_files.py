@@ -49,10 +49,6 @@ class TextFiles(Files):
     ) -> None:
         super().__init__([file.stamped for file in readable], name)
         self._readable = readable
-        packed = {file.compression for file in readable}
-        if len(packed) > 1:
-            raise ValueError(f"{name}: some files are compressed and others are not, or in another way")
-        (self._compression,) = packed
         self._options = options
         paths = [str(file.path.absolute()) for file in readable]
         # The engine takes paths as patterns, so their special characters are escaped.
@@ -79,8 +75,8 @@ class TextFiles(Files):
         """
         raise NotImplementedError
 
-    def _can_retry(self) -> bool:
-        """Return whether to run a statement that failed once more, because the files are read in another way now."""
+    def _reads_in_one_thread(self) -> bool:
+        """Read the files in one thread from now on, if that may help, and return whether to run a statement again."""
         return False
 
     def _explained(self, sentence: str) -> str:
@@ -233,7 +229,7 @@ class TextFiles(Files):
             try:
                 rows = fetch(self._connection, statement(), doing)
             except self._errors:
-                if not self._can_retry():
+                if not self._reads_in_one_thread():
                     raise
                 rows = fetch(self._connection, statement(), doing)
         self._is_verified = True
