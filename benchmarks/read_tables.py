@@ -13,7 +13,7 @@ nan, with its message above the table.
     long      1,000,000 x 30, numbers, a date and two columns of text: fit of few trees, reading alone, prediction
     European  200,000 x 12, semicolons, decimal commas, points between thousands, days first, codes with zeros: fit
     Parquet   the same 200,000 rows, and as JSON lines: fit
-    large     only with `--large`: a CSV of so many gigabytes like "long", few samples for each tree, and a limit of 2 GiB
+    large     only with `--large`: a CSV of so many gigabytes like "long", few samples for each tree, a limit of 2 GiB
               for the process: fit, one round
 
 Cases are chosen by the start of their names. `--small` makes all of them 50 times smaller. Files are in a temporary

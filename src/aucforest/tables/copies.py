@@ -23,8 +23,8 @@ STANDARD, SPREADSHEET = Path("-"), ".xlsx"
 # The first bytes of compressed files, and the number of characters that are copied at a time.
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _BLOCK = 2**20
-# Encodings by their byte order marks; that of UTF-32-LE is first, as it begins with that of UTF-16-LE. The engine does not
-# see that the first name is in quotes if there is a mark before it.
+# Encodings by their byte order marks; that of UTF-32-LE is first, as it begins with that of UTF-16-LE. The engine does
+# not see that the first name is in quotes if there is a mark before it.
 _MARKS = {
     BOM_UTF32_LE: "utf-32",
     BOM_UTF32_BE: "utf-32",
