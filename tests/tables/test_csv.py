@@ -277,6 +277,12 @@ def test_a_quote_within_a_value_beside_values_of_several_lines(written):
     assert [columns["b"][0], columns["c"][499_999], columns["b"][-1]] == ["v\n", '"\nw', '6"']
 
 
+def test_files_without_quotes_are_not_read_in_one_thread(written, monkeypatch):
+    monkeypatch.setattr("aucforest.tables.csv._has_open_quote", None)
+    with pytest.raises(ValueError, match=r"^table.csv, line 3: the header has 2 columns, but the row has 1$"):
+        open_source(written("a,b\n1,2\n3\n")).schema(["a"])
+
+
 def test_a_ragged_row_after_values_of_several_lines(written):
     text = 'v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n"
     with pytest.raises(ValueError, match=r"^table.csv, line 54: the header has 2 columns, but the row has 3$"):

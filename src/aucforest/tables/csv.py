@@ -83,8 +83,10 @@ class CsvFiles(TextFiles):
     def _reads_in_one_thread(self) -> bool:
         # Threads do not find where rows begin among values of several lines. One thread ignores a quote that is not
         # closed, and all that follows.
-        was_parallel, self._is_parallel = self._is_parallel, False
-        return was_parallel and not any(map(_has_open_quote, self._readable, self._dialects))
+        if not (self._is_parallel and any(map(_has_quotes, self._readable, self._dialects))):
+            return False
+        self._is_parallel = False
+        return not any(map(_has_open_quote, self._readable, self._dialects))
 
     def _explained(self, sentence: str) -> str:
         index, match = self._index_in(sentence), re.search(r"on Line: (\d+)", sentence)
@@ -143,6 +145,12 @@ def _odd_line(file: Readable, dialect: _Dialect) -> int | None:
     with _open_text(file) as lines:
         ends = (_NEW_LINES.get(_end_of(line)) for line in lines)
         return next((number for number, end in enumerate(ends, 1) if end != dialect.new_line), None)
+
+
+def _has_quotes(file: Readable, dialect: _Dialect) -> bool:
+    """Return whether there is a quote in a file."""
+    with open_unpacked(file.path) as content:
+        return any(dialect.quote.encode() in block for block in iter(lambda: content.read(_BUFFER), b""))
 
 
 def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
