@@ -21,7 +21,7 @@ from aucforest.tables.dates import find_dates
 # Bytes of machine code and libraries that the first fit of a process loads (measured).
 _LOADED_BYTES = 10**8
 # Memory in use is rounded up to multiples of these bytes, so that the next call needs the same limit.
-_ROUNDED_TO = 2**26
+_ROUNDED_TO = 2**24
 
 
 def fit_out_of_core(
