@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.metrics.validation import count_classes
+
 # Number of rows in a block of the search for the rows of a class.
 _MASK_ROWS = 2**20
 
@@ -37,7 +39,7 @@ def _positions(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.
 
 def class_frequencies(labels: NDArray[Any], weights: NDArray[np.float64] | None, n_classes: int) -> NDArray[np.float64]:
     """Return the proportion of each class in the total weight of the rows."""
-    totals = np.bincount(labels, weights, minlength=n_classes)
+    totals = count_classes(labels, n_classes, weights)
     return np.asarray(totals / totals.sum())
 
 

@@ -165,8 +165,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         unfitted = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
         self.calibration_ = None if self.calibration is None else unfitted
         # The class frequencies of the population for which probabilities are predicted.
-        weight, labels = target.sample_weight, target.labels
-        frequencies = count_classes(labels, n_classes) if weight is None else np.bincount(labels, weight, n_classes)
+        frequencies = count_classes(target.labels, n_classes, target.sample_weight)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
             frequencies = frequencies * np.nan_to_num(spec.sampler.rates)
         self.class_prior_ = frequencies / frequencies.sum()

@@ -204,8 +204,12 @@ def class_codes(
     return np.array([index[label] for label in present.tolist()], dtype=np.uint32)[codes], classes
 
 
-def count_classes(codes: NDArray[np.unsignedinteger], n_classes: int) -> NDArray[np.int64]:
-    """Return the number of rows of each class."""
+def count_classes(
+    codes: NDArray[np.integer], n_classes: int, weights: NDArray[np.float64] | None = None
+) -> NDArray[Any]:
+    """Return the number of rows of each class, or their total weight."""
+    if weights is not None:  # in one call, because sums of blocks would be rounded in another way
+        return np.bincount(codes, weights, n_classes)
     counts = np.zeros(n_classes, dtype=np.int64)
     for start in range(0, len(codes), _BLOCK_ROWS):
         counts += np.bincount(codes[start : start + _BLOCK_ROWS], minlength=n_classes)

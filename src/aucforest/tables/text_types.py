@@ -157,6 +157,11 @@ def _type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
     return None if is_few(n_values - n_others, n_values, most_stray) else TEXT
 
 
+def _dates_or_days(n_clocks: int) -> Any:
+    """Return the Arrow type of dates, given how many have a time of day."""
+    return pa.timestamp("us") if n_clocks else pa.date32()
+
+
 def _is_clock(times: str) -> str:
     """Return the SQL condition that a time is not midnight."""
     return f"{times} <> date_trunc('day', {times})"
@@ -298,8 +303,7 @@ def _types_of_compact_dates(
         names, [N_VALUES, f"count({sql})", f"count_if({_is_clock(sql)})"]
     ).items():
         if n_dates > 0 and is_few(n_values - n_dates, n_values, most_stray):
-            arrow = pa.timestamp("us") if n_clocks else pa.date32()
-            types[name] = spelled_dates({"date": day}, arrow)._replace(is_sure=n_dates == n_values)
+            types[name] = spelled_dates({"date": day}, _dates_or_days(n_clocks))._replace(is_sure=n_dates == n_values)
     return types
 
 
@@ -346,7 +350,7 @@ def _types_of_dates(
         fitting = {day: n for day, n in n_dates.items() if counts[name].are_dates(n, most_stray)}
         best = [given] if given in fitting else spellings.best_date_formats(fitting, given)
         if len(best) == 1:
-            arrow = pa.timestamp("us") if n_clocks[best[0]] else pa.date32()
+            arrow = _dates_or_days(n_clocks[best[0]])
             note = "" if best == [given] else f"dates such as {counts[name].dates[0]!r} are read as {best[0]}"
             type_ = spelled_dates({"date": best[0]}, arrow, note)
             types[name] = type_._replace(is_sure=n_dates[best[0]] == counts[name].n_values)
