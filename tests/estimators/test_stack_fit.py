@@ -387,7 +387,7 @@ def test_the_linear_model_with_the_lower_log_loss_of_the_combination_is_kept(is_
     random = np.random.default_rng(0)
     proba = {"good": np.clip(Y + random.normal(0.0, 0.3, len(Y)), 0.05, 0.95), "bad": random.random(len(Y))}
     models = [(name, np.column_stack((1.0 - proba[name], proba[name]))) for name in ("good", "bad")]
-    monkeypatch.setattr(_stack_fit.StackFit, "_fit_additive", lambda *given: models[:: 1 if is_first else -1])
+    monkeypatch.setattr(_stack_fit, "_fit_linear", lambda *given: models[:: 1 if is_first else -1])
     stack = small_stack().fit(FILLED, Y)
     assert stack.members_["linear"] == "good"
     assert stack.weights_[-1] > 0.5

@@ -46,14 +46,11 @@ class Calibration(NamedTuple):
 
     def apply(self, proba: NDArray[np.float64], n_jobs: int | None = 1) -> NDArray[np.float64]:
         """Return calibrated probabilities of shape (n_samples, n_classes), computed by n_jobs threads."""
-        n_rows = max(1, _BLOCK // proba.shape[1])
-        if len(proba) <= n_rows:
-            return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
-        calibrated = np.empty(proba.shape)
+        n_rows, calibrated = max(1, _BLOCK // proba.shape[1]), np.empty(proba.shape)
 
         def calibrate_rows(start: int) -> None:
             rows = slice(start, start + n_rows)
-            calibrated[rows] = self.apply(proba[rows])
+            calibrated[rows] = softmax(self.slope * log_proba(proba[rows], LEAST) + self.intercepts, axis=1)
 
         for _ in thread_map(n_jobs)(calibrate_rows, range(0, len(proba), n_rows)):
             pass
@@ -118,12 +115,6 @@ def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -
     return bool(spread >= _LEAST_SPREAD)
 
 
-def _extrapolation_factor(parts: Sequence[Sums], n_trees: int) -> float:
-    """Return how much further 1 / n_trees is from the mean of all trees than this is from the means of the halves."""
-    whole, first, second = (1.0 / sums.n_trees.mean() for sums in parts)
-    return float((whole - 1.0 / n_trees) / (0.5 * (first + second) - whole))
-
-
 def calibrate(
     sample: CalibrationSample,
     frequencies: NDArray[np.float64],
@@ -166,21 +157,23 @@ def calibrate(
         scale = min(scale, unscaled.evidence(whole))
     scaled = likelihood(0, scale)
     whole = scaled.minimize(whole)
-    std = float(np.sqrt(np.linalg.inv(scaled.derivatives(whole)[1])[0, 0]))
     run = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
     half = 0.5 * sum(run(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
-    parameters = whole + _extrapolation_factor(parts, n_trees) * (whole - half)
+    # 1 / n_trees is further from that of the whole than this is from those of the halves.
+    of_whole, of_first, of_second = (1.0 / sums.n_trees.mean() for sums in parts)
+    extrapolation = float((of_whole - 1.0 / n_trees) / (0.5 * (of_first + of_second) - of_whole))
+    parameters = whole + extrapolation * (whole - half)
     slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)
     differences = np.concatenate(([0.0], parameters[1:]))
     intercepts[is_sampled] = offsets + (1.0 - slope) * centre + (differences - differences.mean())
-    return Calibration(slope, intercepts, slope * std, int(np.count_nonzero(parts[0].n_trees)))
+    return Calibration(slope, intercepts, slope * scaled.slope_std(whole), int(np.count_nonzero(parts[0].n_trees)))
 
 
 class _Likelihood:
     """Penalized negative log likelihood of the parameters: log slope, and intercepts minus that of the first class.
 
-    `logs` are the logarithms of probabilities minus their center, (n_classes, n_samples). `base` are the class scores
-    if `logs` are 0. `slope_penalties` are the result of `_slope_penalties`.
+    `logs` are the logarithms of probabilities minus their center, (n_classes, n_samples), and `base` the class scores
+    if `logs` are 0. `slope_penalties` are those of a slope below 1, and of at least 1.
     """
 
     def __init__(
@@ -206,33 +199,20 @@ class _Likelihood:
         penalty[0, 0] += self._slope_penalties[int(parameters[0] >= 0.0)]
         return penalty
 
-    def _scores(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the log odds against the first class, and the log of the sum of the odds of all classes."""
+    def _evaluate(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the penalized negative log likelihood, and the log probabilities of all classes but the first."""
         scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
         most = np.maximum(scores.max(axis=0), 0.0)
-        if len(scores) == 1:  # one of the two exponentials is 1
-            odds = np.exp(-np.abs(scores[0])) + 1.0
-        else:
-            odds = np.exp(scores - most).sum(axis=0) + np.exp(-most)
-        return scores, most + np.log(odds)
-
-    def value(self, parameters: NDArray[np.float64]) -> float:
-        """Return the penalized negative log likelihood."""
-        scores, norm = self._scores(parameters)
-        losses = norm - np.einsum("kn,kn->n", self._is_label, scores)
-        return float(self._weights @ losses + parameters @ self._penalty(parameters) @ parameters)
-
-    def derivatives(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the gradient and the expected second derivatives (Fisher information), a positive definite matrix."""
-        gradients, information = self._derivatives(parameters)
-        curvature = 2.0 * self._penalty(parameters)
-        return gradients.sum(axis=1) + curvature @ parameters, information + curvature
-
-    def _derivatives(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the gradient of each sample, (n_parameters, n_samples), and the information, without the penalty."""
-        scores, norm = self._scores(parameters)
+        norm = most + np.log(np.exp(scores - most).sum(axis=0) + np.exp(-most))
         # The sums use einsum, because sums by BLAS depend on its number of threads.
-        proba, scaled = np.exp(scores - norm), np.exp(parameters[0]) * self._log_odds
+        losses = norm - np.einsum("kn,kn->n", self._is_label, scores)
+        return float(self._weights @ losses + parameters @ self._penalty(parameters) @ parameters), scores - norm
+
+    def _derivatives(
+        self, parameters: NDArray[np.float64], log_proba: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gradient of each sample, (n_parameters, n_samples), and the Fisher information; no penalty."""
+        proba, scaled = np.exp(log_proba), np.exp(parameters[0]) * self._log_odds
         weighted, deviation = proba * self._weights, scaled - np.einsum("kn,kn->n", proba, scaled)
         information = np.empty((len(parameters), len(parameters)))
         information[0, 0] = np.einsum("kn,kn,kn->", weighted, deviation, scaled)
@@ -241,28 +221,36 @@ class _Likelihood:
         residual = weighted - self._weights * self._is_label
         return np.vstack((np.einsum("kn,kn->n", residual, scaled), residual)), information
 
+    def slope_std(self, parameters: NDArray[np.float64]) -> float:
+        """Return the standard error of the log slope."""
+        _, information = self._derivatives(parameters, self._evaluate(parameters)[1])
+        return float(np.sqrt(np.linalg.inv(information + 2.0 * self._penalty(parameters))[0, 0]))
+
     def evidence(self, parameters: NDArray[np.float64]) -> float:
         """Return the factor of the weights for which the likelihood correctly states how much is known about the slope.
 
         This is the variance of the slope by the likelihood, divided by the variance by the sandwich formula, which also
         holds for weights that are not numbers of samples (Huber 1967).
         """
-        gradients, information = self._derivatives(parameters)
+        gradients, information = self._derivatives(parameters, self._evaluate(parameters)[1])
         inverse = np.linalg.pinv(information, hermitian=True)[0]
         variance = float(np.sum(np.einsum("a,an->n", inverse, gradients) ** 2))
         return float(inverse[0]) / variance if variance > 0.0 else 1.0
 
     def minimize(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the minimizing parameters, found by Fisher scoring; scipy's optimizers are several times slower."""
-        value = self.value(parameters)
+        value, log_proba = self._evaluate(parameters)
         for _ in range(_MOST_STEPS):
-            gradient, information = self.derivatives(parameters)
-            step = np.linalg.solve(information, gradient)
+            gradients, information = self._derivatives(parameters, log_proba)
+            curvature = 2.0 * self._penalty(parameters)
+            gradient = gradients.sum(axis=1) + curvature @ parameters
+            step = np.linalg.solve(information + curvature, gradient)
             if gradient @ step < _LAST_STEP:
                 return parameters - step
-            after = parameters - step
-            while (value_after := self.value(after)) > value:
+            before = value
+            value, log_proba = self._evaluate(parameters - step)
+            while value > before:
                 step *= 0.5
-                after = parameters - step
-            parameters, value = after, value_after
+                value, log_proba = self._evaluate(parameters - step)
+            parameters = parameters - step
         return parameters

@@ -6,7 +6,7 @@ counts as some more coefficients of size 1, which draws p to 1. The coefficients
 times their sum of squares, and the intercept has no penalty.
 """
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,16 +48,15 @@ class _Loss:
         n_classes = int(labels.max()) + 1
         self.is_class = (labels[:, None] == np.arange(n_classes)[-1 if n_classes == 2 else 0 :]).astype(np.float64)
         self.n_dense, self.n_scores = self.dense.shape[1], self.is_class.shape[1]
-        self.dense_penalty = np.concatenate(([0.0], np.ones(self.n_dense - 1)))[:, None]
         # Most iterations are due to columns of few categories, which depend on each other and on the intercept.
         n_frequent = max(0, _MOST_PAIRED - self.n_dense)
-        self.frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
-        self.frequent_indicators = indicators[:, self.frequent]
+        frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
+        self.frequent_indicators = indicators[:, frequent]
+        self.paired = np.concatenate((np.arange(self.n_dense), self.n_dense + frequent))
 
-    def with_penalty(self, category_penalty: FloatArray) -> Self:
-        """Set the penalty of each category, and return self."""
-        self.penalty = np.vstack((self.dense_penalty, category_penalty[:, None]))
-        return self
+    def set_penalty(self, category_penalty: FloatArray) -> None:
+        """Set the penalty of each category."""
+        self.penalty = np.concatenate(([0.0], np.ones(self.n_dense - 1), category_penalty))[:, None]
 
     def scores(self, coef: FloatArray) -> FloatArray:
         return self.dense @ coef[: self.n_dense] + self.indicators @ coef[self.n_dense :]
@@ -72,15 +71,12 @@ class _Loss:
         losses = total - np.sum(self.is_class * scores, axis=1, keepdims=True)
         return float(np.sum(self.weights * losses) + 0.5 * np.sum(self.penalty * coef**2))
 
-    def proba(self, coef: FloatArray) -> FloatArray:
-        scores = self.scores(coef)
-        return expit(scores) if self.n_scores == 1 else softmax(scores, axis=1)
-
     def gradient(self, coef: FloatArray, proba: FloatArray) -> FloatArray:
         return self.sums(self.weights * (proba - self.is_class)) + self.penalty * coef
 
     def curvature(self, coef: FloatArray) -> _Curvature:
-        proba = self.proba(coef)
+        scores = self.scores(coef)
+        proba = expit(scores) if self.n_scores == 1 else softmax(scores, axis=1)
         weights = self.weights * proba * (1.0 - proba)
         category_curvature = self.transposed @ weights
         diagonal = np.vstack(((self.dense**2).T @ weights, category_curvature)) + self.penalty
@@ -95,7 +91,7 @@ class _Loss:
         mixed = self.frequent_indicators.T @ weighted
         frequent_product = (scaled @ self.frequent_indicators).toarray()
         product = np.block([[self.dense.T @ weighted, mixed.T], [mixed, frequent_product]])
-        penalty = np.concatenate((self.dense_penalty[:, 0], self.penalty[self.n_dense + self.frequent, 0]))
+        penalty = self.penalty[self.paired, 0]
         penalty[0] = _LEAST_CURVATURE
         return cho_factor(product + np.diag(penalty))
 
@@ -111,9 +107,8 @@ class _Loss:
     def divided(self, curvature: _Curvature, gradient: FloatArray) -> FloatArray:
         """Return the approximate Newton direction: the gradient divided by the second derivatives in `curvature`."""
         result = gradient / curvature.diagonal
-        paired = np.concatenate((np.arange(self.n_dense), self.n_dense + self.frequent))
         for k, factor in enumerate(curvature.pair_factors):
-            result[paired, k] = cho_solve(factor, gradient[paired, k])
+            result[self.paired, k] = cho_solve(factor, gradient[self.paired, k])
         return result
 
 
@@ -184,11 +179,13 @@ def fit_category_ridge(
     values, column, prior = indicators
     loss, penalties = _Loss(dense, values, labels, weights), np.ones(len(prior))
     coef = np.zeros((loss.n_dense + len(column), loss.n_scores))
+    loss.set_penalty(penalties[column])
     for _ in range(_MOST_CHOICES):
-        coef, curvature = _minimize(loss.with_penalty(penalties[column]), coef, _LOOSE)
+        coef, curvature = _minimize(loss, coef, _LOOSE)
         before = penalties
         penalties = _choose(coef[loss.n_dense :], curvature.category_curvature, before[column], column, prior)
+        loss.set_penalty(penalties[column])
         if np.all(np.abs(penalties - before) <= _LEAST_CHANGE * before):
             break
-    coef, _ = _minimize(loss.with_penalty(penalties[column]), coef, _PRECISE)
+    coef, _ = _minimize(loss, coef, _PRECISE)
     return np.ascontiguousarray(coef[1:].T), coef[0], penalties

@@ -29,7 +29,6 @@ from aucforest.fitting.spec import weights_by_class
 from aucforest.fitting.target import FewGroups, Target, has_few_samples
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows, as_csr
-from aucforest.tables.target_rates import RateTable
 from aucforest.tree.random import STACK_SAMPLE
 
 # The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. The penalty and _FEW were chosen on
@@ -97,12 +96,6 @@ class _Training(NamedTuple):
         return None if self.groups is None else self.groups[rows]
 
 
-def _can_be_boosted(training: _Training) -> bool:
-    """Return whether stacks have boosted trees for the training data: not if X is sparse, or with few rows."""
-    has_few = np.count_nonzero(training.weights) < LEAST_ROWS or len(training.classes) > MOST_CLASSES
-    return not (issparse(training.X) or has_few)
-
-
 def _as_matrix(valid: Any) -> Any:
     """Return the features of a forest as a dense or sparse matrix."""
     return valid.matrix if isinstance(valid, SparseRows) else valid
@@ -128,6 +121,33 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
     proba = np.zeros((n_classes, len(found)))
     proba[classes.astype(np.int64)] = found.T
     return proba.T
+
+
+def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predicted]:
+    """Return the fitted linear models, each with out-of-fold probabilities; none if there is too little evidence."""
+    if not training.is_evidence(training.weights > 0.0):
+        return []
+    n_classes, kept, labels = len(training.classes), np.flatnonzero(training.weights), training.labels.astype(np.int64)
+    is_weighted, fold = np.ptp(training.weights[kept]) > 0.0, training.folds(kept)
+
+    def fit(model: Any, rows: NDArray[np.int64]) -> Any:
+        weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
+        chosen = X if len(rows) == len(labels) else safe_indexing(X, rows)
+        return clone(model).fit(chosen, labels[rows], **weight)
+
+    fits = []
+    for model in models:
+        if is_weighted and not has_fit_parameter(model, "sample_weight"):
+            raise ValueError(
+                f"linear: {type(model).__name__}.fit takes no sample_weight, but samples or classes have different"
+                " weights: pass a classifier whose fit takes them"
+            )
+        whole, proba = fit(model, kept), np.full((len(labels), n_classes), np.nan)
+        for k in np.unique(fold):
+            rows = kept[fold == k]
+            proba[rows] = predict_linear(fit(model, kept[fold != k]), safe_indexing(X, rows), n_classes)
+        fits.append((whole, proba))
+    return fits
 
 
 class StackFit(DecisionModel, OnnxExport):
@@ -160,12 +180,15 @@ class StackFit(DecisionModel, OnnxExport):
                 training = _Training.from_target(X, table.target, forest.class_weight)
                 features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
                 # A model of the user is fitted first: it may reject the data, and forests take longer.
-                linear = [] if self.linear == "auto" else self._fit_linear(training, self.linear, indexable_rows(X))
+                models = [] if self.linear in ("auto", None) else [self.linear]
+                linear = _fit_linear(training, models, indexable_rows(X))
                 forest._fit_rows(table, forest._start())
                 # The sum of a monotonic forest and another model is not monotonic in general.
                 if self.linear == "auto" and forest.monotonic_cst is None:
-                    categorical, interactions = tuple(forest.categories_), table.additive_interactions
-                    linear = self._fit_additive(training, features, categorical, interactions)
+                    models = [AdditiveClassifier(tuple(forest.categories_))]
+                    if table.additive_interactions:
+                        models.append(AdditiveClassifier(tuple(forest.categories_), table.additive_interactions))
+                    linear = _fit_linear(training, models, features)
             for name in _SAME_AS_FOREST:
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))
@@ -234,8 +257,8 @@ class StackFit(DecisionModel, OnnxExport):
                 scores.insert(0, log_proba(old[1]))
             if self.residual:
                 scores.append(residual_score(self._fit_residual(training), proba))
-            # The sum of a monotonic forest and another model is not monotonic in general.
-            if self.boosted and forest.monotonic_cst is None and _can_be_boosted(training):
+            has_few = np.count_nonzero(training.weights) < LEAST_ROWS or n_classes > MOST_CLASSES
+            if self.boosted and forest.monotonic_cst is None and not has_few and not issparse(training.X):
                 scores.append(self._fit_boosted(training))
         candidates = [[*scores, log_proba(linear_proba)] for _, linear_proba in linear] or [scores]
         is_seen = np.all([np.isfinite(score[:, 0]) for score in candidates[0]], axis=0)
@@ -247,8 +270,13 @@ class StackFit(DecisionModel, OnnxExport):
             self.members_ = {"forest": forest}
             return proba
         rows = np.flatnonzero(is_seen)
-        best, combination, combined_rows = self._choose_combination(candidates, training, rows)
-        scores = candidates[best]
+        labels, weights, fits = training.labels[rows], training.weights[rows], []
+        for scores in candidates:
+            combination = self._fit_combination(scores, training, rows)
+            combined = combination.apply([score[rows] for score in scores])
+            fits.append((-np.sum(weights * log_proba(combined[np.arange(len(rows)), labels])), combination, combined))
+        best = int(np.argmin([loss for loss, *_ in fits]))
+        scores, (_, combination, combined) = candidates[best], fits[best]
         if linear:
             self.members_["linear"], _ = linear[best]
         self.weights_, self.intercepts_ = combination
@@ -257,33 +285,25 @@ class StackFit(DecisionModel, OnnxExport):
         if old is not None and self.weights_[0] == 0.0:
             del self.members_["old"]
             self.weights_ = self.weights_[1:]
-        combined = np.full_like(proba, np.nan)
-        if old is None:
-            combined[rows] = combined_rows
-            return combined
-        # The old and the new model are compared, so the proportions of the weights are fitted without the row. The sum
-        # of the weights and the intercepts are fitted to all rows, so that rows of different parts are comparable.
-        parts = parts_of_rows(training.labels[rows], training.groups_of(rows))
-        for part in np.unique(parts):
-            out, others = rows[parts == part], rows[parts != part]
-            weights = self._fit_combination(scores, training, others).coef
-            weights = weights * (combination.coef.sum() / max(weights.sum(), np.finfo(np.float64).tiny))
-            combined[out] = Combination(weights, combination.intercept).apply([score[out] for score in scores])
-        return combined
+        if old is not None:
+            combined = self._combine_without_row(scores, training, rows, combination)
+        oob_proba = np.full_like(proba, np.nan)
+        oob_proba[rows] = combined
+        return oob_proba
 
-    def _choose_combination(
-        self, candidates: list[list[NDArray[np.float64]]], training: _Training, rows: NDArray[np.int64]
-    ) -> tuple[int, Combination, NDArray[np.float64]]:
-        """Return the index of the candidate scores whose combination has the lowest log loss of the given rows.
+    def _combine_without_row(
+        self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64], whole: Combination
+    ) -> NDArray[np.float64]:
+        """Return the combined probabilities of rows, with proportions of weights that are fitted without the row.
 
-        Also return this combination, and its probabilities of the rows, (n_rows, n_classes).
+        The sum of the weights and the intercepts are those of `whole`, so that rows of different parts are comparable.
         """
-        labels, weights = training.labels[rows], training.weights[rows]
-        combinations = [self._fit_combination(scores, training, rows) for scores in candidates]
-        combined = [one.apply([score[rows] for score in scores]) for one, scores in zip(combinations, candidates)]
-        losses = [-np.sum(weights * log_proba(proba[np.arange(len(rows)), labels])) for proba in combined]
-        best = int(np.argmin(losses))
-        return best, combinations[best], combined[best]
+        parts, combined = parts_of_rows(training.labels[rows], training.groups_of(rows)), np.empty_like(scores[0][rows])
+        for part in np.unique(parts):
+            out, weights = parts == part, self._fit_combination(scores, training, rows[parts != part]).coef
+            weights = weights * (whole.coef.sum() / max(weights.sum(), np.finfo(np.float64).tiny))
+            combined[out] = whole._replace(coef=weights).apply([score[rows[out]] for score in scores])
+        return combined
 
     def _fit_combination(
         self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64]
@@ -336,40 +356,6 @@ class StackFit(DecisionModel, OnnxExport):
         kept = table.target.kept
         table.rate_weight = given if given is None or kept is None else given[kept]
         return table
-
-    def _fit_additive(
-        self, training: _Training, features: Any, categorical: tuple[int, ...], interactions: tuple[RateTable, ...]
-    ) -> list[_Predicted]:
-        """Return the additive model without and, if there are any, with interactions, as `_fit_linear` does."""
-        models = [AdditiveClassifier(categorical)]
-        if interactions:
-            models.append(AdditiveClassifier(categorical, interactions))
-        return [fit for model in models for fit in self._fit_linear(training, model, features)]
-
-    def _fit_linear(self, training: _Training, linear: Any, X: Any) -> list[_Predicted]:
-        """Return the linear model, and out-of-fold probabilities of all rows; nothing if there is no linear model."""
-        if linear is None or not training.is_evidence(training.weights > 0.0):
-            return []
-        n_classes = len(training.classes)
-        kept, labels = np.flatnonzero(training.weights), training.labels.astype(np.int64)
-        is_weighted = np.ptp(training.weights[kept]) > 0.0
-        if is_weighted and not has_fit_parameter(linear, "sample_weight"):
-            raise ValueError(
-                f"linear: {type(linear).__name__}.fit takes no sample_weight, but samples or classes have different"
-                " weights: pass a classifier whose fit takes them"
-            )
-
-        def fit(rows: NDArray[np.int64]) -> Any:
-            weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
-            chosen = X if len(rows) == len(labels) else safe_indexing(X, rows)
-            return clone(linear).fit(chosen, labels[rows], **weight)
-
-        whole, fold = fit(kept), training.folds(kept)
-        proba = np.full((len(labels), n_classes), np.nan)
-        for k in np.unique(fold):
-            rows = kept[fold == k]
-            proba[rows] = predict_linear(fit(kept[fold != k]), safe_indexing(X, rows), n_classes)
-        return [(whole, proba)]
 
     @property
     def _reads_table(self) -> bool:
