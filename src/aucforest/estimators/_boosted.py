@@ -22,14 +22,7 @@ from numpy.typing import NDArray
 from aucforest._progress import progress_bar
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.boosted import (
-    BoostedTree,
-    Booster,
-    BoostingRows,
-    BoostingState,
-    boosted_classes,
-    sum_steps,
-)
+from aucforest.fitting.boosted import BoostedTree, Booster, BoostingRows, BoostingState, boosted_classes, sum_steps
 from aucforest.fitting.bootstrap import SampleRecord
 from aucforest.fitting.encodings import encode_sample
 from aucforest.fitting.growing import thread_map
@@ -38,7 +31,7 @@ from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
 from aucforest.fitting.target_rates import RateWeights
-from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, TargetRates
+from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS
 from aucforest.tree.tree import Tree
 
 # The parameters and limits were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on the
@@ -80,14 +73,12 @@ class _Rows:
         n_rows, kept = part.n_rows, table.target.kept
         self.indices = np.arange(n_rows) if kept is None else kept
         self._weights = np.ones(n_rows) if part.weights is None else part.weights / part.weights.mean()
-        self._rate_weights = None if growth.rates is None else self._weigh_in_rates(growth.rates)
-
-    def _weigh_in_rates(self, rates: TargetRates) -> NDArray[np.float64]:
-        """Return the weights of rows in target rates; classes that the forest samples less have lower ones."""
-        part, n_classes = self._part, self.growth.n_classes
-        weights = np.ones(part.n_rows) if part.rate_weights is None else part.rate_weights
-        unsampled = RateWeights.of(self._table.rate_weight, None, n_classes).factors
-        return weights * (rates.factors / unsampled)[part.labels]
+        self._rate_weights = None
+        if growth.rates is not None:
+            # Classes that the forest samples less have lower weights in target rates.
+            unsampled = RateWeights.of(table.rate_weight, None, growth.n_classes).factors
+            given = np.ones(n_rows) if part.rate_weights is None else part.rate_weights
+            self._rate_weights = given * (growth.rates.factors / unsampled)[part.labels]
 
     def values(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the features of rows, as a model reads that was not fitted to them."""
@@ -97,14 +88,11 @@ class _Rows:
     def take(self, growth: Growth, is_held_out: NDArray[np.bool_], key: int) -> tuple[Growth, BoostingRows]:
         """Return the rows of a series; target rates of those in the fit are by earlier rows in random order."""
         inside, held_out = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
-        whole, groups, features = self._part, self._table.target.groups, None
-        part = Part(
-            np.ascontiguousarray(whole.codes[:, inside]),
-            whole.labels[inside],
-            self._weights[inside],
-            groups=None if groups is None else groups[inside],
-            rate_weights=None if self._rate_weights is None else self._rate_weights[inside],
-        )
+        whole, features = self._part, None
+        of_rows = {"groups": self._table.target.groups, "rate_weights": self._rate_weights}
+        given: dict[str, Any] = {name: values[inside] for name, values in of_rows.items() if values is not None}
+        codes = np.ascontiguousarray(whole.codes[:, inside])
+        part = Part(codes, whole.labels[inside], self._weights[inside], **given)
         if growth.rates is None:
             values = self.values(inside)
         else:

@@ -167,9 +167,8 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
 
 def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> tuple[RateTable, ...]:
     """Return the interactions of an additive model; older files have none."""
-    items = stored.take("interactions", list) if "interactions" in stored else []
     tables = list[RateTable]()
-    for i, item in enumerate(items):
+    for i, item in enumerate(stored.take("interactions", list) if "interactions" in stored else []):
         edges = stored.take_array(f"interactions.{i}.edges", "d", (-1,))
         tables.append(restore_rate_table(item, edges, forest.categories_, n_features))
         require(tables[-1].is_interaction, "an interaction of the additive model has no other feature")

@@ -64,8 +64,8 @@ _PART = Part(_store_linear, _restore_linear)
 class LinearAUCClassifier(Model):
     """Linear classifier that maximizes the smoothed ROC AUC of its score.
 
-    The AUC of a score does not depend on the scale and the intercept of the score. These are fitted afterwards by a
-    logistic regression on the score, which gives probabilities and keeps the ranking.
+    The AUC does not depend on the scale and the intercept of the score. These are fitted afterwards by a logistic
+    regression on the score, which gives probabilities and keeps the ranking.
 
     On rare classes the classifier ranks better than logistic regression, and about as well as logistic regression with
     ``class_weight="balanced"``. On balanced classes there is little difference. See the notebook ``auc_as_loss``.
@@ -89,13 +89,11 @@ class LinearAUCClassifier(Model):
     coef_ : ndarray of shape (1, n_features) or (n_classes * (n_classes - 1) / 2, n_features), float64
         Coefficients of the features. With more than two classes there is one row for each pair of classes, in the order
         (0, 1), (0, 2), ..., (1, 2), ..., where the second class is positive.
-    intercept_ : ndarray of shape (1,) or (n_classes * (n_classes - 1) / 2,), float64
-        The intercepts.
-    n_iter_ : ndarray of shape (1,) or (n_classes * (n_classes - 1) / 2,), int64
-        The total number of iterations over all stages.
+    intercept_, n_iter_ : ndarray of shape (1,) or (n_classes * (n_classes - 1) / 2,), float64 and int64
+        The intercepts, and the number of iterations over all stages.
     loss_curve_ : list of float, or list of lists of float
-        The loss at each iteration, including the penalty: the logistic loss in the first stage, then one minus the
-        smoothed AUC. With more than two classes there is one list for each pair.
+        The loss with its penalty at each iteration: the logistic loss in the first stage, then one minus the smoothed
+        AUC. With more than two classes there is one list for each pair.
 
     Notes
     -----
@@ -194,8 +192,7 @@ class LinearAUCClassifier(Model):
         """Return coefficients, intercept and loss curve of two classes."""
         scaler = StandardScaler().fit(X, sample_weight=pairs.weights)
         X = scaler.transform(X)
-        eps, max_iter = self.eps or 0.1, self.max_iter or 200
-        theta, losses = _follow_path(X, pairs, eps=eps, alpha=self.alpha, max_iter=max_iter, tol=self.tol)
+        theta, losses = self._follow_path(X, pairs)
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
             theta, score = -theta, -score  # after outliers the solver may end with an AUC below 1/2
@@ -203,6 +200,54 @@ class LinearAUCClassifier(Model):
         slope, intercept = _calibrate(score / deviation, pairs)
         coef = slope / deviation * theta / scaler.scale_
         return coef, intercept - float(coef @ scaler.mean_), losses
+
+    def _follow_path(self, X: FloatArray, pairs: Pairs) -> tuple[FloatArray, list[float]]:
+        """Minimize the pairwise logistic loss, then one minus the smoothed AUC with decreasing widths.
+
+        The columns of `X` have the weighted mean 0. Widths are in units of the standard deviation of the score, so
+        neither the smoothed AUC nor its penalty depends on the length of theta. Returns theta and all losses.
+        """
+        weights = np.full(len(X), 1.0 / len(X)) if pairs.weights is None else pairs.weights / pairs.weights.sum()
+
+        def logistic(theta: FloatArray) -> tuple[float, FloatArray]:
+            value, slopes = value_and_gradient(pairs, X @ theta, "logistic", 1.0)
+            return value + 0.5 * self.alpha * float(theta @ theta), slopes @ X + self.alpha * theta
+
+        def smoothed(theta: FloatArray, width: float) -> tuple[float, FloatArray]:
+            score = X @ theta
+            deviation = np.sqrt(weights @ score**2)
+            score /= deviation
+            theta = theta / deviation
+            value, slopes = value_and_gradient(pairs, score, "sigmoid", width)
+            # The component of the gradient that only changes the length of theta is removed.
+            along = slopes @ score + self.alpha * (theta @ theta)
+            gradient = ((slopes - along * weights * score) @ X + self.alpha * theta) / deviation
+            return value + 0.5 * self.alpha * float(theta @ theta), gradient
+
+        theta, losses = self._descend(logistic, np.zeros(X.shape[1]))
+        eps = self.eps or 0.1
+        n_widths = 1 + math.ceil(max(0.0, math.log(1.0 / eps, _STEP)))
+        for width in np.geomspace(max(1.0, eps), eps, n_widths):
+            deviation = np.sqrt(weights @ (X @ theta) ** 2)
+            if not deviation > 0.0:
+                break  # no feature separates the classes
+            theta, losses_of_width = self._descend(partial(smoothed, width=width), theta / deviation)
+            losses += losses_of_width
+        return theta, losses
+
+    def _descend(self, objective: Objective, start: FloatArray) -> tuple[FloatArray, list[float]]:
+        """Return the parameters found by L-BFGS, and the loss of each iteration."""
+        losses: list[float] = []
+        max_iter = self.max_iter or 200
+        result = _lbfgs(
+            objective,
+            start,
+            callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
+            options={"maxiter": max_iter, "gtol": self.tol, "ftol": 64 * np.finfo(np.float64).eps},
+        )
+        if result.nit >= max_iter:
+            warn(f"L-BFGS did not converge in max_iter={max_iter} iterations", ConvergenceWarning)
+        return result.x, losses
 
     def _validate(self, X: Any, **options: Any) -> Any:
         """Return X, and y if given, validated; the limit of values keeps squares and products with coef_ finite."""
@@ -268,51 +313,12 @@ class LinearAUCClassifier(Model):
         """Return log probabilities (n_samples, n_classes) from the log odds of the pairs."""
         n_classes = len(self.classes_)
         against = np.zeros((n_classes, n_classes, len(margins)))  # log odds of class j against class i
-        for pair, (first, second) in enumerate(combinations(range(n_classes), 2)):
-            against[first, second] = margins[:, pair]
-            against[second, first] = -margins[:, pair]
+        first, second = np.triu_indices(n_classes, 1)  # in the order of the pairs
+        against[first, second], against[second, first] = margins.T, -margins.T
         # 1 / r_ij = 1 + exp(against_ij), so p_i is proportional to 1 / (1 + sum of exp(against_ij) over j != i). The
         # term 1 comes from the diagonal of `against`, which is 0.
         log_proba = -np.logaddexp.reduce(against, axis=1)
         return np.transpose(log_proba - np.logaddexp.reduce(log_proba, axis=0))
-
-
-def _follow_path(
-    X: FloatArray, pairs: Pairs, *, eps: float, alpha: float, max_iter: int, tol: float
-) -> tuple[FloatArray, list[float]]:
-    """Minimize the pairwise logistic loss with L-BFGS, then one minus the smoothed AUC with decreasing widths.
-
-    Returns the coefficients, and the loss after each iteration.
-
-    The columns of `X` must have the weighted mean 0. Widths decrease from 1 to `eps`, in units of the standard
-    deviation of the score, so neither the smoothed AUC nor its penalty depends on the length of theta.
-    """
-    weights = np.full(len(X), 1.0 / len(X)) if pairs.weights is None else pairs.weights / pairs.weights.sum()
-    losses: list[float] = []
-
-    def logistic(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, slopes = value_and_gradient(pairs, X @ theta, "logistic", 1.0)
-        return value + 0.5 * alpha * float(theta @ theta), slopes @ X + alpha * theta
-
-    def smoothed(theta: FloatArray, width: float) -> tuple[float, FloatArray]:
-        score = X @ theta
-        deviation = np.sqrt(weights @ score**2)
-        score /= deviation
-        theta = theta / deviation
-        value, slopes = value_and_gradient(pairs, score, "sigmoid", width)
-        # The component of the gradient that only changes the length of theta is removed.
-        along = slopes @ score + alpha * (theta @ theta)
-        gradient = ((slopes - along * weights * score) @ X + alpha * theta) / deviation
-        return value + 0.5 * alpha * float(theta @ theta), gradient
-
-    theta = _descend(logistic, np.zeros(X.shape[1]), losses, max_iter, tol)
-    n_widths = 1 + math.ceil(max(0.0, math.log(1.0 / eps, _STEP)))
-    for width in np.geomspace(max(1.0, eps), eps, n_widths):
-        deviation = np.sqrt(weights @ (X @ theta) ** 2)
-        if not deviation > 0.0:
-            break  # no feature separates the classes
-        theta = _descend(partial(smoothed, width=width), theta / deviation, losses, max_iter, tol)
-    return theta, losses
 
 
 @cache
@@ -325,19 +331,6 @@ def _lbfgs(objective: Objective, start: FloatArray, **arguments: Any) -> Optimiz
     """Return the result of L-BFGS with one thread of BLAS, because more threads are slower for its small matrices."""
     with thread_controller().limit(limits=1, user_api="blas"):
         return minimize(objective, start, jac=True, method="L-BFGS-B", **arguments)
-
-
-def _descend(objective: Objective, start: FloatArray, losses: list[float], max_iter: int, tol: float) -> FloatArray:
-    """Return the parameters found by L-BFGS; append the loss of each iteration to `losses`."""
-    result = _lbfgs(
-        objective,
-        start,
-        callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
-        options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps},
-    )
-    if result.nit >= max_iter:
-        warn(f"L-BFGS did not converge in max_iter={max_iter} iterations", ConvergenceWarning)
-    return result.x
 
 
 def _calibrate(score: FloatArray, pairs: Pairs) -> tuple[float, float]:

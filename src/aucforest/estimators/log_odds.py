@@ -154,7 +154,7 @@ def explained_models(model: Any) -> list[Any]:
     Raises an error if one of them cannot be explained.
     """
     old = explained_members(model).get("old")
-    return [model, *([] if old is None else explained_models(old))]
+    return [model] if old is None else [model, *explained_models(old)]
 
 
 def forests_of(model: Any) -> dict[str, Any]:
@@ -241,9 +241,9 @@ def _scores_of_stack(stack: Any, steps: Mapping[str, Divided]) -> Divided:
     if "residual" in steps:
         parts = proba["residual"], proba["forest"], proba["forest"].complement()
         logs = [part.log(SMALLEST) for part in parts]
-        scores["residual"] = _weighted_sum((1.0, -1.0, -1.0), logs, np.zeros(len(stack.classes_)))
+        scores["residual"] = _weighted_sum((1.0, -1.0, -1.0), logs)
     if "boosted" in steps:
-        scores["boosted"] = _weighted_sum([stack._boosted_scale], [steps["boosted"]], np.zeros(len(stack.classes_)))
+        scores["boosted"] = _weighted_sum([stack._boosted_scale], [steps["boosted"]])
     scores |= {name: proba[name].log(SMALLEST) for name in ("linear", "old") if name in proba}
     return _weighted_sum([weights[name] for name in scores], list(scores.values()), stack.intercepts_)
 
@@ -256,7 +256,7 @@ def _scores_of_forest(forest: Any, mean: Divided) -> Divided:
     return _weighted_sum([calibration.slope], [mean.log(LEAST)], calibration.intercepts)
 
 
-def _weighted_sum(weights: Sequence[float], parts: Sequence[Divided], intercepts: NDArray[np.float64]) -> Divided:
+def _weighted_sum(weights: Sequence[float], parts: Sequence[Divided], intercepts: Any = (0.0,)) -> Divided:
     """Return the weighted sum of scores plus the intercepts of the classes."""
     values, base, end = (sum(w * x for w, x in zip(weights, arrays)) for arrays in zip(*parts))
     intercepts = np.maximum(intercepts, _LOWEST)[:, None]

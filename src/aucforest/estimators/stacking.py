@@ -22,8 +22,7 @@ class AUCStackingClassifier(StackFit):
 
     A forest ranks less well if the classes depend on a sum of effects, or if there are many samples with little noise.
     The additive model helps in the first case, the residual forest [1]_ and boosted trees in the second. The weight of
-    each member is chosen on training samples that the member was not fitted to. If none helps, the stack equals the
-    forest.
+    each member is chosen on samples that it was not fitted to. If none helps, the stack equals the forest.
 
     Parameters
     ----------
@@ -32,20 +31,19 @@ class AUCStackingClassifier(StackFit):
         `pos_label`, `threshold` and `oob_score` are not used, because the stack has its own.
     linear : "auto", classifier or None, default="auto"
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
-        quartiles, indicators of missing values, and all categories. Its ridge penalty is chosen in the fit for each
-        categorical column. It may have interactions of columns of more than 50 categories with other features, if they
-        lower the log loss of left-out folds and the forest's `categorical_encoding` allows interactions. "auto" leaves
-        the model out if the forest has monotonicity constraints. A scikit-learn classifier or pipeline with
-        `predict_proba` is cloned, and gets X as given (sparse as CSR). None leaves it out.
+        quartiles, indicators of missing values, and all categories, with a ridge penalty for each categorical column.
+        It may have interactions of columns of more than 50 categories with other features, if they lower the log loss
+        of left-out folds and the forest's `categorical_encoding` allows interactions. With monotonicity constraints
+        "auto" leaves it out. A scikit-learn classifier or pipeline with `predict_proba` is cloned, and gets X as given
+        (sparse as CSR). None leaves it out.
     residual : bool, default=True
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
     boosted : bool, default=True
         Whether to fit gradient boosted trees [2]_ [3]_: for each of five folds a series of trees on the samples of the
-        other folds, each tree grown on the errors of those before it. A series has up to 600 trees, or up to 2,400 if
-        there are more than two classes; the log loss of the left-out folds chooses how many. Boosted trees are left out
-        if there are fewer than 500 samples or more than 50 classes, if the forest has monotonicity constraints, or if X
-        is sparse.
+        other folds, each tree grown on the errors of those before it. A series has up to 600 trees, or up to 2,400 with
+        more than two classes; the log loss of the left-out folds chooses how many. There are none for fewer than 500
+        samples, more than 50 classes, monotonicity constraints or a sparse X.
     penalty : float, default=1.0
         The penalty on the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance of b from
         (1, 0, 0, 0), the forest alone. Here n is about the number of samples of the rarer class.
@@ -80,8 +78,7 @@ class AUCStackingClassifier(StackFit):
         As in `AUCForestClassifier`. The out-of-bag ROC AUC has the corrections of the forest, for optimism too.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples, combined from out-of-bag probabilities of the forests and out-of-fold
-        scores of the boosted trees and the additive model. NaN for samples of weight 0 or without an out-of-bag
-        probability.
+        scores of the others. NaN for samples of weight 0 or without an out-of-bag probability.
 
     See Also
     --------
@@ -89,13 +86,12 @@ class AUCStackingClassifier(StackFit):
 
     Notes
     -----
-    Class k has the score ``sum_m b_m s_mk + a_k``, and the probabilities are the softmax of the scores. The s_mk are
-    the logarithms of the probabilities of the forest and of the linear model, and log q_k - log(p_k (1 - p_k)) for the
+    The probabilities are the softmax of the scores ``sum_m b_m s_mk + a_k`` of the classes k. The s_mk are the
+    logarithms of the probabilities of the forest and of the linear model, and log q_k - log(p_k (1 - p_k)) for the
     residual forest with probabilities q. Those of the boosted trees are the sums of the steps of their leaves, of the
-    series without the sample for a training sample, and the mean of all series for a new one. With two classes
-    their differences are log odds. The weights b and the intercepts a minimize the log loss of the out-of-bag and
-    out-of-fold scores plus the penalty. b is not negative. a has no penalty, so the mean of the out-of-bag
-    probabilities of a class is its frequency.
+    series without the sample for a training sample, and the mean of all series for a new one. The weights b >= 0 and
+    the intercepts a minimize the log loss of the out-of-bag and out-of-fold scores plus the penalty. a has no penalty,
+    so the mean of the out-of-bag probabilities of a class is its frequency.
 
     ``members_["boosted"]`` is a forest of the trees of all series. The mean over its trees, its `predict_proba`, is no
     class probability: times a number it is the score, up to a term that is the same for all classes.

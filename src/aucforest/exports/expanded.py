@@ -104,11 +104,6 @@ class _Copier:
         self.mass_below = np.pad(np.cumsum(masses, axis=1), ((0, 0), (1, 0)))
         self.mass_missing = np.where(missing_left, mass_left, mass_right)
 
-    def root(self, n_codes: Mapping[int, int]) -> _Front:
-        """Return the root, which all codes and missing values reach."""
-        high = np.array([[n_codes[feature] - 1 for feature in self.features.tolist()]], dtype=np.int16)
-        return _Front(np.zeros(1, np.int64), self.nodes.weight[:1], np.zeros_like(high), high, high >= 0)
-
     def skip(self, front: _Front) -> tuple[_Front, NDArray[np.float64], NDArray[np.float64]]:
         """Replace nodes in which all values go to one side by descendants; return the weights that go left and right.
 
@@ -166,8 +161,10 @@ def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> Threshold
     """
     if len(tree.set_nodes) == 0:
         return chained(tree, n_codes)
-    copier = _Copier(tree, n_codes)
-    front, levels, n_nodes = copier.root(n_codes), [], 0
+    copier, levels, n_nodes = _Copier(tree, n_codes), [], 0
+    # All codes and missing values reach the root.
+    high = np.array([[n_codes[feature] - 1 for feature in copier.features.tolist()]], dtype=np.int16)
+    front = _Front(np.zeros(1, np.int64), copier.nodes.weight[:1], np.zeros_like(high), high, high >= 0)
     while len(front.node) > 0:
         front, left_mass, right_mass = copier.skip(front)
         reached = ThresholdNodes._make(part[front.node] for part in copier.nodes)

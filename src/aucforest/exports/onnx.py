@@ -59,10 +59,9 @@ def _add_trees(graph: Graph, ensemble: "Ensemble", output: str) -> None:
     """Add the nodes that compute the mean of the trees from X, or their class scores, as float32."""
     parts: list[dict[str, NDArray[Any]]] = []
     for number, tree in enumerate(ensemble.trees):
-        nodes = chained(tree, ensemble.n_codes)
-        is_leaf = nodes.left < 0
         # `chained` keeps the indices of the nodes of the tree, and it appends no leaves.
-        prediction = ensemble.values(tree)
+        nodes, prediction = chained(tree, ensemble.n_codes), ensemble.values(tree)
+        is_leaf = nodes.left < 0
         is_given = tree.is_leaf[:, None] & (prediction != 0.0)
         if not is_given.any():  # all steps of boosted trees may be 0, but ONNX needs a value
             is_given[tree.is_leaf.argmax(), 0] = True
@@ -222,11 +221,6 @@ class Ensemble(NamedTuple):
         # fewer values, because with more than two classes a tree changes the score of only one.
         return self.scale * (tree.prediction - np.median(tree.prediction, axis=1, keepdims=True))
 
-    @property
-    def n_features(self) -> int:
-        """The number of columns of X."""
-        return self.trees[0].n_features
-
     def add_to(self, graph: Graph, output: str = "proba") -> str:
         """Add the nodes that compute probabilities or scores from X, as float64; return the name of their output."""
         _add_trees(graph, self, f"{output}_mean")
@@ -257,11 +251,6 @@ class Stack(NamedTuple):
         if "residual" in slopes:
             slopes["residual"] += 2.0 * slopes["forest"]
         return sum(self.coef[name] * slope for name, slope in slopes.items())
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns of X."""
-        return self.ensembles["forest"].n_features
 
     def add_to(self, graph: Graph) -> str:
         """Add the nodes that compute probabilities from X, as float64; return the name of their output."""
@@ -308,8 +297,7 @@ def write_onnx(
     graph = Graph(dtype)
     _add_decision(graph, model.add_to(graph), threshold, positive, model.slope)
     labels = np.array(classes.tolist())
-    if labels.tolist() != classes.tolist():
-        # numpy converts integers beyond int64 to float64.
+    if labels.tolist() != classes.tolist():  # numpy converts integers beyond int64 to float64
         labels = classes
     if labels.dtype.kind != "U" and (labels.dtype.kind not in "biuf" or labels.dtype.itemsize > 8):
         raise TypeError(f"ONNX needs labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
@@ -320,7 +308,8 @@ def write_onnx(
         helper.make_tensor_value_info("label", graph.constants[-1].data_type, [None]),
         helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, len(classes)]),
     ]
-    X = helper.make_tensor_value_info("X", kinds.FLOAT if graph.is_narrow else kinds.DOUBLE, [None, model.n_features])
+    n_features = (model if isinstance(model, Ensemble) else model.ensembles["forest"]).trees[0].n_features
+    X = helper.make_tensor_value_info("X", kinds.FLOAT if graph.is_narrow else kinds.DOUBLE, [None, n_features])
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
     file = helper.make_model(
         helper.make_graph(graph.nodes, "aucforest", [X], outputs, graph.constants),
