@@ -54,28 +54,6 @@ def columns(train, rows):
     return additive_columns(train.tolist(), rows.tolist(), CATEGORICAL, **constants)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("weight", [None, np.random.default_rng(0).uniform(0.1, 3.0, 300)], ids=["alike", "weighted"])
-def test_predictions_equal_logistic_regression_on_columns_by_loops(n_classes, weight):
-    """A column times the root of 1 / p has the penalty p."""
-    y = LABELS[n_classes]
-    model = AdditiveClassifier(CATEGORICAL).fit(X, y, weight)
-    scaled = None if weight is None else weight / weight.mean()
-    of_train, features = columns(X, X)
-    penalties = np.ones(of_train.shape[1])
-    penalties[-len(features) :] = model.penalties_[np.searchsorted(CATEGORICAL, features)]
-    peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(of_train / np.sqrt(penalties), y, scaled)
-    assert model.column_weights_.shape == peer.coef_.shape
-    for rows in (X, NEW):
-        expected = peer.predict_proba(columns(X, rows)[0] / np.sqrt(penalties))
-        np.testing.assert_allclose(model.predict_proba(rows), expected, atol=2e-4)
-    np.testing.assert_array_equal(model.classes_, np.arange(n_classes))
-    scores = model.decision_function(NEW)
-    assert scores.shape == (50, n_classes)
-    if n_classes == 2:
-        np.testing.assert_allclose(expit(scores[:, 1] - scores[:, 0]), model.predict_proba(NEW)[:, 1])
-
-
 def with_cells(rows):
     """Return the rows with a column for each interaction, which contains the categories of pairs."""
     cells = np.full((len(rows), 3), np.nan)
@@ -96,23 +74,33 @@ def indicators_of_cells(train, rows):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_interactions_have_indicators_of_cells(n_classes):
-    y, weight = LABELS[n_classes], np.random.default_rng(0).uniform(0.1, 3.0, 300)
-    model = AdditiveClassifier(CATEGORICAL, INTERACTIONS).fit(X, y, weight)
-    of_columns, features = columns(X, X)
-    of_cells, interaction = indicators_of_cells(X, X)
-    penalties = np.ones(of_columns.shape[1] + len(interaction))
-    penalties[-len(interaction) :] = model.penalties_[2 + interaction]
-    by_feature = model.penalties_[np.searchsorted(CATEGORICAL, features)]
-    penalties[-len(interaction) - len(features) : -len(interaction)] = by_feature
-    of_train = np.hstack((of_columns, of_cells))
-    peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(of_train / np.sqrt(penalties), y, weight / weight.mean())
+@pytest.mark.parametrize("interactions", [(), INTERACTIONS], ids=["alone", "interactions"])
+@pytest.mark.parametrize("weight", [None, np.random.default_rng(0).uniform(0.1, 3.0, 300)], ids=["alike", "weighted"])
+def test_predictions_equal_logistic_regression_on_columns_by_loops(n_classes, interactions, weight):
+    """A column times the root of 1 / p has the penalty p; interactions have indicators of cells."""
+    y, scaled = LABELS[n_classes], None if weight is None else weight / weight.mean()
+    model = AdditiveClassifier(CATEGORICAL, interactions).fit(X, y, weight)
+
+    def peer_columns(rows):
+        table, features = columns(X, rows)
+        coded = np.searchsorted(CATEGORICAL, features)
+        if interactions:
+            of_cells, interaction = indicators_of_cells(X, rows)
+            table, coded = np.hstack((table, of_cells)), np.append(coded, 2 + interaction)
+        penalties = np.ones(table.shape[1])
+        penalties[-len(coded) :] = model.penalties_[coded]
+        return table / np.sqrt(penalties)
+
+    peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(peer_columns(X), y, scaled)
     assert model.column_weights_.shape == peer.coef_.shape
     for rows in (X, NEW):
-        of_rows = np.hstack((columns(X, rows)[0], indicators_of_cells(X, rows)[0]))
-        np.testing.assert_allclose(
-            model.predict_proba(rows), peer.predict_proba(of_rows / np.sqrt(penalties)), atol=4e-4
-        )
+        expected = peer.predict_proba(peer_columns(rows))
+        np.testing.assert_allclose(model.predict_proba(rows), expected, atol=4e-4 if interactions else 2e-4)
+    np.testing.assert_array_equal(model.classes_, np.arange(n_classes))
+    scores = model.decision_function(NEW)
+    assert scores.shape == (50, n_classes)
+    if n_classes == 2:
+        np.testing.assert_allclose(expit(scores[:, 1] - scores[:, 0]), model.predict_proba(NEW)[:, 1])
 
 
 def test_the_prior_of_interactions_is_stronger(monkeypatch):
@@ -227,9 +215,9 @@ def test_of_many_rows_a_sample_is_fitted(monkeypatch):
     whole = AdditiveClassifier(CATEGORICAL).fit(table, y)
     seen = []
 
-    def record(dense, indicators, labels, weight):
-        seen.append((len(dense), np.bincount(labels, weight)))
-        return fit_category_ridge(dense, indicators, labels, weight)
+    def record(dense, *others):
+        seen.append((len(dense), np.bincount(*others[-2:])))
+        return fit_category_ridge(dense, *others)
 
     monkeypatch.setattr(_additive, "fit_category_ridge", record)
     monkeypatch.setattr(_additive, "_MOST_ROWS", 2000)
@@ -255,11 +243,8 @@ def test_sparse_rows():
     model = AdditiveClassifier().fit(matrix, y)
     # the root mean square of the stored values
     scale = np.sqrt(np.nansum(dense**2, axis=0) / np.maximum(np.count_nonzero(np.nan_to_num(dense), axis=0), 1))
-    scaled = np.nan_to_num(
-        np.clip(
-            dense / np.where(scale > 0, scale, 1.0), -AdditiveClassifier.MOST_SCALED, AdditiveClassifier.MOST_SCALED
-        )
-    )
+    most = AdditiveClassifier.MOST_SCALED
+    scaled = np.nan_to_num(np.clip(dense / np.where(scale > 0, scale, 1.0), -most, most))
     expected = LogisticRegression().fit(scaled, y).predict_proba(scaled)
     np.testing.assert_allclose(model.predict_proba(matrix), expected, atol=1e-3)
     np.testing.assert_allclose(model.predict_proba(dense), model.predict_proba(matrix))

@@ -6,20 +6,20 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from aucforest.estimators import _category_ridge
-from aucforest.estimators._category_ridge import CategoryIndicators, fit_category_ridge
+from aucforest.estimators._category_ridge import fit_category_ridge
 from tests.reference.stacking import penalty_of_categories
 
 
 def make(sizes=(40,), n_classes=2, n_rows=600, seed=0):
-    """Return dense columns, indicators of columns of categories with effects of these sizes, and labels."""
+    """Return dense columns, the arguments of columns of categories with effects of these sizes, and labels."""
     rng = np.random.default_rng(seed)
     dense, codes = rng.normal(size=(n_rows, 2)), [rng.integers(30, size=n_rows) for _ in sizes]
     score = dense[:, 0] + rng.logistic(size=n_rows)
     score += sum(size * rng.normal(size=30)[code] for size, code in zip(sizes, codes))
     indicators = np.hstack([code[:, None] == np.arange(30) for code in codes]).astype(np.float64)
     labels = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
-    column, prior = np.repeat(np.arange(len(sizes)), 30), np.full(len(sizes), 2.0)
-    return dense, CategoryIndicators(sp.csr_matrix(indicators), column, prior), labels
+    categories = sp.csr_matrix(indicators), np.repeat(np.arange(len(sizes)), 30), np.full(len(sizes), 2.0)
+    return dense, categories, labels
 
 
 def loss_of(parameters, dense, indicators, labels, weights, penalties):
@@ -37,10 +37,10 @@ def loss_of(parameters, dense, indicators, labels, weights, penalties):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_coefficients_minimize_the_penalized_loss(n_classes, most_paired, monkeypatch):
     monkeypatch.setattr(_category_ridge, "_MOST_PAIRED", most_paired)
-    dense, indicators, labels = make((1.0, 0.5), n_classes)
+    dense, (indicators, column, prior), labels = make((1.0, 0.5), n_classes)
     weights = np.random.default_rng(1).uniform(0.2, 2.0, len(labels))
-    coef, intercept, penalties = fit_category_ridge(dense, indicators, labels, weights)
-    data = dense, indicators.values, labels, weights, np.concatenate(([0.0, 1.0, 1.0], penalties[indicators.column]))
+    coef, intercept, penalties = fit_category_ridge(dense, indicators, column, prior, labels, weights)
+    data = dense, indicators, labels, weights, np.concatenate(([0.0, 1.0, 1.0], penalties[column]))
     ours = np.vstack((intercept, coef.T)).ravel()
     best = minimize(loss_of, ours, data, method="L-BFGS-B", options={"maxfun": 10**6})
     assert loss_of(ours, *data) < best.fun + 1e-3
@@ -48,33 +48,31 @@ def test_the_coefficients_minimize_the_penalized_loss(n_classes, most_paired, mo
 
 @pytest.mark.slow
 def test_the_penalty_is_about_that_of_the_greatest_marginal_likelihood():
-    dense, indicators, labels = make((0.7,), n_rows=200)
-    without_prior = indicators._replace(prior=np.full(1, 1e-9))
-    *_, (penalty,) = fit_category_ridge(dense, without_prior, labels, np.ones(len(labels)))
-    expected = penalty_of_categories(dense, indicators.values.toarray(), labels)
+    dense, (indicators, column, _), labels = make((0.7,), n_rows=200)
+    *_, (penalty,) = fit_category_ridge(dense, indicators, column, np.full(1, 1e-9), labels, np.ones(len(labels)))
+    expected = penalty_of_categories(dense, indicators.toarray(), labels)
     # the one is by an equation that neglects how the curvature depends on the penalty
     assert 0.5 < penalty / expected < 2.0
 
 
 def test_each_column_has_its_own():
     """The variances of the effects are 4, 1/4 and 0."""
-    dense, indicators, labels = make((2.0, 0.5, 0.0), n_rows=4000)
-    *_, (great, small, none) = fit_category_ridge(dense, indicators, labels, np.ones(len(labels)))
+    dense, (indicators, column, prior), labels = make((2.0, 0.5, 0.0), n_rows=4000)
+    *_, (great, small, none) = fit_category_ridge(dense, indicators, column, prior, labels, np.ones(len(labels)))
     assert 0.15 < great < 0.5
     assert 1.5 < small < 8.0
     assert none > 2.0 * small
-    strong = indicators._replace(prior=np.array([2.0, 2.0, 1000.0]))
-    *_, (_, _, near_prior) = fit_category_ridge(dense, strong, labels, np.ones(len(labels)))
+    strong = np.array([2.0, 2.0, 1000.0])
+    *_, (_, _, near_prior) = fit_category_ridge(dense, indicators, column, strong, labels, np.ones(len(labels)))
     assert 0.9 < near_prior < 1.1
 
 
 def test_one_category_and_classes_that_it_separates():
     """Neither a penalty nor a coefficient is infinite."""
     labels = np.repeat([0, 1], 20)
-    separate = sp.csr_matrix(labels[:, None].astype(np.float64))
-    indicators = CategoryIndicators(separate, np.zeros(1, np.int64), np.full(1, 2.0))
-    coef, _, _ = fit_category_ridge(np.empty((40, 0)), indicators, labels, np.ones(40))
+    separate, alike = sp.csr_matrix(labels[:, None].astype(np.float64)), sp.csr_matrix(np.ones((40, 1)))
+    others = np.zeros(1, np.int64), np.full(1, 2.0), labels, np.ones(40)
+    coef, _, _ = fit_category_ridge(np.empty((40, 0)), separate, *others)
     assert 1.0 < coef[0, 0] < 20.0
-    alike = indicators._replace(values=sp.csr_matrix(np.ones((40, 1))))
-    coef, intercept, _ = fit_category_ridge(np.empty((40, 0)), alike, labels, np.ones(40))
+    coef, intercept, _ = fit_category_ridge(np.empty((40, 0)), alike, *others)
     np.testing.assert_allclose([coef[0, 0], intercept[0]], 0.0, atol=1e-6)

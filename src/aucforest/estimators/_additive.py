@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from aucforest.estimators._category_ridge import CategoryIndicators, fit_category_ridge
+from aucforest.estimators._category_ridge import fit_category_ridge
 from aucforest.estimators._class_sample import class_factors, sample_classes
 from aucforest.estimators.linear import thread_controller
 from aucforest.tables.target_rates import RateTable
@@ -138,7 +138,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         coded, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
         prior = np.where(coded >= self.n_features_, _INTERACTION_PRIOR, _CATEGORY_PRIOR)
-        fitted = fit_category_ridge(self._columns(X), CategoryIndicators(indicators, column, prior), labels, weight)
+        fitted = fit_category_ridge(self._columns(X), indicators, column, prior, labels, weight)
         coef, self.intercepts_, self.penalties_ = fitted
         return coef
 

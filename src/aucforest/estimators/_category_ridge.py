@@ -160,24 +160,22 @@ def _choose(
     return (free * n_effective + prior) / (squares + prior)
 
 
-class CategoryIndicators(NamedTuple):
-    """The indicators of the categories of columns."""
-
-    values: csr_matrix  # (n_rows, n_categories)
-    column: NDArray[np.int64]  # (n_categories,), the index of the column of each category
-    prior: FloatArray  # (n_columns,), the number of coefficients of size 1 that the prior of a penalty counts as
-
-
 def fit_category_ridge(
-    dense: FloatArray, indicators: CategoryIndicators, labels: NDArray[np.int64], weights: FloatArray
+    dense: FloatArray,
+    indicators: csr_matrix,
+    column: NDArray[np.int64],
+    prior: FloatArray,
+    labels: NDArray[np.int64],
+    weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fit to dense columns and the indicators of categories.
+    """Fit to dense columns and the indicators of categories, (n_rows, n_categories).
 
-    All labels from 0 to the maximum must occur. The result is the coefficients (1 or n_classes, n_dense + n_categories)
-    and the intercepts, for two classes only those of the second class, and the penalty of each column.
+    `column` is the index of the column of each category, and `prior`, (n_columns,), the number of coefficients of size
+    1 that the prior of a penalty counts as. All labels from 0 to the maximum must occur. The result is the coefficients
+    (1 or n_classes, n_dense + n_categories) and the intercepts, for two classes only those of the second class, and the
+    penalty of each column.
     """
-    values, column, prior = indicators
-    loss, penalties = _Loss(dense, values, labels, weights), np.ones(len(prior))
+    loss, penalties = _Loss(dense, indicators, labels, weights), np.ones(len(prior))
     coef = np.zeros((loss.n_dense + len(column), loss.n_scores))
     loss.set_penalty(penalties[column])
     for _ in range(_MOST_CHOICES):
