@@ -30,8 +30,15 @@ def simulate(n_classes, n_rows=4000, *, slope=1.7, n_trees=10, seed=0):
     return CalibrationSample(labels, np.ones(n_rows), None, [half, half]), proba
 
 
-def frequencies_of(sample):
-    return np.bincount(sample.labels, sample.weights) / sample.weights.sum()
+def fit(sample):
+    """Return the calibration of a sample for its class frequencies."""
+    return calibrate(sample, np.bincount(sample.labels, sample.weights) / sample.weights.sum(), None, 300)
+
+
+def rarer_size(labels, weights):
+    """Return about the number of samples of the rarer class, of which weighted ones count as fewer."""
+    of_classes = [weights[(labels == k) & (weights > 0.0)] for k in np.unique(labels)]
+    return len(of_classes) ** 2 / (4 * sum(np.sum(w**2) / w.sum() ** 2 for w in of_classes))
 
 
 @pytest.mark.parametrize(("sizes", "n_sampled"), [([90, 10], [10, 10]), ([60, 30, 10], [10, 10, 20])], ids=str)
@@ -54,7 +61,7 @@ def test_equal_rates_need_no_formula():
 
 def test_two_classes_are_a_logistic_regression():
     sample, proba = simulate(2, 40_000, seed=3)
-    fitted = calibrate(sample, frequencies_of(sample), None, 300)
+    fitted = fit(sample)
     odds = np.log(proba[:, 1] / proba[:, 0])[:, None]
     peer = LogisticRegression(C=np.inf, tol=1e-10).fit(odds, sample.labels)
     # The penalty has the weight of a few samples.
@@ -78,9 +85,7 @@ def test_calibration_equals_the_reference(n_classes, slope, rates):
         n_trees = rng.integers(3, 9, len(proba))
         halves.append((noisy / noisy.sum(axis=1, keepdims=True), n_trees))
     weights, frequencies = rng.uniform(0.5, 1.5, 60), rng.dirichlet(np.full(n_classes, 9.0))
-    n_rarer = n_classes**2 / (
-        4 * sum(np.sum(w**2) / w.sum() ** 2 for w in (weights[sample.labels == k] for k in range(n_classes)))
-    )
+    n_rarer = rarer_size(sample.labels, weights)
     start = None if rates is None else Calibration(1.0, -np.log(rates[:n_classes]))
     offsets = np.zeros(n_classes) if start is None else start.intercepts
     known = sample._replace(weights=weights, halves=[Sums(p * n[:, None], n) for p, n in halves])
@@ -92,13 +97,12 @@ def test_calibration_equals_the_reference(n_classes, slope, rates):
 
 def test_few_samples_stay_near_the_map_without_evidence():
     sample, _ = simulate(2, 12, slope=4.0)
-    few = calibrate(sample, frequencies_of(sample), None, 300)
-    assert 0.9 < few.slope < 1.2
+    assert 0.9 < fit(sample).slope < 1.2
     start = Calibration(1.0, np.array([0.0, -3.0]))
     one_class = sample._replace(labels=np.zeros(12, dtype=np.uint32))
     assert calibrate(one_class, np.array([0.9, 0.1]), start, 300) is start
     one_tree = sample._replace(halves=[sample.halves[0], Sums.zero(12, 2)])
-    assert calibrate(one_tree, frequencies_of(sample), start, 300) is start
+    assert calibrate(one_tree, np.array([0.5, 0.5]), start, 300) is start
 
 
 def test_probabilities_of_zero():
@@ -169,9 +173,7 @@ def test_calibration_of_a_forest_equals_the_reference_on_its_out_of_bag_samples(
     weights = weight[kept] * (frequencies / np.bincount(y, weight))[y[kept]]
     weights /= weights.mean()
     rates = 1.0 / np.bincount(y[kept]) if params.get("sampling") == "balanced" else np.ones(3)
-    effective = [w.sum() ** 2 / np.sum(w**2) for w in (weight[(y == k) & (weight > 0)] for k in range(3))]
-    n_rarer = 9.0 / (4.0 * np.sum(1.0 / np.array(effective)))
-    known = y[kept], weights, frequencies, -np.log(rates), n_rarer
+    known = y[kept], weights, frequencies, -np.log(rates), rarer_size(y, weight)
     slope, intercepts = reference.calibrate(means, *known, 40)
     assert forest.calibration_.slope == pytest.approx(slope, rel=1e-4)
     found = forest.calibration_.intercepts
@@ -231,12 +233,9 @@ def test_the_same_map_to_the_last_bit(tmp_path):
 
 def test_copies_in_a_group_are_no_more_evidence():
     sample, _ = simulate(2, 500)
-    once = calibrate(sample, frequencies_of(sample), None, 300)
-    half = Sums(*(np.repeat(part, 8, axis=0) for part in sample.halves[0]))
+    once, half = fit(sample), Sums(*(np.repeat(part, 8, axis=0) for part in sample.halves[0]))
     copies = CalibrationSample(np.repeat(sample.labels, 8), np.ones(4000), np.repeat(np.arange(500), 8), [half, half])
-    grouped, apart = (
-        calibrate(each, frequencies_of(sample), None, 300) for each in (copies, copies._replace(groups=None))
-    )
+    grouped, apart = fit(copies), fit(copies._replace(groups=None))
     assert grouped.slope_std == pytest.approx(once.slope_std, rel=0.1)
     assert grouped.slope == pytest.approx(once.slope, rel=0.02)
     assert apart.slope_std < 0.5 * once.slope_std
@@ -245,9 +244,8 @@ def test_copies_in_a_group_are_no_more_evidence():
 def test_rows_of_nearly_no_weight_are_no_evidence():
     sample, _ = simulate(2, 400, slope=3.0)
     kept = np.arange(400) < 60
-    few = CalibrationSample(
-        sample.labels[kept], np.ones(60), None, [Sums(*(part[kept] for part in half)) for half in sample.halves]
-    )
+    halves = [Sums(*(part[kept] for part in half)) for half in sample.halves]
+    few = CalibrationSample(sample.labels[kept], np.ones(60), None, halves)
     frequencies = np.array([0.5, 0.5])
     light = sample._replace(weights=np.where(kept, 1.0, 1e-9))
     one, other = calibrate(few, frequencies, None, 300), calibrate(light, frequencies, None, 300)
@@ -263,9 +261,8 @@ def test_the_standard_error_of_a_rare_class_of_which_all_samples_are_scored():
         odds = rng.normal(-6.0, 1.5, 60_000)
         labels = (rng.random(60_000) < 1.0 / (1.0 + np.exp(-1.6 * odds - 3.0))).astype(np.uint32)
         frequencies = np.bincount(labels) / 60_000
-        scored = np.concatenate(
-            (np.flatnonzero(labels == 1), rng.choice(np.flatnonzero(labels == 0), 2000, replace=False))
-        )
+        of_others = rng.choice(np.flatnonzero(labels == 0), 2000, replace=False)
+        scored = np.concatenate((np.flatnonzero(labels == 1), of_others))
         labels, p = labels[scored], 1.0 / (1.0 + np.exp(-odds[scored]))
         weights = (frequencies / np.bincount(labels))[labels]
         half = Sums(np.column_stack((1.0 - p, p)) * 10, np.full(len(p), 10))
@@ -281,7 +278,7 @@ def test_sums_do_not_depend_on_the_threads_of_blas():
     found = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads, "blas"):
-            found.append(calibrate(sample, frequencies_of(sample), None, 300))
+            found.append(fit(sample))
     assert found[0].slope == found[1].slope
     np.testing.assert_array_equal(found[0].intercepts, found[1].intercepts)
 
@@ -298,21 +295,18 @@ def test_without_out_of_bag_samples_there_is_no_map():
 
 
 @pytest.mark.parametrize("flag", [True, False])
-def test_files_with_the_old_name_of_the_parameter(flag, tmp_path, monkeypatch):
+def test_files_with_the_old_name_of_the_parameter(flag, tmp_path):
     X, y = make_table(n_rows=200)
     forest = small_forest(30, sampling="balanced", calibration="auto" if flag else None).fit(X, y)
-    expected = forest.predict_proba(X)
-    old = forest.get_params() | {"prior_correction": flag}
-    del old["calibration"]
-    monkeypatch.setattr(type(forest), "get_params", lambda self, deep=True: old)
     forest.save(tmp_path / "old.aucforest")
-    monkeypatch.undo()
     stored = model_file.read_model(tmp_path / "old.aucforest")
-    arrays = dict(stored._arrays)
+    arrays, parameters = stored._arrays, stored._metadata["parameters"]
+    del parameters["calibration"]
+    parameters["prior_correction"] = flag
     if flag:
         slope, _, _, *intercepts = arrays.pop("calibration")
         arrays["prior_correction"] = np.array([slope, *intercepts])
     model_file.write_model(tmp_path / "old.aucforest", arrays, stored._metadata)
     loaded = aucforest.load(tmp_path / "old.aucforest")
     assert loaded.calibration == ("auto" if flag else None)
-    np.testing.assert_array_equal(loaded.predict_proba(X), expected)
+    np.testing.assert_array_equal(loaded.predict_proba(X), forest.predict_proba(X))
