@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from sklearn.utils import gen_batches
 
 from aucforest.estimators._combination import log_proba
 from aucforest.fitting.bootstrap import BootstrapSampler
@@ -46,13 +47,15 @@ class Calibration(NamedTuple):
 
     def apply(self, proba: NDArray[np.float64], n_jobs: int | None = 1) -> NDArray[np.float64]:
         """Return calibrated probabilities of shape (n_samples, n_classes), computed by n_jobs threads."""
-        n_rows, calibrated = max(1, _BLOCK // proba.shape[1]), np.empty(proba.shape)
+        n_rows = max(1, _BLOCK // proba.shape[1])
+        if len(proba) <= n_rows:
+            return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
+        calibrated = np.empty(proba.shape)
 
-        def calibrate_rows(start: int) -> None:
-            rows = slice(start, start + n_rows)
-            calibrated[rows] = softmax(self.slope * log_proba(proba[rows], LEAST) + self.intercepts, axis=1)
+        def calibrate_rows(rows: slice) -> None:
+            calibrated[rows] = self.apply(proba[rows])
 
-        for _ in thread_map(n_jobs)(calibrate_rows, range(0, len(proba), n_rows)):
+        for _ in thread_map(n_jobs)(calibrate_rows, gen_batches(len(proba), n_rows)):
             pass
         return calibrated
 
