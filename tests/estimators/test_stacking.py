@@ -69,26 +69,24 @@ def test_the_forest_is_a_forest(params):
 
 
 def test_the_seed_of_the_stack_is_for_forests_without_one():
-    params = {"linear": None, "residual": False, "boosted": False}
-    first, again, other = (AUCStackingClassifier(AUCForestClassifier(20), random_state=seed, **params).fit(X, Y)
-                           for seed in (0, 0, 1))  # fmt: skip
+    def fit(forest, seed):
+        return AUCStackingClassifier(forest, random_state=seed, linear=None, residual=False, boosted=False).fit(X, Y)
+
+    first, again, other = (fit(AUCForestClassifier(20), seed) for seed in (0, 0, 1))
     assert_same(fitted_state(first, X), fitted_state(again, X))
     alone = AUCForestClassifier(20, random_state=1).fit(X, Y)
     assert_same_trees(other.members_["forest"].trees_, alone.trees_)
     assert digest(first.members_["forest"]) != digest(alone)
-    seeded = [AUCStackingClassifier(small_forest(20), random_state=seed, **params).fit(X, Y) for seed in (0, 1)]
-    assert_same(fitted_state(seeded[0], X), fitted_state(seeded[1], X))
+    assert_same(*(fitted_state(fit(small_forest(20), seed), X) for seed in (0, 1)))
 
 
 def test_results_do_not_depend_on_n_jobs():
     table, y = np.tile(X3, (3, 1)), np.tile(Y3, 3)
-    found = [small_stack(20, max_depth=5, stack={"n_jobs": n_jobs}).fit(table, y) for n_jobs in (1, 2)]
-    for other in found[1:]:
-        assert_same(fitted_state(found[0], table), fitted_state(other, table))
-        for name in ("residual", "boosted"):
-            assert_same_trees(other.members_[name].trees_, found[0].members_[name].trees_)
+    one, two = (small_stack(20, max_depth=5, stack={"n_jobs": n_jobs}).fit(table, y) for n_jobs in (1, 2))
+    assert_same(fitted_state(one, table), fitted_state(two, table))
     for name in ("residual", "boosted"):
-        assert [stack.members_[name].n_jobs for stack in found] == [1, 2]
+        assert_same_trees(one.members_[name].trees_, two.members_[name].trees_)
+        assert (one.members_[name].n_jobs, two.members_[name].n_jobs) == (1, 2)
 
 
 # What it is worth
@@ -120,9 +118,8 @@ def test_interactions_with_little_noise_need_the_residual_forest():
     y = (np.sin(2 * table[:, 0]) * table[:, 1] + table[:, 2] * table[:, 3] > 0).astype(int)
     stack = small_stack(stack={"linear": None, "boosted": False}).fit(table[:3000], y[:3000])
     assert stack.weights_[1] > 0.2
-    ours, theirs = (
-        roc_auc_score(y[3000:], model.predict_proba(table[3000:])[:, 1]) for model in (stack, stack.members_["forest"])
-    )
+    models = stack, stack.members_["forest"]
+    ours, theirs = (roc_auc_score(y[3000:], model.predict_proba(table[3000:])[:, 1]) for model in models)
     assert ours > theirs + 0.003
 
 
@@ -149,9 +146,8 @@ def test_columns_that_are_not_those_of_fit():
     frame = pd.DataFrame(X, columns=list("abcde"))
     stack = small_stack(20, stack={"linear": None, "residual": False}).fit(frame, Y)
     for method in (stack.predict_proba, stack.encode):
-        for table in (frame.assign(extra=1.0), pl.from_pandas(frame.assign(extra=1.0))):
-            with pytest.raises(ValueError, match="\nFeature names unseen at fit time:\n- extra\n"):
-                method(table)
+        with pytest.raises(ValueError, match="\nFeature names unseen at fit time:\n- extra\n"):
+            method(pl.from_pandas(frame.assign(extra=1.0)))
         with pytest.warns(UserWarning, match="names, but AUCStackingClassifier was fitted with") as caught:
             method(X)
         assert len(caught) == 1
@@ -203,11 +199,6 @@ def test_sparse_rows(to_matrix):
     assert_same_trees(sparse.members_["forest"].trees_, other.members_["forest"].trees_)
     assert list(sparse.members_) == ["forest", "residual", "linear"]
     assert list(other.members_) == ["forest", "residual", "boosted", "linear"]
-    linear = make_pipeline(StandardScaler(with_mean=False), LogisticRegression())
-    foreign = small_stack(20, stack={"linear": linear, "boosted": False})
-    whole = np.nan_to_num(dense)
-    ours = foreign.fit(to_matrix(whole), Y).predict_proba(to_matrix(whole))
-    np.testing.assert_allclose(ours, foreign.fit(whole, Y).predict_proba(whole), atol=1e-5)
 
 
 @pytest.mark.parametrize("form", ["coo", "dia"])
@@ -219,9 +210,12 @@ def test_sparse_rows_without_an_index(form):
         return -log_loss(y, estimator.predict_proba(table))
 
     dense = np.where(FILLED > 0.3, FILLED, 0.0)
-    params = {"linear": LogisticRegression(), "residual": False, "oob_score": scorer}
-    stack, matrix = small_stack(20, stack=params), sp.csr_matrix(dense)
+    linear = make_pipeline(StandardScaler(with_mean=False), LogisticRegression())
+    stack = small_stack(20, stack={"linear": linear, "residual": False, "boosted": False, "oob_score": scorer})
+    by_dense = stack.fit(dense, Y).predict_proba(dense)
+    matrix = sp.csr_matrix(dense)
     expected = fitted_state(stack.fit(matrix, Y), matrix)
+    np.testing.assert_allclose(expected[-1], by_dense, atol=1e-5)
     matrix = matrix.asformat(form)
     assert_same(fitted_state(stack.fit(matrix, Y), matrix), expected)
     assert stack.oob_score_ == pytest.approx(-log_loss(Y, stack.oob_decision_function_))
@@ -296,24 +290,21 @@ def test_costs_of_samples():
 
 
 @pytest.mark.parametrize(
-    ("scoring", "weight", "threshold"),
-    [("average_precision", WEIGHT, "gmean"), ("f1", WEIGHT, "gmean"), ("f1", None, None),
-     ("neg_log_loss", None, None), ("precision_at_0.1", WEIGHT, "gmean")],
+    ("scoring", "weight", "threshold", "n_classes"),
+    [("average_precision", WEIGHT, "gmean", 2), ("f1", WEIGHT, "gmean", 2), ("f1", None, None, 2),
+     ("neg_log_loss", None, None, 2), ("precision_at_0.1", WEIGHT, "gmean", 2), ("neg_log_loss", WEIGHT, None, 3),
+     ("f1_macro", WEIGHT, None, 3)],
     ids=lambda value: "weighted" if value is WEIGHT else str(value),
 )  # fmt: skip
-def test_out_of_bag_scores(scoring, weight, threshold):
-    check(small_stack(4, stack={"oob_score": scoring, "threshold": threshold}), X, Y, weight, TWO[scoring])
-
-
-@pytest.mark.parametrize("scoring", ["neg_log_loss", "f1_macro"])
-def test_out_of_bag_scores_of_many_classes(scoring):
-    check(small_stack(4, stack={"oob_score": scoring}), X3, NAMES[Y3], WEIGHT, MANY[scoring])
+def test_out_of_bag_scores(scoring, weight, threshold, n_classes):
+    stack = small_stack(4, stack={"oob_score": scoring, "threshold": threshold})
+    data = (X, Y, weight, TWO[scoring]) if n_classes == 2 else (X3, NAMES[Y3], weight, MANY[scoring])
+    check(stack, *data)
 
 
 def test_parameters_of_the_forest_are_validated():
-    for params in ({"min_gain": -1.0}, {"calibration": "nonsense"}, {"max_features": 0.0}, {"n_estimators": 2.5}):
-        with pytest.raises(ValueError, match=f"The '{next(iter(params))}' parameter of AUCForestClassifier must be"):
-            AUCStackingClassifier(AUCForestClassifier(**params)).fit(X, Y)
+    with pytest.raises(ValueError, match="The 'min_gain' parameter of AUCForestClassifier must be"):
+        AUCStackingClassifier(AUCForestClassifier(min_gain=-1.0)).fit(X, Y)
 
 
 @pytest.mark.parametrize("make", [lambda stack: stack, lambda stack: stack.members_["linear"]])
@@ -396,14 +387,11 @@ def dask_forest():
         (lambda: {"forest": small_forest(warm_start=True)}, ValueError, "warm_start=True is not available in a stack"),
         (lambda: {"forest": dask_forest()}, TypeError, "in memory, but is a DaskAUCForestClassifier$"),
         (lambda: {"forest": LogisticRegression()}, ValueError, "'forest' parameter .* must be an instance of"),
-        (lambda: {"forest": AUCForestClassifier}, ValueError, "'forest' parameter .* must be an instance of"),
         (lambda: {"linear": LinearSVC()}, ValueError, "'linear' parameter .* implementing 'fit' and 'predict_proba'"),
         (lambda: {"linear": "spline"}, ValueError, "'linear' parameter .* must be a str among {'auto'}"),
         (lambda: {"penalty": -1.0}, ValueError, "'penalty' parameter .* must be a float in the range"),
-        (lambda: {"penalty": np.inf}, ValueError, "'penalty' parameter .* must be a float in the range"),
         (lambda: {"residual": "yes"}, ValueError, "'residual' parameter .* must be an instance of 'bool'"),
         (lambda: {"boosted": "yes"}, ValueError, "'boosted' parameter .* must be an instance of 'bool'"),
-        (lambda: {"boosted": 1.0}, ValueError, "'boosted' parameter .* must be an instance of 'bool'"),
         (lambda: {"threshold": "no such"}, ValueError, "'threshold' parameter .* must be a str among"),
         (lambda: {"oob_score": "no such"}, ValueError, "'oob_score' parameter .* must be"),
     ],
@@ -417,8 +405,7 @@ def test_bad_parameters(make, error, sentence):
 
 
 def test_it_predicts_after_a_fit(fitted):
-    for name in ("predict", "predict_proba", "predict_log_proba"):
-        with pytest.raises(NotFittedError):
-            getattr(small_stack(), name)(X)
+    with pytest.raises(NotFittedError):
+        small_stack().predict_proba(X)
     with pytest.raises(ValueError, match=r"^X has 3 features, but AUCStackingClassifier is expecting 5 features"):
         fitted.predict(X[:, :3])
