@@ -1,21 +1,130 @@
-"""Exports of models with target rates, and with sets of more than the 254 categories that have codes."""
+"""Predictions of exported stacks, and of models with target rates or with more categories than codes."""
+
+import copy
 
 import numpy as np
+import onnx
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import issparse
+from sklearn.linear_model import LogisticRegression
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier
-from tests.estimators.data import small_forest
+from tests.estimators.data import make_table, small_forest
 from tests.estimators.rated import make_interaction, make_rated
+from tests.estimators.stacks import DATA, fitted
 from tests.exports.data import run_onnx
 
 
-def assert_onnx_equals(model, encoded, proba, folder):
-    """Compare the probabilities by the ONNX file of a model with its own."""
-    model.to_onnx(folder / "model.onnx")
-    np.testing.assert_allclose(run_onnx(folder / "model.onnx", encoded)[1], proba, rtol=0, atol=1e-6)
+def run(stack, X, folder, dtype="float64"):
+    """Return labels and probabilities by the ONNX file of a stack."""
+    stack.to_onnx(folder / "stack.onnx", dtype=dtype)
+    encoded = stack.encode(X, dtype=dtype)
+    return run_onnx(folder / "stack.onnx", encoded.toarray() if issparse(encoded) else encoded)
+
+
+def assert_same(stack, X, folder, dtype="float64"):
+    """Compare predictions, and return the types of the nodes of the graph."""
+    labels, proba = run(stack, X, folder, dtype)
+    np.testing.assert_allclose(proba, stack.predict_proba(X), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(labels, stack.predict(X))
+    return [node.op_type for node in onnx.load(folder / "stack.onnx").graph.node]
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_stacks_predict_the_same(name, tmp_path):
+    stack, X = fitted(name)
+    assert assert_same(stack, X, tmp_path).count("TreeEnsembleRegressor") == (2 if name == "sparse" else 3)
+    if name == "categories":
+        X = X.astype(dict.fromkeys("ab", "float32"))
+    assert_same(stack, X, tmp_path, "float32")
+
+
+@pytest.mark.parametrize("name", ["missing values", "three classes"])
+@pytest.mark.parametrize(
+    "coef",
+    [
+        [0, 0, 0, 0], [2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 0, 3], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1], [0, 0, 1, 1],
+        [5, 9, 4, 2], [0, 0, 30, 0],  # which multiplies rounding errors by 30
+    ],
+)  # fmt: skip
+def test_members_of_weight_0_are_left_out(name, coef, tmp_path):
+    stack, X = fitted(name)
+    stack = copy.copy(stack)
+    stack.weights_ = np.array(coef, dtype=np.float64)
+    kinds = assert_same(stack, X, tmp_path)
+    of_forest, of_residual, of_boosted, of_linear = (weight > 0 for weight in coef)
+    has_forest = of_forest or of_residual or not (of_boosted or of_linear)
+    assert kinds.count("TreeEnsembleRegressor") == has_forest + of_residual + of_boosted
+    assert ("Clip" in kinds) == of_linear
+
+
+def test_coefficients_of_many_categories_are_looked_up(tmp_path):
+    """Also those of rare, unseen and missing categories."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=900), "id": pd.Categorical(rng.integers(600, size=900).astype(str))})
+    frame["kind"] = pd.Categorical(rng.integers(3, size=900).astype(str))
+    frame["x"] = frame["x"].astype("float32").astype("float64")
+    y = frame["x"] + 2.0 * rng.normal(size=600)[frame["id"].cat.codes] + rng.normal(size=900) > 0.0
+    stack = AUCStackingClassifier(small_forest(20), random_state=0).fit(frame, y)
+    stack.weights_ = np.array([0.0, 0.0, 0.0, 1.0])
+    new = frame.assign(id=pd.Categorical(["other", None, *frame["id"][2:]]))
+    assert stack.encode(new)["id"].max() > 254
+    for X in (frame, new):
+        kinds = assert_same(stack, X, tmp_path)
+        assert "Equal" not in kinds
+        assert (tmp_path / "stack.onnx").stat().st_size < 30_000
+        assert_same(stack, X, tmp_path, "float32")
+
+
+def test_infinite_and_missing_values(tmp_path):
+    stack, X = fitted("missing values")
+    X = X.copy()
+    X[:6] = np.array([np.inf, -np.inf, np.nan, 3e38, -3e38, 0.0])[:, None]
+    assert_same(stack, X, tmp_path)
+
+
+@pytest.mark.parametrize("params", [{"linear": None}, {"residual": False}, {"boosted": False}])
+@pytest.mark.parametrize("forest", [small_forest(30), small_forest(30, calibration=None)], ids=["calibrated", "mean"])
+def test_stacks_without_a_member(params, forest, tmp_path):
+    X, y = make_table()
+    stack = AUCStackingClassifier(forest, **params).fit(X, y)
+    stack.weights_ = np.array([1.0, 0.7, 0.4])
+    assert_same(stack, X, tmp_path)
+
+
+def test_boosted_trees_without_a_step(tmp_path):
+    """The classes are equally frequent in each fold, and X is constant."""
+    X, y = np.zeros((200, 2)), np.arange(200) % 2
+    stack = AUCStackingClassifier(small_forest(20)).fit(X, y)
+    assert all(np.all(tree.prediction == 0.5) for tree in stack.members_["boosted"].trees_)
+    stack.weights_ = np.ones(4)
+    assert_same(stack, X, tmp_path)
+
+
+@pytest.mark.parametrize("coef", [None, [0, 0, 20, 0]], ids=["all members", "large scores of boosted trees"])
+def test_samples_at_the_threshold_are_in_the_second_class(coef, tmp_path):
+    stack, X = fitted("two classes")
+    stack = copy.copy(stack)
+    if coef is not None:
+        stack.weights_ = np.array(coef, dtype=np.float64)
+    proba = stack.predict_proba(X)[:, 1]
+    for threshold in np.sort(proba)[:100:10]:
+        stack.threshold_ = float(threshold)
+        assert run(stack, X, tmp_path)[0].tolist() == (proba >= threshold).astype(int).tolist()
+
+
+def test_members_of_other_packages_are_refused_unless_their_weight_is_0(tmp_path):
+    X, y = make_table()
+    stack = AUCStackingClassifier(small_forest(30), linear=LogisticRegression()).fit(X, y)
+    assert stack.weights_[3] > 0.0
+    with pytest.raises(TypeError, match=r"^linear: a LogisticRegression cannot be exported to ONNX: use linear="):
+        stack.to_onnx(tmp_path / "stack.onnx")
+    assert list(tmp_path.iterdir()) == []
+    stack.weights_[3] = 0.0
+    assert_same(stack, X, tmp_path)
 
 
 def make_many(n_rows=2000):
@@ -27,13 +136,13 @@ def make_many(n_rows=2000):
 
 
 @pytest.fixture(scope="module", params=[2, 3])
-def fitted(request):
+def rated(request):
     X, y = make_rated(n_classes=request.param)
     return AUCForestClassifier(12, random_state=0, max_depth=6).fit(X, y), X
 
 
-def test_encoded_tables_contain_rates(fitted):
-    forest, X = fitted
+def test_encoded_tables_contain_rates(rated):
+    forest, X = rated
     assert forest.target_rates_ is not None
     encoded = forest.encode(X)
     assert encoded.columns.tolist() == forest.split_features_.tolist()
@@ -65,14 +174,14 @@ def test_encoded_matrices_contain_rates():
     assert encoded[0, 2] != encoded[1, 2]
 
 
-def test_forests_predict_the_same(fitted, tmp_path):
-    forest, X = fitted
+def test_forests_with_rates_predict_the_same(rated, tmp_path):
+    forest, X = rated
     rows = X.copy()
     rows["merchant"] = rows["merchant"].astype(object)
     rows.loc[:20, "merchant"] = None
     rows.loc[21:40, "merchant"] = "never seen"
     for model in (forest, forest[forest.encodings_.index("rates")]):
-        assert_onnx_equals(model, model.encode(rows), model.predict_proba(rows), tmp_path)
+        assert_same(model, rows, tmp_path)
         # scikit-learn rounds values to float32.
         exported, narrow = model.to_sklearn(), model.encode(rows).astype(np.float32)
         known = model._predict_valid(narrow.to_numpy(np.float64))
@@ -87,7 +196,7 @@ def test_models_with_interactions_predict_the_same(tmp_path):
     stack.weights_[:] = 0.5  # all members count
     assert stack.members_["linear"].interactions
     for model in (forest, stack):
-        assert_onnx_equals(model, model.encode(X), model.predict_proba(X), tmp_path)
+        assert_same(model, X, tmp_path)
 
 
 def test_additive_models_with_interactions_predict_the_same(tmp_path):
@@ -104,20 +213,19 @@ def test_additive_models_with_interactions_predict_the_same(tmp_path):
     stack.weights_ = np.array([0.0, 0.0, 0.0, 1.0])
     X.loc[:20, "night"], X.loc[20:25, "night"], X.loc[25:30, "night"] = np.nan, np.inf, -np.inf
     X.loc[10:40, "merchant"], X.loc[30:60, "evening"] = np.nan, None
-    assert_onnx_equals(stack, stack.encode(X), stack.predict_proba(X), tmp_path)
+    assert_same(stack, X, tmp_path)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_stacks_predict_the_same(n_classes, tmp_path):
+def test_stacks_with_rates_predict_the_same(n_classes, tmp_path):
     X, y = make_rated(n_classes=n_classes)
     stack = AUCStackingClassifier(AUCForestClassifier(20, max_depth=5), random_state=0).fit(X, y)
     stack.weights_[:] = 0.5  # all members count
     for name in ("residual", "boosted"):
         assert stack.target_rates_ is stack.members_[name].target_rates_ is not None
     assert stack.split_features_.tolist() == stack.members_["forest"].split_features_.tolist()
-    encoded = stack.encode(X)
-    assert encoded.columns.tolist() == stack.split_features_.tolist()
-    assert_onnx_equals(stack, encoded, stack.predict_proba(X), tmp_path)
+    assert stack.encode(X).columns.tolist() == stack.split_features_.tolist()
+    assert_same(stack, X, tmp_path)
 
 
 @pytest.mark.parametrize("estimator", ["forest", "tree", "stack"])
@@ -134,7 +242,9 @@ def test_models_of_more_categories_than_codes_predict_the_same(estimator, tmp_pa
         model.weights_ = np.ones(4)
     assert len(np.unique(encoded[:, 0])) > 500
     for rows in (encoded, np.where(np.arange(len(X))[:, None] % 5, encoded, np.nan)):
-        assert_onnx_equals(model, rows, model._predict_valid(rows), tmp_path)
+        model.to_onnx(tmp_path / "model.onnx")
+        _, proba = run_onnx(tmp_path / "model.onnx", rows)
+        np.testing.assert_allclose(proba, model._predict_valid(rows), rtol=0, atol=1e-6)
         if estimator == "tree":
             narrow = rows.astype(np.float32)
             expected = model._predict_valid(narrow.astype(np.float64))
