@@ -25,8 +25,7 @@ def log_proba(proba: NDArray[np.float64], smallest: float = SMALLEST) -> NDArray
 def residual_score(residual: NDArray[np.float64], proba: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the class scores of a residual forest, log q_k - log(1 - p_k) - log p_k for class k.
 
-    p are the class probabilities of the forest, and q those of the residual forest. The score is the correction of
-    log p_k to the true log probability, as docs/mathematics/forests.md derives.
+    p are the class probabilities of the forest, and q those of the residual forest; see docs/mathematics/forests.md.
     """
     return log_proba(residual) - log_proba(proba) - log_proba(1.0 - proba)
 

@@ -18,11 +18,7 @@ _MOST_RANGES = 2**26
 
 
 def rounded_down(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each threshold the greatest float32 value that is not above it, as float64.
-
-    A float32 value is at most the threshold if and only if it is at most the rounded threshold. Rounding to the nearest
-    float32 value could round up, so that a value above the threshold would go left.
-    """
+    """Return the greatest float32 value up to each threshold, as float64: it splits float32 values in the same way."""
     with np.errstate(over="ignore", under="ignore"):
         nearest = thresholds.astype(np.float32)
         below = np.nextafter(nearest, np.float32(-np.inf))
@@ -92,6 +88,9 @@ class _Copier:
         self.nodes = nodes = chained(tree, n_codes)
         self.features = np.unique(tree.feature[tree.set_nodes])
         self.by_set = np.isin(nodes.feature, self.features)
+        # Of nodes that split by a set: the column of the feature in a front, the last left code, and the set.
+        self.column = np.searchsorted(self.features, nodes.feature)
+        self.code = np.floor(np.where(self.by_set, nodes.threshold, 0.0)).astype(np.int64)
         self.set = np.searchsorted(tree.set_nodes, nodes.origin)
         # Weights of codes are unknown, so the weight of a child is divided evenly among its codes and missing values.
         is_left, n_known = _sets_of(tree, n_codes)
@@ -122,27 +121,22 @@ class _Copier:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights that go left and right in `node` of the given copies, 0 if no value can go there."""
         left, right = self.nodes.weight[self.nodes.left[node]], self.nodes.weight[self.nodes.right[node]]
-        split, column, code = self._split_by_set(node)
-        rows, number = rows[split], self.set[node[split]]
+        split = np.flatnonzero(self.by_set[node])
+        rows, node = rows[split], node[split]
+        column, code, number = self.column[node], self.code[node], self.set[node]
         low, high = front.low[rows, column], front.high[rows, column]
         known_left = self.mass_below[number, np.minimum(code, high) + 1] - self.mass_below[number, low]
         known_right = self.mass_below[number, high + 1] - self.mass_below[number, np.maximum(code + 1, low)]
-        missing, missing_left = front.missing[rows, column], self.nodes.missing_left[node[split]]
+        missing, missing_left = front.missing[rows, column], self.nodes.missing_left[node]
         left[split] = np.maximum(known_left, 0.0) + self.mass_missing[number] * (missing & missing_left)
         right[split] = np.maximum(known_right, 0.0) + self.mass_missing[number] * (missing & ~missing_left)
         return left, right
 
-    def _split_by_set(self, node: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
-        """Return the indices of nodes that split by codes, the columns of their features, and the last left codes."""
-        rows = np.flatnonzero(self.by_set[node])
-        node = node[rows]
-        codes = np.floor(self.nodes.threshold[node]).astype(np.int64)
-        return rows, np.searchsorted(self.features, self.nodes.feature[node]), codes
-
     def children(self, front: _Front, proportion: NDArray[np.float64]) -> _Front:
         """Return all left children, then all right children; `proportion` of the weight goes left."""
-        rows, column, code = self._split_by_set(front.node)
-        missing_left = self.nodes.missing_left[front.node[rows]]
+        rows = np.flatnonzero(self.by_set[front.node])
+        node = front.node[rows]
+        column, code, missing_left = self.column[node], self.code[node], self.nodes.missing_left[node]
         left, right = (_Front._make(part.copy() for part in front) for _ in range(2))
         left.high[rows, column] = np.minimum(left.high[rows, column], code)
         right.low[rows, column] = np.maximum(right.low[rows, column], code + 1)

@@ -54,8 +54,7 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     """Create a pairwise loss as an objective of LightGBM or XGBoost.
 
     Pass it as ``objective`` of their scikit-learn classifiers, as ``params["objective"]`` of ``lightgbm.train`` or as
-    ``obj`` of ``xgboost.train``. Labels must be binary. The weight of a pair is the product of its sample weights. With
-    groups, only samples of the same group form pairs.
+    ``obj`` of ``xgboost.train``. Labels, weights and groups are used as in `pairwise_loss`.
 
     On the data sets of ``benchmarks/losses_boosting.py``, "exp", "logistic" and "sigmoid" rank about as well as log
     loss; "squared_hinge" ranks rare classes worse. The models predict scores, not probabilities: use ``raw_score=True``
@@ -89,7 +88,5 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     >>> gradient, hessian = objective(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.35, 0.8]))
     >>> gradient.round(3)
     array([ 0.876, -1.197,  1.124, -0.803])
-
-    ``lightgbm.LGBMClassifier(objective=boosting_objective("exp"))`` trains with it.
     """
     return BoostingObjective(loss, eps)

@@ -91,8 +91,8 @@ def pairwise_loss(
     Notes
     -----
     "sigmoid" and "logistic" are computed by polynomials of degree 20 in ``exp(-|x|)``. The relative truncation error is
-    at most 1e-14 in the value and 1e-13 in the gradient. The absolute error of a pair in the
-    hessian is at most 5e-13 w_i w_j / eps^2, divided by the sum of all w_i w_j.
+    at most 1e-14 in the value and 1e-13 in the gradient. The absolute error of a pair in the hessian is at most
+    5e-13 w_i w_j / eps^2, divided by the sum of all w_i w_j.
 
     References
     ----------
