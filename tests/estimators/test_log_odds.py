@@ -13,7 +13,7 @@ import aucforest
 from aucforest import AUCStackingClassifier, refresh
 from aucforest.inspection import explain
 from aucforest.persistence.model_file import write_model
-from tests.estimators.data import make_table, small_forest, small_tree
+from tests.estimators.data import make_table, small_forest
 from tests.estimators.stacks import DATA, fitted, small_stack
 from tests.estimators.test_model_files import read
 from tests.inspection.test_shapley import sides
@@ -111,12 +111,7 @@ def test_sums_of_forests(params, n_classes):
         assert np.any(proba == 0)
         assert np.any(proba == 1)
     check_sums(forest, np.concatenate((X[:100], NEW)))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_sums_of_trees(n_classes):
-    X, y = make_table(300, 4, n_classes)
-    check_sums(small_tree().fit(X, y), X)
+    check_sums(forest[0], NEW)
 
 
 def test_they_follow_other_intercepts():
@@ -129,12 +124,8 @@ def test_they_follow_other_intercepts():
     forest.calibration_.intercepts[2] = -np.inf
     found = explain(forest, NEW)
     assert np.all(np.isfinite(found.values))
-    np.testing.assert_allclose(found.predictions[:, :2], shown_log_odds_of_two(forest), rtol=0, atol=1e-9)
-
-
-def shown_log_odds_of_two(forest):
-    proba = forest.predict_proba(NEW)
-    return np.log(proba[:, :2]) - np.log(proba[:, 1::-1])
+    logs = np.log(forest.predict_proba(NEW)[:, :2])
+    np.testing.assert_allclose(found.predictions[:, :2], logs - logs[:, ::-1], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -201,11 +192,8 @@ def test_parts_of_a_date_that_differ():
     found = explain(model, frame[:2]).values
     for row in range(2):
         worth = worth_of(old, old._features_of(frame[:2])[row])
-        together = {
-            known: worth[(*known[:-1], 2, 3, 4) if 2 in known else known]
-            for known in worth
-            if max(known, default=0) < 3
-        }
+        subsets = [known for known in worth if max(known, default=0) < 3]
+        together = {known: worth[(*known[:-1], 2, 3, 4) if 2 in known else known] for known in subsets}
         by_hand = reference.values_on_the_way(together, 3, 1, score_of(old), *WAY)
         np.testing.assert_allclose(found[row], [*by_hand, 0.0], rtol=0, atol=1e-9)
 
@@ -249,11 +237,12 @@ def test_what_is_left_to_rounding_is_little(monkeypatch):
 def test_members_of_two_classes_add_up():
     stack, X = fitted("two classes")
     forest, residual, boosted, linear = stack.members_.values()
-    (of_linear, mean), of_trees = linear.effects(X), explain(boosted, X, scale="probability")
-    of_boosted, base = (
-        2.0 * stack._boosted_scale * of_trees.values,
-        stack._boosted_scale * (2.0 * of_trees.base_values - 1.0),
+    (of_linear, mean), of_trees, scale = (
+        linear.effects(X),
+        explain(boosted, X, scale="probability"),
+        stack._boosted_scale,
     )
+    of_boosted, base = 2.0 * scale * of_trees.values, scale * (2.0 * of_trees.base_values - 1.0)
     of_members = explain(forest, X).values, explain(residual, X).values, of_boosted, of_linear[1] - of_linear[0]
     expected_values = sum(weight * values for weight, values in zip(stack.weights_, of_members, strict=True))
     found = explain(stack, X)

@@ -125,7 +125,7 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
 
 def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predicted]:
     """Return the fitted linear models, each with out-of-fold probabilities; none if there is too little evidence."""
-    if not training.is_evidence(training.weights > 0.0):
+    if len(models) == 0 or not training.is_evidence(training.weights > 0.0):
         return []
     n_classes, kept, labels = len(training.classes), np.flatnonzero(training.weights), training.labels.astype(np.int64)
     is_weighted, fold = np.ptp(training.weights[kept]) > 0.0, training.folds(kept)
