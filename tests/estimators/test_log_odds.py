@@ -13,7 +13,7 @@ import aucforest
 from aucforest import AUCStackingClassifier, refresh
 from aucforest.inspection import explain
 from aucforest.persistence.model_file import write_model
-from tests.estimators.data import make_table, small_forest
+from tests.estimators.data import make_table, small_forest, small_tree
 from tests.estimators.stacks import DATA, fitted, small_stack
 from tests.estimators.test_model_files import read
 from tests.inspection.test_shapley import sides
@@ -111,7 +111,7 @@ def test_sums_of_forests(params, n_classes):
         assert np.any(proba == 0)
         assert np.any(proba == 1)
     check_sums(forest, np.concatenate((X[:100], NEW)))
-    check_sums(forest[0], NEW)
+    check_sums(small_tree().fit(X, labels), X)
 
 
 def test_they_follow_other_intercepts():
@@ -237,11 +237,8 @@ def test_what_is_left_to_rounding_is_little(monkeypatch):
 def test_members_of_two_classes_add_up():
     stack, X = fitted("two classes")
     forest, residual, boosted, linear = stack.members_.values()
-    (of_linear, mean), of_trees, scale = (
-        linear.effects(X),
-        explain(boosted, X, scale="probability"),
-        stack._boosted_scale,
-    )
+    (of_linear, mean), of_trees = linear.effects(X), explain(boosted, X, scale="probability")
+    scale = stack._boosted_scale
     of_boosted, base = 2.0 * scale * of_trees.values, scale * (2.0 * of_trees.base_values - 1.0)
     of_members = explain(forest, X).values, explain(residual, X).values, of_boosted, of_linear[1] - of_linear[0]
     expected_values = sum(weight * values for weight, values in zip(stack.weights_, of_members, strict=True))
