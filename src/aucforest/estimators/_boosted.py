@@ -88,11 +88,14 @@ class _Rows:
     def take(self, growth: Growth, is_held_out: NDArray[np.bool_], key: int) -> tuple[Growth, BoostingRows]:
         """Return the rows of a series; target rates of those in the fit are by earlier rows in random order."""
         inside, held_out = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
-        whole, features = self._part, None
-        of_rows = {"groups": self._table.target.groups, "rate_weights": self._rate_weights}
-        given: dict[str, Any] = {name: values[inside] for name, values in of_rows.items() if values is not None}
-        codes = np.ascontiguousarray(whole.codes[:, inside])
-        part = Part(codes, whole.labels[inside], self._weights[inside], **given)
+        whole, groups, features = self._part, self._table.target.groups, None
+        part = Part(
+            np.ascontiguousarray(whole.codes[:, inside]),
+            whole.labels[inside],
+            self._weights[inside],
+            groups=None if groups is None else groups[inside],
+            rate_weights=None if self._rate_weights is None else self._rate_weights[inside],
+        )
         if growth.rates is None:
             values = self.values(inside)
         else:
