@@ -10,7 +10,6 @@ from scipy.sparse import csr_matrix, issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import gen_batches
 
 from aucforest.estimators._category_ridge import fit_category_ridge
 from aucforest.estimators._class_sample import class_factors, sample_classes
@@ -235,7 +234,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         # One row for each category, and a row of zeros for values without a code.
         code_weights = np.vstack((coef[:, n_columns:].T, np.zeros(len(intercept))))
         scores = np.empty((X.shape[0], len(intercept)))
-        for rows in gen_batches(X.shape[0], max(1, min(_BLOCK_ROWS, _MOST_CELLS // max(1, n_columns)))):
+        n_rows = max(1, min(_BLOCK_ROWS, _MOST_CELLS // max(1, n_columns)))
+        for start in range(0, X.shape[0], n_rows):
+            rows = slice(start, start + n_rows)
             if self.is_sparse_:
                 scores[rows] = self._columns(X[rows]) @ coef.T
                 continue
