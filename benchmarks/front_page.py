@@ -59,11 +59,8 @@ def record(folder: Path) -> None:
     codes = [run.wait() for run in runs]
     if any(codes):
         raise SystemExit("a benchmark failed: see above")
-    metrics = {name: (name, "mean") for name in ("auc", "average_precision", "log_loss", "brier")}
     for name in COMMANDS:
-        groups = pd.read_csv(folder / f"{name}.csv").groupby(["set", "kind", "model"])
-        means = groups.agg(folds=("fold", "nunique"), **metrics, fit_seconds=("fit_seconds", "median"))
-        means.round(6).to_csv(RECORDED / f"{name}.csv")
+        mean_over_folds(pd.read_csv(folder / f"{name}.csv")).round(6).to_csv(RECORDED / f"{name}.csv", index=False)
     (RECORDED / "machine.json").write_text(json.dumps(machine, indent=1) + "\n")
 
 
@@ -90,11 +87,18 @@ def read(name: str) -> pd.DataFrame:
     return table[table.groupby("set")["model"].transform("nunique") == table["model"].nunique()]
 
 
-def summarize(table: pd.DataFrame) -> pd.DataFrame:
-    """Return means over data sets by model, and paired differences from the reference with their standard errors."""
+def mean_over_folds(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the means of metrics and the median fit times by data set and model."""
+    metrics = {name: (name, "mean") for name in ("auc", "average_precision", "log_loss", "brier")}
+    groups = results.groupby(["set", "kind", "model"])
+    return groups.agg(folds=("fold", "nunique"), **metrics, fit_seconds=("fit_seconds", "median")).reset_index()
+
+
+def summarize(table: pd.DataFrame, reference: str = REFERENCE) -> pd.DataFrame:
+    """Return means over data sets by model, and paired differences from a reference with their standard errors."""
     wide = {metric: table.pivot(index="set", columns="model", values=metric) for metric in table.columns[4:]}
     auc, log_loss = wide["auc"], wide["log_loss"]
-    gain, loss = (values.sub(values[REFERENCE], axis=0) for values in (auc, log_loss))
+    gain, loss = (values.sub(values[reference], axis=0) for values in (auc, log_loss))
     kinds = table.groupby("set")["kind"].first()
     by_kind = {kind: auc[kinds == kind].mean() for kind in kinds.unique()}
     return pd.DataFrame(

@@ -2,35 +2,31 @@
 
     python benchmarks/peers.py [PART ...] [SET ...] [--trees N] [--repeats N] [--threads N] [--peers NAME ...]
 
-Parts: fit, predict, small, single, large, memory, import; sets: binary, census, letter, satimage, spambase, classes,
-fars. All take turns in every repeat. The table has medians of wall times for aucforest, and for peers the median ratio
-of their times to those of the default forest, where more than 1 is slower than aucforest; the last column is that of
-the fastest peer, whose geometric mean over sets follows. Peers that are not installed are left out, and so are those
-that take minutes.
+Parts: fit, predict, small, single, large, memory; sets: binary, census, letter, satimage, spambase, classes, fars. All
+take turns in every repeat. The table has medians of wall times for aucforest, and for peers the median ratio of their
+times to those of the default forest, where more than 1 is slower than aucforest; the last column is that of the fastest
+peer, whose geometric mean over sets follows. Peers that are not installed are left out, and so are those that take
+minutes.
 """
 
 import argparse
 import importlib
 import pkgutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from statistics import geometric_mean, median
 from time import perf_counter
 from typing import Any
 
+import _forests
 import numpy as np
 from _timing import peak_of_fit, take_turns
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 import aucforest
-from aucforest import AUCForestClassifier
 
 Split = list[np.ndarray]
 
@@ -86,65 +82,10 @@ def load(name: str) -> Split:
     return split
 
 
-def fit_ours(X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int, **options: Any) -> Any:
-    """Fit AUCForestClassifier."""
-    return AUCForestClassifier(n_trees, n_jobs=n_threads, random_state=0, **options).fit(X, y)
-
-
-def fit_scikit_learn(X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int) -> Any:
-    """Fit RandomForestClassifier."""
-    return RandomForestClassifier(n_trees, n_jobs=n_threads, random_state=0).fit(X, y)
-
-
-def fit_intel(X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int) -> Any:
-    """Fit scikit-learn-intelex's RandomForestClassifier."""
-    from sklearnex.ensemble import RandomForestClassifier as IntelForest
-
-    return IntelForest(n_trees, n_jobs=n_threads, random_state=0).fit(X, y)
-
-
-def fit_lightgbm(X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int) -> Any:
-    """Fit trees as deep as those of the others; a tree has so many leaves as rows allow."""
-    from lightgbm import LGBMClassifier
-
-    options = {
-        "num_leaves": 16_384,
-        "min_child_samples": 1,
-        "min_child_weight": 0.0,
-        "n_jobs": n_threads,
-        "verbose": -1,
-    }
-    sampling = {"bagging_freq": 1, "bagging_fraction": 0.632, "feature_fraction_bynode": X.shape[1] ** -0.5}
-    return LGBMClassifier(boosting_type="rf", n_estimators=n_trees, random_state=0, **options, **sampling).fit(X, y)
-
-
-class YdfForest:
-    """YDF's random forest behind `predict_proba`."""
-
-    def __init__(self, X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int) -> None:
-        import ydf
-
-        self.n_threads = n_threads
-        depth = {"max_depth": -1, "min_examples": 1, "winner_take_all": False, "compute_oob_performances": False}
-        learner = ydf.RandomForestLearner(
-            label="label", num_trees=n_trees, num_threads=n_threads, random_seed=0, **depth
-        )
-        self.model = learner.train({"x": X, "label": y}, verbose=0)
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Predict class probabilities, for two classes those of the second."""
-        return self.model.predict({"x": X}, num_threads=self.n_threads)
-
-
 OURS, FASTEST = "aucforest", "fastest peer"
-Fit = Callable[[np.ndarray, np.ndarray, int, int], Any]
-FITS: dict[str, Fit] = {
-    OURS: fit_ours,
-    "aucforest, auc": partial(fit_ours, criterion="auc"),
-    "scikit-learn-intelex": fit_intel,
-    "scikit-learn": fit_scikit_learn,
-    "lightgbm rf": fit_lightgbm,
-    "ydf": YdfForest,
+FITS = {
+    name: _forests.FITS[name]
+    for name in (OURS, "aucforest, auc", "scikit-learn-intelex", "scikit-learn", "lightgbm rf", "ydf")
 }
 PACKAGES = {"scikit-learn": "scikit-learn", "lightgbm rf": "lightgbm", "ydf": "ydf"}
 
@@ -159,7 +100,7 @@ def find_version(name: str) -> str | None:
         return None
 
 
-def fits_for(n_classes: int) -> dict[str, Fit]:
+def fits_for(n_classes: int) -> dict[str, Callable[..., Any]]:
     """Return the fits of what is installed; LightGBM has a tree for each class, which takes minutes."""
     slow = {"lightgbm rf"} if n_classes > 2 else set()
     return {name: fit for name, fit in FITS.items() if name not in slow and find_version(name)}
@@ -262,13 +203,8 @@ def memory(_: argparse.Namespace) -> None:
     print_row("memory of a fit of 700,000 x 30, 10 trees", cells)
 
 
-def imports(_: argparse.Namespace) -> None:
-    """Run import_time.py."""
-    subprocess.run([sys.executable, str(Path(__file__).with_name("import_time.py"))], check=True)
-
-
 BY_SET = {"fit", "predict"}
-PARTS = {"small": small, "single": single, "large": large, "memory": memory, "import": imports}
+PARTS = {"small": small, "single": single, "large": large, "memory": memory}
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from _keel import keel, rare_sets
 from catboost import CatBoostClassifier
+from front_page import mean_over_folds, summarize
 from imblearn.ensemble import BalancedRandomForestClassifier
 from lightgbm import LGBMClassifier
 from scipy.stats import loguniform, randint, uniform
@@ -214,35 +215,24 @@ def run(
 
 def report(results: pd.DataFrame, reference: str) -> None:
     """Print the means over sets, ranks, and gains over a reference with their standard errors, wins and losses."""
-    by_set = results.groupby(["set", "model"]).mean(numeric_only=True)
-    auc = by_set["auc"].unstack()
+    means = mean_over_folds(results)
+    auc = means.pivot(index="set", columns="model", values="auc")
     if reference not in auc:
         raise ValueError(f"reference {reference!r} has no results in the CSV; name one of {list(auc)}")
-    kinds = results.groupby("set")["kind"].first()
-    rarest = results.groupby("set")["rarest"].first()
+    print(f"{len(auc)} sets, folds {sorted(results['fold'].unique().tolist())}: means over sets")
     everywhere = auc.columns[auc.notna().all()]
     limited = auc.columns.difference(everywhere)
-    print(f"{len(auc)} sets, folds {sorted(results['fold'].unique().tolist())}: means over sets")
-    tables = {"all sets": auc[everywhere]}
+    tables = {"all sets": means[means["model"].isin(everywhere)]}
     if len(limited):
-        tables[f"sets that also had {', '.join(limited)}"] = auc[auc.notna().all(axis=1)]
+        complete = auc.index[auc.notna().all(axis=1)]
+        tables[f"sets that also had {', '.join(limited)}"] = means[means["set"].isin(complete)]
     for title, some in tables.items():
-        names = some.columns
-        table = pd.DataFrame({kind: some[kinds[some.index] == kind].mean() for kind in kinds.unique()})
-        table["AUC"], table["rank"] = some.mean(), some.rank(axis=1, ascending=False).mean()
-        for metric in ("average_precision", "log_loss", "brier"):
-            table[metric] = by_set[metric].unstack().loc[some.index, names].mean()
-        for metric in ("fit_seconds", "predict_seconds"):
-            medians = results.groupby(["set", "model"])[metric].median().unstack()
-            table[metric] = medians.loc[some.index, names].sum()
-        gain = some.sub(some[reference], axis=0)
-        table["gain"], table["error"] = gain.mean(), gain.std() / np.sqrt(len(gain))
-        table["wins"], table["losses"] = (gain > 0.0).sum(), (gain < 0.0).sum()
-        print(f"\n{title}: {len(some)}; gains, standard errors, wins and losses against {reference}")
-        print(table.sort_values("rank").round(4).to_string())
+        print(f"\n{title}: {some['set'].nunique()}; gains and losses, with standard errors, against {reference}")
+        print(summarize(some, reference).sort_values("rank").round(4).to_string())
     report_two_classes(results, "aucforest", "aucforest, stack")
     if not {"aucforest", "scikit-learn"} <= set(auc.columns):
         return
+    kinds, rarest = (results.groupby("set")[name].first() for name in ("kind", "rarest"))
     gain = (auc["aucforest"] - auc["scikit-learn"]).sort_values()
     for title, chosen in (("at most 300", rarest <= 300), ("more than 300", rarest > 300)):
         worst = gain[chosen[gain.index]].head(3)
