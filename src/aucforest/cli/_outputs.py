@@ -96,24 +96,19 @@ def check_reference(others: list[str], classes: NDArray[Any], file: Path) -> Non
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 
 
-class OutOfBagTable(NamedTuple):
-    """Labels, predicted labels and probabilities of rows that are out of bag, and a mask of these rows."""
-
-    scored: Any
-    seen: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, model: Any, target: str, labels: NDArray[Any]) -> "OutOfBagTable":
-        """Return the rows of a fitted model, before it is saved, which drops its out-of-bag probabilities."""
-        seen = np.isfinite(model.oob_decision_function_[:, 0])
-        proba = model.oob_decision_function_[seen]
-        predictions = [model.classes_[decide(model, proba)], *proba.T]
-        return cls(pa.table({target: labels[seen], **dict(zip(_prediction_names(model.classes_), predictions))}), seen)
+def out_of_bag_rows(model: Any, target: str, labels: NDArray[Any]) -> tuple[Any, NDArray[np.bool_]]:
+    """Return labels, predictions and probabilities of rows that are out of bag, and a mask; `save_model` drops them."""
+    seen = np.isfinite(model.oob_decision_function_[:, 0])
+    proba = model.oob_decision_function_[seen]
+    predictions = [model.classes_[decide(model, proba)], *proba.T]
+    return pa.table({target: labels[seen], **dict(zip(_prediction_names(model.classes_), predictions))}), seen
 
 
-def write_reference(out: Path, table: OutOfBagTable, source: Any = None, kept: Sequence[str] = ()) -> None:
-    """Write the rows of a reference, and columns of their source that are kept."""
-    scored, seen = table
+def write_reference(
+    out: Path, rows: tuple[Any, NDArray[np.bool_]], source: Any = None, kept: Sequence[str] = ()
+) -> None:
+    """Write the rows of `out_of_bag_rows`, and columns of their source that are kept."""
+    scored, seen = rows
     kept_schema = source.schema(kept) if kept else pa.schema([])
     types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
     schema = pa.schema([*zip(kept, types), *scored.schema])
@@ -122,10 +117,10 @@ def write_reference(out: Path, table: OutOfBagTable, source: Any = None, kept: S
             write(scored)
         n_rows = n_seen = 0
         for batch in source.batches(kept) if kept else ():
-            rows = batch.filter(pa.array(seen[n_rows : n_rows + batch.num_rows]))
-            predictions = scored.slice(n_seen, rows.num_rows)
-            write(pa.table([*map(decode, rows.columns), *predictions.columns], schema=schema))
-            n_rows, n_seen = n_rows + batch.num_rows, n_seen + rows.num_rows
+            found = batch.filter(pa.array(seen[n_rows : n_rows + batch.num_rows]))
+            predictions = scored.slice(n_seen, found.num_rows)
+            write(pa.table([*map(decode, found.columns), *predictions.columns], schema=schema))
+            n_rows, n_seen = n_rows + batch.num_rows, n_seen + found.num_rows
     typer.echo(f"reference: {out}", err=True)
 
 
@@ -159,6 +154,14 @@ def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
         if out.parent.resolve() in taken and is_table(out):
             raise ValueError(f"{out} would be in the folder that is read, and be read the next time")
         taken.add(out.resolve())
+
+
+def check_model_outputs(out: Path, reference: Path | None, json_out: Path | None, inputs: list[Path | None]) -> None:
+    """Raise an error before the work begins if the outputs of a fit cannot be written."""
+    if out == STANDARD:
+        raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
+    check_suffix("--reference", reference, TABLES)
+    check_outputs(out, json_out, reference, inputs=inputs)
 
 
 def save_model(model: Any, out: Path) -> None:

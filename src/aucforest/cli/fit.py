@@ -14,7 +14,7 @@ from aucforest.cli import _options, _outputs
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
 from aucforest.cli._options import RULE_HELP, names_in, number_or, parse_rule, rule_for, takes_read_options, usage
-from aucforest.cli._outputs import QUALITY, TABLES, MetricValue
+from aucforest.cli._outputs import QUALITY, MetricValue
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source
 from aucforest.estimators.stacking import AUCStackingClassifier
@@ -26,7 +26,6 @@ from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import count_classes, positive_last, recode
 from aucforest.tables.columns import repeated
-from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import PARTS
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.target_rates import ENCODINGS
@@ -129,15 +128,12 @@ def fit(
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
-    if out == STANDARD:
-        raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
-    _outputs.check_suffix("--reference", reference, TABLES)
     check_folds_by(groups, time)
     if time is not None and validate is None:
         raise typer.BadParameter("needs --validate", param_hint="--time")
     if keep is not None and reference is None:
         raise typer.BadParameter("needs --reference", param_hint="--keep")
-    _outputs.check_outputs(out, json_out, reference, inputs=[train])
+    _outputs.check_model_outputs(out, reference, json_out, [train])
     limit = "--memory-limit" if memory_limit is not None else "--folder" if folder is not None else None
     in_batches = _reads_batches(train, estimator == "stack", validate is not None, limit)
     forest = AUCForestClassifier(
@@ -167,11 +163,11 @@ def fit(
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
     metrics = {"out of bag": [_out_of_bag(model, data)]} | validated
-    table = None if reference is None else _outputs.OutOfBagTable.of(model, target, data.classes[data.y])
+    scored: Any = None if reference is None else _outputs.out_of_bag_rows(model, target, data.classes[data.y])
     _outputs.save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
-    if reference is not None and table is not None:
-        _outputs.write_reference(reference, table, data.source, kept)
+    if reference is not None:
+        _outputs.write_reference(reference, scored, data.source, kept)
 
 
 def _cross_validate(

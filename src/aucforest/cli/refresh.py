@@ -1,7 +1,7 @@
 """``aucforest refresh``: a fitted model with new rows."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -10,10 +10,8 @@ from rich.text import Text
 from aucforest.cli import _options, _outputs
 from aucforest.cli._inputs import echo_notes, read_for_model, read_model
 from aucforest.cli._options import takes_read_options
-from aucforest.cli._outputs import TABLES
 from aucforest.estimators.refreshing import refresh as refresh_model
 from aucforest.report.data import trained_on
-from aucforest.tables.copies import STANDARD
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
@@ -41,10 +39,7 @@ def refresh(
 
     Example: aucforest refresh model.aucforest may.csv --target label --out refreshed.aucforest
     """
-    if out == STANDARD:
-        raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
-    _outputs.check_suffix("--reference", reference, TABLES)
-    _outputs.check_outputs(out, json_out, reference, inputs=[old, data])
+    _outputs.check_model_outputs(out, reference, json_out, [old, data])
     model = read_model(old, jobs)
     if reference is not None:
         _outputs.check_reference([target], model.classes_, data)
@@ -52,13 +47,13 @@ def refresh(
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
     if (note := trained_on(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
         echo_notes([note])
-    table = None if reference is None else _outputs.OutOfBagTable.of(refreshed.model, target, rows.y)
+    scored: Any = None if reference is None else _outputs.out_of_bag_rows(refreshed.model, target, rows.y)
     _outputs.save_model(refreshed.model, out)
     rule = str(model.threshold) if isinstance(model.threshold, float) else "the rule of the old model"
     lines = [str(refreshed), _outputs.describe_threshold(refreshed.model, rule)]
     _outputs.console(json_out).print(Text("\n".join(lines)))
-    if reference is not None and table is not None:
-        _outputs.write_reference(reference, table)
+    if reference is not None:
+        _outputs.write_reference(reference, scored)
     _outputs.write_json(
         json_out,
         {

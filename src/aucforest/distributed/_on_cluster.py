@@ -209,39 +209,30 @@ class RowsOnCluster(TrainingTable):
         return digests | describe_fit(self._params, self._spec.seed, self.target)
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield indices of keys and their trees, as they are grown."""
-        replicates = self._plan.strategy == "replicate"
-        return self._grow_replicated(growth, keys) if replicates else self._grow_gathered(growth, keys)
+        """Yield indices of keys and their trees, as they are grown.
 
-    def _grow_replicated(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield trees that are grown from all rows, which are copied to all workers."""
-        executor, running, seconds = self._executor, {}, estimate_seconds(growth)
-        shared = executor.share(growth)
-        # The longest tasks are submitted first.
-        for task in cut_tasks(len(keys), executor.n_threads, seconds, int(_MOST_TASK_SECONDS / seconds)):
-            task_keys = [keys[i] for i in task]
-            running[executor.submit(_tasks.grow, shared, self._parts[0], task_keys, in_order=True)] = task
-        for future, trees in executor.as_completed(running):
-            yield running[future], trees
-
-    def _grow_gathered(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield trees that are grown from the rows in their samples, which are sent from all parts.
-
-        Two tasks for each thread are submitted at a time, so that rows are sent while trees grow.
+        Trees grow from a copy of all rows, or from the rows in their samples, which are sent from all parts. In that
+        case two tasks for each thread are submitted at a time, so that rows are sent while trees grow.
         """
         executor, running, seconds = self._executor, {}, estimate_seconds(growth)
+        gathers = self._plan.strategy == "gather"
+        most_trees = self._plan.trees_per_task if gathers else int(_MOST_TASK_SECONDS / seconds)
         shared, completed = executor.share(growth), executor.as_completed()
-        waiting = deque(cut_tasks(len(keys), executor.n_threads, seconds, self._plan.trees_per_task))
+        # The longest tasks are submitted first.
+        waiting = deque(cut_tasks(len(keys), executor.n_threads, seconds, most_trees))
 
         def submit_next() -> None:
             task = waiting.popleft()
             task_keys = [keys[i] for i in task]
-            samples = [executor.submit(_tasks.sample, part, task_keys, in_order=True) for part in self._parts]
-            future = executor.submit(_tasks.grow_samples, shared, task_keys, samples, in_order=True)
+            if gathers:
+                samples = [executor.submit(_tasks.sample, part, task_keys, in_order=True) for part in self._parts]
+                future = executor.submit(_tasks.grow_samples, shared, task_keys, samples, in_order=True)
+            else:
+                future = executor.submit(_tasks.grow, shared, self._parts[0], task_keys, in_order=True)
             running[future] = task
             completed.add(future)
 
-        for _ in range(min(2 * executor.n_threads, len(waiting))):
+        for _ in range(min(2 * executor.n_threads, len(waiting)) if gathers else len(waiting)):
             submit_next()
         for future, trees in completed:
             if waiting:
@@ -269,7 +260,7 @@ class RowsOnCluster(TrainingTable):
                 first = start // BLOCK_ROWS * BLOCK_ROWS
                 part_sampler = sampler.part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
                 chosen_rows = running.part(start, stop - start)[1]
-                rows = _tasks.RowsOutOfBag(part_sampler, start - first, chosen_rows)
+                rows = part_sampler, start - first, chosen_rows
                 table, labelled, before = tables[index], self._labelled[index], futures[index]
                 futures[index] = executor.submit(_tasks.add_out_of_bag, table, labelled, reading, trees, rows, before)
         for table in tables:
