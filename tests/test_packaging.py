@@ -22,7 +22,6 @@ from packaging.requirements import Requirement
 
 import aucforest
 from aucforest._machine_code import levels
-from tests.cli.test_warm_up import BY_EVENT, FIRST_DAY
 
 ROOT = Path(__file__).parents[1]
 BUILD = [sys.executable, "-m", "build", "--no-isolation"]
@@ -203,9 +202,8 @@ def test_machine_code_needs_nothing_that_may_be_absent_elsewhere(wheel):
     assert others <= {"exp", "log", "log2", "memcpy", "memset"}
 
 
-def test_a_first_day_of_the_wheel_compiles_nothing(unpacked, tmp_path):
-    (tmp_path / "day.py").write_text(FIRST_DAY + BY_EVENT)
-    finished = run(sys.executable, tmp_path / "day.py", settings=unpacked)
+def test_a_first_day_of_the_wheel_compiles_nothing(unpacked):
+    finished = run(sys.executable, "-P", ROOT / "tests" / "first_day.py", settings=unpacked)
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
 
 
