@@ -4,7 +4,6 @@
     python benchmarks/calibration.py trees [--seeds N]               simulated classes, by number of trees and rare rows
     python benchmarks/calibration.py peers [--seeds N]               simulated classes, against scikit-learn's forest
     python benchmarks/calibration.py shrinkage [--seeds N]           classes with linear log odds, by given shrinkage
-    python benchmarks/calibration.py cbpe                            how often CBPE still finds scores to calibrate
     python benchmarks/calibration.py price                           the time of a fit, with and without, in pairs
 
 The same trees give both: without the calibration, a forest predicts the mean over trees. Default parameters.
@@ -26,7 +25,6 @@ from tqdm import tqdm
 
 from aucforest import AUCForestClassifier
 from aucforest.metrics.roc import class_roc_auc
-from aucforest.monitoring import CBPE
 
 MOST_ROWS, LEAST = 5000, 1e-15
 
@@ -199,17 +197,6 @@ def run_shrinkage(options: argparse.Namespace) -> None:
         print(f"shrinkage {amount:g}: {plain:.4f}, calibrated {calibrated:.4f}, mean slope {np.mean(slopes):.2f}")
 
 
-def run_cbpe(options: argparse.Namespace) -> None:
-    """Print on how many data sets CBPE's own test wants to calibrate out-of-bag scores, with and without ours."""
-    sets = [one for one in tasks(held_out=options.held_out) if len(one.y) <= MOST_ROWS and one.y.max() == 1]
-    wanted = {"auto": 0, None: 0}
-    for one in tqdm(sets):
-        for calibration in wanted:
-            forest = AUCForestClassifier(calibration=calibration, oob_score=True, random_state=0).fit(one.X, one.y)
-            wanted[calibration] += bool(CBPE.from_forest(forest, one.y).calibrated_[0])
-    print(f"CBPE calibrates {wanted['auto']} of {len(sets)} sets with calibration, {wanted[None]} without")
-
-
 def run_price(options: argparse.Namespace) -> None:
     """Print the time of fits with and without calibration, in turn."""
     for n_rows, n_features in ((500, 10), (3_000, 20), (20_000, 30), (100_000, 30)):
@@ -237,7 +224,6 @@ def main() -> None:
         "trees": run_trees,
         "peers": run_peers,
         "shrinkage": run_shrinkage,
-        "cbpe": run_cbpe,
         "price": run_price,
     }
     parser.add_argument("what", choices=commands)

@@ -1,14 +1,12 @@
 """What do exports cost, and who predicts fastest: the forest, onnxruntime, scikit-learn or treelite's interpreter?
 
-    python benchmarks/exports_speed.py [SET ...]
+    python benchmarks/exports_speed.py
 
-runs some of binary, missing, classes, categories: 100 trees on 20,000 rows of 30 features, probabilities of 100,000
-rows of float32 values, all on as many threads. The forest and scikit-learn read a frame; with categories the forest's
-holds these, the others read codes. Sizes are those of files; scikit-learn's is a pickle.
+100 trees on 20,000 rows of 30 features, probabilities of 100,000 rows of float32 values, all on as many threads. The
+forest and scikit-learn read a frame. Sizes are those of files; scikit-learn's is a pickle.
 """
 
 import pickle
-import sys
 import tempfile
 from pathlib import Path
 
@@ -25,47 +23,21 @@ N_JOBS = cpu_count()
 N_TREES, N_TRAIN, N_ROWS, N_FEATURES, N_REPEATS = 100, 20_000, 100_000, 30, 3
 
 
-def binary() -> tuple[pd.DataFrame, np.ndarray, dict[str, int]]:
+def make_rows() -> tuple[pd.DataFrame, np.ndarray]:
     """Return two classes, 5 % positive."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N_ROWS, N_FEATURES)).astype(np.float32)
     score = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=N_ROWS)
-    return pd.DataFrame(X).add_prefix("x"), (score > np.quantile(score, 0.95)).astype(int), {}
+    return pd.DataFrame(X).add_prefix("x"), (score > np.quantile(score, 0.95)).astype(int)
 
 
-def missing() -> tuple[pd.DataFrame, np.ndarray, dict[str, int]]:
-    """Return the same with a tenth of the values missing."""
-    X, y, _ = binary()
-    return X.mask(np.random.default_rng(1).random(X.shape) < 0.1), y, {}
-
-
-def classes() -> tuple[pd.DataFrame, np.ndarray, dict[str, int]]:
-    """Return eight classes."""
-    X, _, _ = binary()
-    score = X["x0"] + X["x1"] * X["x2"] + np.random.default_rng(1).normal(size=N_ROWS)
-    return X, np.digitize(score, np.quantile(score, np.arange(1, 8) / 8)), {}
-
-
-def categories() -> tuple[pd.DataFrame, np.ndarray, dict[str, int]]:
-    """Return two classes, and three features of twelve categories; copies for sets make deeper trees too large."""
-    X, y, _ = binary()
-    rng = np.random.default_rng(1)
-    for name in ("x0", "x3", "x4"):
-        codes = np.digitize(X[name], np.linspace(-2, 2, 11))
-        X[name] = pd.Categorical.from_codes(rng.permutation(12)[codes], list("abcdefghijkl"))
-    return X, y, {"max_depth": 8}
-
-
-SETS = {"binary": binary, "missing": missing, "classes": classes, "categories": categories}
-
-
-def run(name: str, folder: Path) -> None:
+def run(folder: Path) -> None:
     """Print times, sizes and the greatest difference in a probability."""
-    frame, y, params = SETS[name]()
+    frame, y = make_rows()
     # scikit-learn and treelite read trees before calibration
-    forest = AUCForestClassifier(
-        N_TREES, criterion="auc", calibration=None, n_jobs=N_JOBS, random_state=0, **params
-    ).fit(frame[:N_TRAIN], y[:N_TRAIN])
+    forest = AUCForestClassifier(N_TREES, criterion="auc", calibration=None, n_jobs=N_JOBS, random_state=0).fit(
+        frame[:N_TRAIN], y[:N_TRAIN]
+    )
     X, path = np.asarray(forest.encode(frame)), folder / "forest.onnx"
     made = interleaved(
         {
@@ -97,7 +69,7 @@ def run(name: str, folder: Path) -> None:
     }
     n_nodes = sum(tree.n_nodes for tree in forest.trees_)
     n_copies = sum(tree.tree_.node_count for tree in exported.estimators_)
-    print(f"\n{name}: {n_nodes:,} nodes, {n_copies:,} in scikit-learn")
+    print(f"{n_nodes:,} nodes, {n_copies:,} in scikit-learn")
     for what, time in made.items():
         print(f"  {what:12} {time:8.3f} s  {sizes[what] / 2**20:8.1f} MiB  {sizes[what] / n_nodes:6.1f} bytes a node")
     for way, time in seconds.items():
@@ -106,6 +78,5 @@ def run(name: str, folder: Path) -> None:
 
 if __name__ == "__main__":
     print(f"{N_TREES} trees, {N_TRAIN:,} x {N_FEATURES} rows to learn from, {N_ROWS:,} to predict, {N_JOBS} threads")
-    for chosen in sys.argv[1:] or SETS:
-        with tempfile.TemporaryDirectory() as folder:
-            run(chosen, Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        run(Path(folder))

@@ -2,26 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
-from statistics import median
 from typing import Any
 
 import numpy as np
-from _timing import in_fresh_process, interleaved, peak_rss_mib
+from _timing import interleaved
 from sklearn import metrics as peer
 
 from aucforest import metrics as ours
 
 Metric = Callable[..., Any]
-
-FIRST_CALL = """
-import time
-import numpy, numba, sklearn
-y_true, y_score = numpy.array([0, 1, 0, 1]), numpy.array([0.1, 0.4, 0.35, 0.8])
-start = time.perf_counter()
-from aucforest.metrics import roc_auc_score
-roc_auc_score(y_true, y_score)
-print(time.perf_counter() - start)
-"""
 
 
 def two_classes(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -92,31 +81,7 @@ def compare_many_classes() -> None:
         compare(name, ours.hand_till_score, their, rows, repeats=repeats, goal=goal)
 
 
-def time_streams() -> None:
-    """Time a batch of a million rows into a sketch, and DeLong's interval of them."""
-    y, s = two_classes(10**6)
-    runs: dict[str, Callable[[], object]] = {
-        "AUCSketch.update, 18 bits (goal < 5)": partial(ours.AUCSketch().update, y, s),
-        "auc_confidence_interval": partial(ours.auc_confidence_interval, y, s),
-    }
-    interleaved(runs, 1)
-    print("\nns a row, batches of 1e+06 rows")
-    for name, seconds in interleaved(runs, 9).items():
-        print(f"{name:<46}{1e3 * seconds:>10.2f}")
-
-
-def time_first_call() -> None:
-    """Time import and first call in a new process, beyond numpy, numba and scikit-learn."""
-    in_fresh_process(FIRST_CALL)
-    print("\nseconds to import aucforest.metrics and score once, beyond numpy, numba and scikit-learn")
-    print(f"{'cached (goal < 1.0)':<46}{median(in_fresh_process(FIRST_CALL) for _ in range(7)):>10.2f}")
-    print(f"{'cold':<46}{in_fresh_process(FIRST_CALL, cold=True):>10.2f}")
-
-
 if __name__ == "__main__":
     print(f"{'':<46}{'ours, ms':>10}{'peer, ms':>11}{'ratio':>8}  goal")
     compare_two_classes()
     compare_many_classes()
-    time_streams()
-    time_first_call()
-    print(f"\npeak memory {peak_rss_mib():.0f} MiB")

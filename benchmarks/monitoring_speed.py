@@ -1,4 +1,4 @@
-"""How fast and how good is performance estimation without labels? NannyML is the peer, live in its own environment.
+"""How fast is performance estimation without labels? NannyML is the peer, live in its own environment.
 
     python benchmarks/monitoring_speed.py [interpreter of an environment with nannyml]
 
@@ -13,10 +13,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from _nannyml import HOW, NannyML
-from _timing import interleaved, peak_rss_mib
+from _timing import interleaved
 
 from aucforest.monitoring import CBPE, Chunks
-from tests.monitoring.simulation import SHAPES, coverage, share_that_fires
 
 ONE = Chunks.by_number(1)
 TITLES = {
@@ -72,42 +71,6 @@ def _compare(name, ours, peer, folder, rows, *, repeats):  # type: ignore[no-unt
     print(line)
 
 
-def compare_estimates(peer: NannyML, folder: str) -> None:
-    """Print the mean absolute error per chunk on the peer's data sets, and how close we come without corrections."""
-    print(f"\n{'mean |estimated - realized| ROC AUC, chunks of 5000':<62}{'ours':>10}{'peer':>10}{'parity':>10}")
-    for name in ("car_loan", "employment_MA", "mc"):
-        with np.load(peer.run("replay", name, folder)) as stored:
-            rows = dict(stored)
-        fit, new = ([rows[f"{part}_{what}"] for what in ("y_score", "y_true")] for part in ("reference", "analysis"))
-        fit[0], new[0] = (scores if scores.shape[1] > 1 else scores[:, 0] for scores in (fit[0], new[0]))
-        options = {"multi_class": "ovr", "labels": rows["order"]}
-        reference = {"y_true": fit[1], "y_score": fit[0], "chunks": Chunks.by_size(5000)}
-        plain = CBPE(calibration=rows["fitted"].tolist(), bias_correction=False, **options).fit(**reference)
-        ours = CBPE(**options).fit(**reference)
-        results = [cbpe.estimate(new[0], y_true=new[1]).estimates for cbpe in (plain, ours)]
-        realized = np.array([row.realized for row in results[0]])
-        same, best = (np.array([row.estimate for row in result]) for result in results)
-        errors = [np.abs(estimates - realized).mean() for estimates in (best, rows["estimated"])]
-        apart = np.abs(same - rows["estimated"]).max()
-        print(f"{name:<62}{errors[0]:>10.5f}{errors[1]:>10.5f}{apart:>10.1e}  goal <= peer, parity 1e-6 (mc 2e-6)")
-
-
-def simulate() -> None:
-    """Print how often intervals hold the realized metric and how often calibrated scores get a curve."""
-    print("\ncoverage of 95 % intervals, 1000 simulations (goal 0.93 to 0.97)")
-    for shape in SHAPES:
-        for shifted in (False, True):
-            for n_reference, n_new in ((500, 5000), (2000, 5000), (5000, 2000)):
-                shares = coverage(shape, n_reference, n_new, 1000, shifted)
-                scores = "shifted" if shifted else "same"
-                figures = "  ".join(f"{metric} {share:.3f}" for metric, share in shares.items())
-                print(f"  {shape:<6}{scores:<8} reference {n_reference}, new {n_new}: {figures}")
-    print("share of 1000 references whose calibrated scores get a curve (goal <= 0.06), and of squared scores")
-    for n_rows in (200, 1000, 5000):
-        fires = [share_that_fires(n_rows, power, 1000) for power in (1.0, 2.0)]
-        print(f"  {n_rows:>5} rows: {fires[0]:.3f}, {fires[1]:.3f}")
-
-
 def main() -> None:
     """Print all figures."""
     warnings.simplefilter("ignore", UserWarning)
@@ -116,12 +79,9 @@ def main() -> None:
             with NannyML(str(Path(sys.argv[1]).absolute())) as peer:
                 print(f"NannyML {peer.version}")
                 compare_speed(peer, folder)
-                compare_estimates(peer, folder)
         else:
             print(HOW)
             compare_speed(None, folder)
-    simulate()
-    print(f"\npeak memory {peak_rss_mib():.0f} MiB")
 
 
 if __name__ == "__main__":
