@@ -60,3 +60,10 @@ def mixed(n=200, seed=0):
     for name in ("width", "colour", "count", "flag"):
         frame.loc[random.random(n) < 0.1, name] = None
     return frame
+
+
+def frame_of(rows):
+    """Return the features as the estimators take them."""
+    flag = rows["flag"].astype(object).where(rows["flag"].notna(), None).astype("category")
+    features = rows[["width", "colour", "count", "flag"]].assign(flag=flag)
+    return features.astype({"colour": "category", "width": float, "count": float})

@@ -50,12 +50,6 @@ def test_the_examples_run(tmp_path, monkeypatch):
     assert (tmp_path / "predictions.csv").read_text().startswith("id,prediction,probability_no,probability_yes\n")
 
 
-def test_wrong_calls_exit_with_2():
-    assert run("fitt").exit_code == 2
-    assert run("predict").exit_code == 2
-    assert run().exit_code == 2
-
-
 def test_the_version_and_the_exit_codes():
     result = succeed("--version")
     assert result.stdout == f"aucforest {aucforest.__version__}\n"

@@ -17,9 +17,8 @@ from aucforest.metrics import (
     metrics_at_k,
     roc_auc_score,
 )
-from tests.cli.data import check_refusal, check_usage, mixed, read_json, run, succeed
+from tests.cli.data import check_refusal, check_usage, frame_of, mixed, read_json, run, succeed
 from tests.cli.test_fit import forest
-from tests.cli.test_predict import frame_of
 
 
 @pytest.mark.parametrize("source", ["test_csv", "test_parquet"])
@@ -56,8 +55,8 @@ def test_the_figures_are_those_of_the_metrics(files, source):
 
 def test_a_stack_is_evaluated_at_its_threshold(files, stack):
     result = succeed("evaluate", stack.path, files.test_csv, "--target", "label", "--json", "-")
-    model, rows = aucforest.load(stack.path), mixed(250, 1)
-    content, score = json.loads(result.stdout), model.predict_proba(frame_of(rows))[:, 1]
+    model, rows, content = aucforest.load(stack.path), mixed(250, 1), json.loads(result.stdout)
+    score = model.predict_proba(frame_of(rows))[:, 1]
     assert content["metrics"][0]["value"] == pytest.approx(roc_auc_score(rows["label"] == "yes", score))
     assert content["threshold"] == model.threshold_
     assert sum(content["confusion_matrix"][1]) == (rows["label"] == "yes").sum()

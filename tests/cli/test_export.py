@@ -10,8 +10,7 @@ import skops.io
 
 import aucforest
 from aucforest.cli import export as command
-from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
-from tests.cli.test_predict import frame_of
+from tests.cli.data import check_refusal, check_usage, frame_of, mixed, run, succeed
 
 
 def balanced_model(folder):

@@ -11,13 +11,7 @@ from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.tables import text_files
 from aucforest.tables.text_files import TextFiles
-from tests.cli.data import check_refusal, check_usage, mixed, read_json, run, succeed
-
-
-def frame_of(rows):
-    """Return the features as the estimators take them."""
-    features = rows.drop(columns=["id", "weight", "label"])
-    return features.astype({"colour": "category", "width": float, "count": float})
+from tests.cli.data import check_refusal, check_usage, frame_of, mixed, read_json, run, succeed
 
 
 def forest(rows, **params):

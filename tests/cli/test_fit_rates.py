@@ -45,10 +45,6 @@ def test_inspect_shows_rates_and_encodings(rated):
     assert content["parameters"]["categorical_encoding"] == "auto"
 
 
-def test_inspect_shows_no_encodings_without_rates(files):
-    assert "encodings" not in read_json("inspect", files.model_aucforest)
-
-
 def test_predictions_and_reasons(rated, tmp_path):
     out = tmp_path / "predictions.csv"
     succeed("predict", rated.model, rated.test, "--reasons", 9, "--out", out)

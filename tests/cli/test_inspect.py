@@ -48,6 +48,7 @@ def test_the_json_has_the_attributes_of_the_model(files, tmp_path):
     assert content["fitted_calibration"]["slope"] == model.calibration_.slope
     assert content["classes"] == ["no", "yes"]
     assert content["format_version"] >= 1
+    assert "encodings" not in content
     assert content["file_bytes"] == files.model_aucforest.stat().st_size
     features = {feature["name"]: feature for feature in content["features"]}
     assert {name: feature["categories"] for name, feature in features.items()} == {

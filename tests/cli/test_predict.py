@@ -16,15 +16,8 @@ from aucforest.inspection import explain
 from aucforest.persistence.model_file import write_model
 from aucforest.tables import files as table_files
 from aucforest.tables import text_files
-from tests.cli.data import check_refusal, check_usage, mixed, read_json, run, succeed
+from tests.cli.data import check_refusal, check_usage, frame_of, mixed, read_json, run, succeed
 from tests.estimators.test_model_files import read
-
-
-def frame_of(rows):
-    """Return the features as the estimators take them."""
-    flag = rows["flag"].astype(object).where(rows["flag"].notna(), None).astype("category")
-    features = rows[["width", "colour", "count", "flag"]].assign(flag=flag)
-    return features.astype({"colour": "category", "width": float, "count": float})
 
 
 def predict(*arguments):

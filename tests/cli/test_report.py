@@ -8,8 +8,7 @@ import pytest
 
 import aucforest
 from aucforest.report import report
-from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
-from tests.cli.test_predict import frame_of
+from tests.cli.data import check_refusal, check_usage, frame_of, mixed, run, succeed
 from tests.report.pages import Page, figures
 
 

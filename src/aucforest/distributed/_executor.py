@@ -61,14 +61,9 @@ class DaskExecutor:
             raise
         self.memory = min(memory for _, memory in reports.values())
 
-    @property
-    def n_threads(self) -> int:
-        """The number of threads of all workers."""
-        return max(1, sum(self._threads.values()))
-
     def workers(self) -> Workers:
         """Return a description of the current workers."""
-        return Workers(max(1, len(self._threads)), self.n_threads, self.memory)
+        return Workers(max(1, len(self._threads)), max(1, sum(self._threads.values())), self.memory)
 
     def submit(self, function: Callable[..., Any], *args: Any, in_order: bool = False) -> Any:
         """Return the future of a call of a module-level function; with in_order, earlier tasks have priority.

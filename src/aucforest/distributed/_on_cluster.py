@@ -215,11 +215,11 @@ class RowsOnCluster(TrainingTable):
         case two tasks for each thread are submitted at a time, so that rows are sent while trees grow.
         """
         executor, running, seconds = self._executor, {}, estimate_seconds(growth)
-        gathers = self._plan.strategy == "gather"
+        gathers, n_threads = self._plan.strategy == "gather", executor.workers().n_threads
         most_trees = self._plan.trees_per_task if gathers else int(_MOST_TASK_SECONDS / seconds)
         shared, completed = executor.share(growth), executor.as_completed()
         # The longest tasks are submitted first.
-        waiting = deque(cut_tasks(len(keys), executor.n_threads, seconds, most_trees))
+        waiting = deque(cut_tasks(len(keys), n_threads, seconds, most_trees))
 
         def submit_next() -> None:
             task = waiting.popleft()
@@ -232,7 +232,7 @@ class RowsOnCluster(TrainingTable):
             running[future] = task
             completed.add(future)
 
-        for _ in range(min(2 * executor.n_threads, len(waiting)) if gathers else len(waiting)):
+        for _ in range(min(2 * n_threads, len(waiting)) if gathers else len(waiting)):
             submit_next()
         for future, trees in completed:
             if waiting:
