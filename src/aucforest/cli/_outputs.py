@@ -207,10 +207,7 @@ def console(json_out: Path | None) -> Console:
 def write_json(
     out: Path | None, content: dict[str, Any], *, what: str = "metrics", optional: dict[str, Any] | None = None
 ) -> None:
-    """Write content as JSON if an output is given; NaN becomes null, and optional entries are left out if empty.
-
-    The message on standard error calls the content `what`.
-    """
+    """Write content as JSON if an output is given; NaN becomes null, and optional entries are left out if empty."""
     if out is None:
         return
     content = content | {name: value for name, value in (optional or {}).items() if value}

@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix
 
 from aucforest.cli import _options, _outputs
 from aucforest.cli._inputs import Labelled, echo_notes, read_for_model, read_model, read_subgroups
-from aucforest.cli._options import RULE_HELP, parse_rule, rule_for, takes_read_options
+from aucforest.cli._options import RULE_HELP, parse_rule, rule_for, takes_read_options, usage
 from aucforest.cli._outputs import NARROW, QUALITY, MetricValue
 from aucforest.estimators.thresholds import RULES, is_tuned
 from aucforest.inspection.scoring import METRICS, FittedFold
@@ -24,12 +24,12 @@ from aucforest.tables.predictions import labels_of
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
-def _check_alerts(alerts: str) -> str:
-    """Return the option --alerts unchanged; raise a usage error if it is not a number or proportion of rows."""
+def _check_alerts(alerts: str) -> None:
+    """Raise ValueError if --alerts is not a number or proportion of rows."""
     with suppress(ValueError):
         if find_at_k(f"precision_at_{alerts}") is not None:
-            return alerts
-    raise typer.BadParameter(f"must be a proportion of the rows, such as 0.01, or a number from 1 on, but is {alerts}")
+            return
+    raise ValueError(f"must be a proportion of the rows, such as 0.01, or a number from 1 on, but is {alerts}")
 
 
 @takes_read_options(for_model=True)
@@ -51,7 +51,7 @@ def evaluate(
         str,
         typer.Option(
             metavar="K",
-            callback=_check_alerts,
+            callback=usage(_check_alerts),
             help="How many rows are alerted on, those with the highest scores, for precision, recall and lift: a"
             " proportion such as 0.01, or a number such as 100. For two classes.",
         ),
