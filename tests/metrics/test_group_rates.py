@@ -139,7 +139,7 @@ def test_verdict_and_table_of_group_rates():
         ),
         ({"y_true": [0, 1, 2, 0]}, "^y_true and y_pred must have two labels"),
         ({"y_true": []}, "^y_true has 0 samples, but y_pred has 4$"),
-        ({"y_proba": [0.1, 0.2, 0.3, 1.4]}, r"^y_proba must be in \[0, 1\], but ranges from 0.1 to 1.4$"),
+        ({"y_proba": [0.1, 0.2, 0.3, 1.4]}, r"^y_proba must be in \[0, 1\], but value 3 is 1.4$"),
         ({"reference": "c"}, "^reference must be a group, such as a, b, but is 'c'$"),
         ({"sample_weight": np.zeros(4)}, "^sample_weight is 0 for every sample$"),
         ({"level": 1.0}, r"^level must be in \(0, 1\)"),

@@ -21,6 +21,7 @@ from aucforest.metrics.validation import (
     check_weights,
     is_missing,
     is_positive,
+    require_range,
 )
 
 _MOST_GROUPS = 100
@@ -192,8 +193,7 @@ def group_rates(
     if y_proba is not None:
         proba = check_scores(as_column(y_proba), name="y_proba", finite=True).astype(np.float64)
         check_length(proba, "y_proba", predicted.size, of="y_pred")
-        if proba.min() < 0.0 or proba.max() > 1.0:
-            raise ValueError(f"y_proba must be in [0, 1], but ranges from {proba.min():g} to {proba.max():g}")
+        require_range(proba, "y_proba")
     weights = check_weights(sample_weight, predicted.size, of="y_pred")
     groups = as_column(group)
     check_length(groups, "group", predicted.size, of="y_pred")

@@ -24,6 +24,14 @@ def require_finite(values: NDArray[Any], name: str) -> None:
         raise ValueError(f"{name} must be finite, but value {where} is {values.ravel()[where]}")
 
 
+def require_range(values: NDArray[Any], name: str) -> None:
+    """Raise ValueError with the first value that is not a probability, if there is one."""
+    outside = (values < 0.0) | (values > 1.0)
+    if outside.any():
+        where = int(np.argmax(outside))
+        raise ValueError(f"{name} must be in [0, 1], but value {where} is {values.ravel()[where]}")
+
+
 def check_option(name: str, value: Any, options: Sequence[Any]) -> None:
     """Raise ValueError unless the value is one of the options."""
     if value not in options:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.ranking import HALF, WORD, rank_rows
-from aucforest.metrics.validation import FloatArray, check_scores, is_missing, require_finite
+from aucforest.metrics.validation import FloatArray, check_scores, is_missing, require_range
 
 IntArray = NDArray[np.intp]
 
@@ -133,9 +133,8 @@ def is_probability(values: FloatArray) -> bool:
 
 def check_probabilities(p: ArrayLike, *, n_dims: int, name: str = "p") -> FloatArray:
     """Return validated probabilities as float64, with one row for each sample and one column if `n_dims` is 1."""
-    values = np.asarray(check_scores(p, n_dims=n_dims, name=name), dtype=np.float64)
-    require_finite(values, name)
-    _require_range(values, name)
+    values = np.asarray(check_scores(p, n_dims=n_dims, name=name, finite=True), dtype=np.float64)
+    require_range(values, name)
     columns = values.reshape(len(values), -1)
     if not is_probability(columns):
         sums = columns.sum(axis=1)
@@ -144,20 +143,12 @@ def check_probabilities(p: ArrayLike, *, n_dims: int, name: str = "p") -> FloatA
     return columns
 
 
-def _require_range(values: FloatArray, name: str) -> None:
-    """Raise ValueError unless all values are in [0, 1]."""
-    outside = (values < 0.0) | (values > 1.0)
-    if outside.any():
-        where = int(np.argmax(outside.ravel()))
-        raise ValueError(f"{name} must be in [0, 1], but value {where} is {values.ravel()[where]}")
-
-
 def check_raw_scores(scores: FloatArray, fitted: NDArray[np.bool_]) -> None:
     """Raise ValueError if uncalibrated columns are not in [0, 1], or if none is calibrated and rows do not sum to 1."""
     if not fitted.any():
         check_probabilities(scores, n_dims=2, name="y_score")
     for column in scores[:, ~fitted].T:
-        _require_range(column, "y_score")
+        require_range(column, "y_score")
 
 
 def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:

@@ -1,17 +1,18 @@
 """Validation of the parameters and the input data of CBPE."""
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import validate_data
 
 from aucforest._caller import warn
 from aucforest.metrics.intervals import require_level
-from aucforest.metrics.validation import as_column, check_length, check_scores, class_codes, is_missing
+from aucforest.metrics.validation import as_column, check_length, check_option, check_scores, class_codes, is_missing
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, missing
-from aucforest.monitoring.calibration import CALIBRATIONS
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import NORMALIZATIONS, Metric
 from aucforest.tables import columns
@@ -83,7 +84,7 @@ def _columns(y_score: ArrayLike) -> FloatArray:
     """Return scores as float64 with a column axis, NaN for missing scores."""
     given = np.asarray(y_score)
     if given.dtype.kind == "O":  # pandas columns with missing values, or text
-        given = _numbers(np.where(missing(given.ravel()).reshape(given.shape), np.nan, given), "y_score")
+        given = np.where(missing(given.ravel()).reshape(given.shape), np.nan, given)
     scores = np.asarray(check_scores(given, n_dims=2 if given.ndim == 2 else 1), dtype=np.float64)
     scores = scores.reshape(len(scores), -1)
     if np.isinf(scores).any():
@@ -99,14 +100,6 @@ def _positive_column(scores: FloatArray) -> FloatArray:
     if complete.size and not is_probability(complete):
         raise ValueError("two columns of y_score must be probabilities that sum to 1: pass other scores as one column")
     return scores[:, 1:]
-
-
-def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    """Return values as float64; TypeError if they are not numbers."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise TypeError(f"{name} must hold real numbers: {error}") from None
 
 
 def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: bool) -> None:
@@ -195,7 +188,10 @@ def _features(X: Any, n_rows: int) -> FloatArray | None:
     if X is None:
         return None
     X = indexable_rows(X)
-    features = _numbers(SparseRows(X).toarray() if issparse(X) else X, "X")
+    try:
+        features = np.asarray(SparseRows(X).toarray() if issparse(X) else X, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise TypeError(f"X must hold real numbers: {error}") from None
     if features.ndim != 2 or len(features) != n_rows:
         raise ValueError(f"X must have {n_rows} samples and two dimensions, but has shape {features.shape}")
     return features
@@ -203,22 +199,20 @@ def _features(X: Any, n_rows: int) -> FloatArray | None:
 
 def check_options(cbpe: Any) -> None:
     """Raise ValueError if a parameter of CBPE is invalid."""
-    choices = {"multi_class": ("ovo", "ovr"), "normalize": NORMALIZATIONS, "on_nan": ("raise", "drop")}
-    for name, allowed in choices.items():
-        if getattr(cbpe, name) not in allowed:
-            raise ValueError(f"{name} must be among {allowed}, but is {getattr(cbpe, name)!r}")
-    if isinstance(cbpe.calibration, str) and cbpe.calibration not in CALIBRATIONS:
-        raise ValueError(f"calibration must be among {CALIBRATIONS}, but is {cbpe.calibration!r}")
+    check_option("multi_class", cbpe.multi_class, ("ovo", "ovr"))
+    check_option("normalize", cbpe.normalize, NORMALIZATIONS)
+    check_option("on_nan", cbpe.on_nan, ("raise", "drop"))
+    if isinstance(cbpe.calibration, str):
+        check_option("calibration", cbpe.calibration, ("auto", "isotonic", "none"))
     if not cbpe.metrics or isinstance(cbpe.metrics, str):
         raise ValueError(f"metrics must be a sequence of names, but is {cbpe.metrics!r}")
     if len(set(cbpe.metrics)) < len(cbpe.metrics):
         raise ValueError(f"metrics must not contain duplicates, but is {cbpe.metrics!r}")
     if not cbpe.threshold >= 0:
         raise ValueError(f"threshold must not be negative, but is {cbpe.threshold}")
-    if not isinstance(cbpe.n_simulations, int | np.integer) or cbpe.n_simulations < 2:
-        raise ValueError(f"n_simulations must be an integer >= 2, but is {cbpe.n_simulations}")
-    if not (cbpe.random_state is None or (isinstance(cbpe.random_state, int | np.integer) and cbpe.random_state >= 0)):
-        raise ValueError(f"random_state must be None or an integer >= 0, but is {cbpe.random_state!r}")
+    check_scalar(cbpe.n_simulations, "n_simulations", Integral, min_val=2)
+    if cbpe.random_state is not None:
+        check_scalar(cbpe.random_state, "random_state", Integral, min_val=0)
     require_level(cbpe.level)
 
 

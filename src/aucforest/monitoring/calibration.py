@@ -15,7 +15,6 @@ from scipy.optimize import isotonic_regression
 from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn, Rows, dot, is_probability, label_variance
 from aucforest.monitoring.soft import soft_roc_auc
 
-CALIBRATIONS = ("auto", "isotonic", "none")
 ONE_SIDED_95 = 1.645
 TWO_SIDED_97 = 2.241  # 97.5 %
 N_FOLDS = 5
