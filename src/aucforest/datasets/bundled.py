@@ -1,7 +1,7 @@
 """The data sets included in the package; data/README.md describes their origin and licence."""
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -56,17 +56,14 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     ((4177, 8), 136)
     """
     # Infants come first, so that a single threshold separates them from adults.
-    categories = {"sex": ("I", "F", "M")}
-    return _as_returned(_read("abalone.csv", categories), categories, return_X_y, as_frame)
+    bunch, categories = _read("abalone.csv", {"sex": ["I", "F", "M"]})
+    return _as_returned(bunch, categories, return_X_y, as_frame)
 
 
 def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the page-blocks data: 5,472 blocks of document pages, five kinds of content, four of them rare.
 
-    Parameters
-    ----------
-    return_X_y, as_frame : bool, default=False
-        As in `load_abalone`.
+    The parameters are those of `load_abalone`.
 
     Returns
     -------
@@ -86,9 +83,9 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     >>> dict(zip(blocks.target_names, np.bincount(blocks.target).tolist()))
     {'text': 4913, 'horizontal line': 329, 'picture': 28, 'vertical line': 87, 'graphic': 115}
     """
-    bunch = _read("page_blocks.csv", {})
+    bunch, categories = _read("page_blocks.csv", {})
     bunch.target -= 1
-    loaded = _as_returned(bunch, {}, return_X_y, as_frame)
+    loaded = _as_returned(bunch, categories, return_X_y, as_frame)
     bunch.target_names = ["text", "horizontal line", "picture", "vertical line", "graphic"]
     return loaded
 
@@ -97,12 +94,7 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the flights data: 40,000 flights from New York in 2013 with the weather, 2.5 % of them cancelled.
 
     Flights at the same hour and airport have the same weather, and successive days similar weather. Use whole weeks as
-    test data; ``day`` has the day of each sample.
-
-    Parameters
-    ----------
-    return_X_y, as_frame : bool, default=False
-        As in `load_abalone`.
+    test data; ``day`` has the day of each sample. The parameters are those of `load_abalone`.
 
     Returns
     -------
@@ -125,33 +117,32 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     >>> int(test.sum()), int(flights.target[test].sum())
     (13101, 334)
     """
-    categories: dict[str, Any] = dict.fromkeys(("carrier", "origin", "dest"))
-    bunch = _read("flights.csv.gz", categories)
+    bunch, categories = _read("flights.csv.gz", dict.fromkeys(("carrier", "origin", "dest")))
     bunch.day = bunch.data[:, 0].astype(np.int64)
     bunch.data, bunch.feature_names = np.ascontiguousarray(bunch.data[:, 1:]), bunch.feature_names[1:]
     return _as_returned(bunch, categories, return_X_y, as_frame)
 
 
-def _read(filename: str, categories: dict[str, Any]) -> Bunch:
-    """Read a CSV file whose last column is an integer target.
+def _read(filename: str, categorical: Mapping[str, list[str] | None]) -> tuple[Bunch, dict[str, list[str]]]:
+    """Return the data of a CSV file whose last column is an integer target, and the categories of its columns.
 
-    The columns in `categories` become indices of their categories. If these are None, they are the sorted values.
+    The columns in `categorical` become indices of their categories, which are the sorted values if they are None.
     """
     raw = (_DATA / filename).read_bytes()
     lines = (gzip.decompress(raw) if filename.endswith(".gz") else raw).decode().splitlines()
     names = lines[0].split(",")
     texts = np.loadtxt(lines[1:], dtype=str, delimiter=",")
-    table = np.empty(texts.shape)
+    table, categories = np.empty(texts.shape), {}
     for j, (name, values) in enumerate(zip(names, texts.T)):
-        if name in categories:
-            labels, codes = np.unique(values, return_inverse=True)
-            categories[name] = categories[name] or labels.tolist()
-            table[:, j] = np.array([categories[name].index(label) for label in labels])[codes]
+        if name in categorical:
+            present, codes = np.unique(values, return_inverse=True)
+            categories[name] = categorical[name] or present.tolist()
+            table[:, j] = np.array([categories[name].index(label) for label in present])[codes]
         else:
             table[:, j] = np.where(values == "", "nan", values).astype(np.float64)
     title = filename.split(".")[0] + "\n"
     sections = (_DATA / "README.md").read_text(encoding="utf-8").split("\n## ")
-    return Bunch(
+    bunch = Bunch(
         data=np.ascontiguousarray(table[:, :-1]),
         target=table[:, -1].astype(np.int64),
         frame=None,
@@ -160,9 +151,10 @@ def _read(filename: str, categories: dict[str, Any]) -> Bunch:
         DESCR=next(section for section in sections if section.startswith(title)),
         filename=filename,
     )
+    return bunch, categories
 
 
-def _as_returned(bunch: Bunch, categories: Mapping[str, Sequence[str]], return_X_y: bool, as_frame: bool) -> Any:
+def _as_returned(bunch: Bunch, categories: Mapping[str, list[str]], return_X_y: bool, as_frame: bool) -> Any:
     """Return a Bunch, or its data and target; as pandas objects the columns in `categories` are categorical."""
     if as_frame:
         pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")

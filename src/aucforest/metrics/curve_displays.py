@@ -100,8 +100,8 @@ class RocCurveDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            Binary labels (bool, int, float or str). The greater one is positive.
+        y_true
+            As in `roc_confidence_band`.
         y_score : array-like of shape (n_samples,), or mapping of str to array-like
             Scores of one or several models. The legend compares each model with the first by DeLong's paired test.
         name : str, default="model"

@@ -344,16 +344,12 @@ class CBPE(BaseEstimator):
             shifts[chunk.key] = report
             if chunk.is_full and report.valid is None and not np.isnan(report.psi_limit):
                 vague.append(chunk.key)
-            realized = self._realized(piece)
+            realized, n_rows = self._realized(piece), len(piece.scores)
             for metric, values in zip(self._metrics, evaluated):
-                limits = self._limits_for(metric, len(piece.scores))
+                limits = self._limits_for(metric, n_rows)
                 alert = self._is_alert(metric, values, limits, report.valid)
-                value, n_rows = realized[metric.name], len(piece.scores)
-                rows.append(
-                    ChunkEstimate(
-                        chunk.key, chunk.start, chunk.end, n_rows, metric.name, *values, value, *limits, alert
-                    )
-                )
+                known = *values, realized[metric.name], *limits, alert
+                rows.append(ChunkEstimate(chunk.key, chunk.start, chunk.end, n_rows, metric.name, *known))
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
             warn_undefined(f"the estimates are not defined: {_shorten(bad)}")
