@@ -26,10 +26,6 @@ def many_classes(draw, max_size=12):
     return np.array(scores).reshape(n, 3), p / p.sum(axis=1, keepdims=True)
 
 
-@st.composite
-def labelled(draw, min_size=2, max_size=25):
+def labelled():
     """Draw (scores, labels) with ties and both labels."""
-    n = draw(st.integers(min_size, max_size))
-    scores = draw(st.lists(st.integers(-5, 5).map(float), min_size=n, max_size=n))
-    labels = [0.0, 1.0, *draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n - 2, max_size=n - 2))]
-    return np.array(scores), np.array(labels)
+    return two_classes(max_size=25).map(lambda rows: (rows[0], np.round(rows[1])))

@@ -75,9 +75,9 @@ def test_dates_before_1970():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Chunks.by_size(0), "size == 0, must be >= 1"),
+        (lambda: Chunks.by_size(0), "size must be at least 1, but is 0"),
         (lambda: Chunks.by_size(5, incomplete="maybe"), "incomplete must be"),
-        (lambda: Chunks.by_number(0), "number == 0, must be >= 1"),
+        (lambda: Chunks.by_number(0), "number must be at least 1, but is 0"),
         (lambda: Chunks.by_period(["2023-01-01"], "decade"), "period must be one of 'h', 'D', 'W', 'M', 'Q', 'Y'"),
         (lambda: Chunks.by_period(["soon"], "D"), "timestamps must be dates"),
         (lambda: Chunks.by_period(["2023-01-01", "NaT"], "D"), "timestamps has 1 missing values"),
@@ -115,7 +115,7 @@ def test_times_with_a_zone_are_invalid(times):
 @pytest.mark.parametrize("value", [1.5, "10", None])
 def test_sizes_and_numbers_are_integers(value):
     for make, name in ((Chunks.by_size, "size"), (Chunks.by_number, "number")):
-        with pytest.raises(TypeError, match=f"{name} must be an instance of int"):
+        with pytest.raises(TypeError, match=f"{name} must be an integer, but is"):
             make(value)
 
 

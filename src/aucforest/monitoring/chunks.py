@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
+from operator import index
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_scalar
 
 from aucforest.metrics.validation import check_option
 from aucforest.monitoring._rows import IntArray, missing
@@ -77,7 +77,7 @@ class Chunks:
         ValueError, TypeError
             If `size` is not a positive integer or `incomplete` is unknown.
         """
-        check_scalar(size, "size", Integral, min_val=1)
+        size = _count("size", size)
         check_option("incomplete", incomplete, ("keep", "append", "drop"))
         return cls(partial(_split_sizes, size, incomplete))
 
@@ -87,8 +87,7 @@ class Chunks:
 
         Raises a ValueError or TypeError unless `number` is a positive integer.
         """
-        check_scalar(number, "number", Integral, min_val=1)
-        return cls(partial(_split_evenly, int(number)))
+        return cls(partial(_split_evenly, _count("number", number)))
 
     @classmethod
     def by_period(cls, timestamps: ArrayLike, period: Literal["h", "D", "W", "M", "Q", "Y"]) -> "Chunks":
@@ -163,6 +162,17 @@ def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int)
         is_full = (first > 0 and last < n_rows) or last - first >= least
         chunks.append(Chunk(key, str(start.astype(fine)), finish, order[first:last], is_full))
     return chunks
+
+
+def _count(name: str, value: Any) -> int:
+    """Return `value` as a positive integer; TypeError or ValueError if it is not one."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, but is {value!r}") from None
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, but is {number}")
+    return number
 
 
 def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
