@@ -63,7 +63,10 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
 def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the page-blocks data: 5,472 blocks of document pages, five kinds of content, four of them rare.
 
-    The parameters are those of `load_abalone`.
+    Parameters
+    ----------
+    return_X_y, as_frame : bool, default=False
+        As in `load_abalone`.
 
     Returns
     -------
@@ -94,7 +97,12 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the flights data: 40,000 flights from New York in 2013 with the weather, 2.5 % of them cancelled.
 
     Flights at the same hour and airport have the same weather, and successive days similar weather. Use whole weeks as
-    test data; ``day`` has the day of each sample. The parameters are those of `load_abalone`.
+    test data; ``day`` has the day of each sample.
+
+    Parameters
+    ----------
+    return_X_y, as_frame : bool, default=False
+        As in `load_abalone`.
 
     Returns
     -------

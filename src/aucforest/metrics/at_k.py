@@ -118,9 +118,12 @@ def precision_at_k(
 def recall_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: float, *, pos_label: Any = None, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the proportion of all positives that is among the k highest-ranked samples.
+    """Return the proportion of all positives that is among the k highest-ranked samples; ties as in `precision_at_k`.
 
-    The parameters, the errors and the treatment of ties are those of `precision_at_k`.
+    Parameters
+    ----------
+    y_true, y_score, k, pos_label, sample_weight
+        As for `precision_at_k`, with the same errors.
 
     Returns
     -------
@@ -307,10 +310,10 @@ def recall_at_precision(
 ) -> float:
     """Return the maximum recall at thresholds where the precision is at least `precision`.
 
-    The other parameters and the errors are those of `precision_at_k`.
-
     Parameters
     ----------
+    y_true, y_score, pos_label, sample_weight
+        As for `precision_at_k`, with the same errors.
     precision : float in (0, 1]
         The minimum precision.
 
@@ -360,7 +363,12 @@ def gains_curve(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.floating[Any]]]:
     """Return the cumulative gains curve: recall against the proportion of samples that is selected.
 
-    Lift is the quotient ``gain[1:] / proportion[1:]``. The parameters and errors are those of `precision_at_k`.
+    Lift is the quotient ``gain[1:] / proportion[1:]``.
+
+    Parameters
+    ----------
+    y_true, y_score, pos_label, sample_weight
+        As for `precision_at_k`, with the same errors.
 
     Returns
     -------

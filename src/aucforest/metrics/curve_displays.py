@@ -359,6 +359,10 @@ class ThresholdCurveDisplay(Display):
             ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. The
             mean cost is plotted as well.
 
+        Returns
+        -------
+        ThresholdCurveDisplay
+
         Raises
         ------
         ValueError, TypeError
@@ -392,6 +396,10 @@ class ThresholdCurveDisplay(Display):
             column of the positive class of ``oob_decision_function_``.
         **options
             Other parameters of `from_predictions`.
+
+        Returns
+        -------
+        ThresholdCurveDisplay
 
         Raises
         ------

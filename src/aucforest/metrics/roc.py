@@ -347,8 +347,12 @@ def average_precision_score(
 ) -> float:
     """Compute the average precision, the area under the precision-recall curve without interpolation.
 
-    AP = sum over thresholds of (R_k - R_{k-1}) P_k with precision P and recall R [1]_. The parameters and errors are
-    those of `roc_curve`.
+    AP = sum over thresholds of (R_k - R_{k-1}) P_k with precision P and recall R [1]_.
+
+    Parameters
+    ----------
+    y_true, y_score, pos_label, sample_weight
+        As in `roc_curve`, with the same errors.
 
     Returns
     -------
