@@ -11,7 +11,7 @@ from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.estimators import _evidence
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._evidence import AMOUNTS, ENCODING_STRENGTH, PRIOR, SCORED_TREES
-from aucforest.estimators._forest_fit import _Variants
+from aucforest.estimators._forest_fit import Alternatives
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.tables.target_rates import SETS
@@ -326,8 +326,8 @@ def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
     forest = small_forest(shrinkage=shrinkage, criterion=criterion)
     rows = forest._validate_rows(table, labels, None)
     spec = forest._resolve(rows, forest._start())
-    named = _Variants(spec.variant_names, len(spec.variant_names), (SETS,))
-    scores = forest._score_rows(forest._training_rows(rows, spec), rows.target, spec, named, unit=1.0)
+    names = Alternatives(spec.variant_names, len(spec.variant_names), (SETS,))
+    scores = forest._score_rows(forest._training_rows(rows, spec), rows.target, spec, names, unit=1.0)
     for_sums, of_half = sum(array.nbytes for array in scores._sums), scores._sums.whole[0].nbytes
     # Means of each half and of both are scored, and the sums of both are needed for them.
     assert for_sums + 4 * of_half == spec.evidence_bytes > 0

@@ -21,8 +21,7 @@ from aucforest.tables.sparse import SparseRows
 from aucforest.tree.random import SCORED_SAMPLE
 from aucforest.tree.tree import Tree
 
-# All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
-# The amounts of shrinkage to choose from.
+# All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py. The amounts of shrinkage are these.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # The amount for small sets, where out-of-bag scores have large errors, and the one for forests with trees on target
 # rates (benchmarks/DEFAULTS.md).
@@ -54,6 +53,11 @@ def weights_of(gains: NDArray[np.float64], strength: float) -> NDArray[np.float6
     """Return the weights of variants or encodings, given their gains."""
     weights = np.exp(strength * (gains - gains.max()))
     return weights / weights.sum()
+
+
+def jackknife_error(estimates: NDArray[np.float64]) -> Any:
+    """Return the standard error of an estimate, given the estimates without each part of the rows on the last axis."""
+    return np.sqrt((estimates.shape[-1] - 1) * np.var(estimates, axis=-1))
 
 
 def row_weight(
@@ -114,8 +118,8 @@ class OutOfBagScores:
 
     `rows` are the indices of the rows to score, in ascending order. `amounts` are in samples, and `unit` is the weight
     of a sample in trees. Amounts are compared after `calibration`. Variants are compared without it, so that the trees
-    do not depend on it. Here a variant is a pair (criterion and splitter) with an encoding. Its index is the index of
-    the pair times `n_encodings` plus the index of the encoding.
+    do not depend on it. Sums by variant and encoding have the index of the variant times `n_encodings` plus that of the
+    encoding.
     """
 
     def __init__(
@@ -124,11 +128,11 @@ class OutOfBagScores:
         rows: NDArray[np.int64],
         n_classes: int,
         n_variants: int,
+        n_encodings: int,
         amounts: NDArray[np.float64],
         unit: float,
         calibration: Calibration | None,
         n_jobs: int | None,
-        n_encodings: int = 1,
     ) -> None:
         self._bags, self._rows, self._n_encodings = training.bags, rows, n_encodings
         self._n_jobs, self._n_threads = n_jobs, effective_n_jobs(n_jobs)
@@ -141,14 +145,14 @@ class OutOfBagScores:
         taken = training.take(rows)
         # Sparse rows are converted to dense blocks when they are used.
         self._table = taken if isinstance(taken, SparseRows) else np.ascontiguousarray(taken.T, dtype=np.float64)
-        n_rows, n_columns = len(rows), count_columns(n_classes)
+        n_rows, n_columns, n_sums = len(rows), count_columns(n_classes), n_variants * n_encodings
         # The first array, `whole`, has separate sums for each encoding.
         self._sums = ShrunkSums(
             np.zeros((_N_HALVES, n_encodings, n_rows, n_columns, len(amounts))),
-            np.zeros((_N_HALVES, n_variants, n_rows if n_variants > 1 else 0, n_columns)),
-            np.zeros((_N_HALVES, n_variants, n_rows), dtype=np.int64),
+            np.zeros((_N_HALVES, n_sums, n_rows if n_sums > 1 else 0, n_columns)),
+            np.zeros((_N_HALVES, n_sums, n_rows), dtype=np.int64),
         )
-        self._n_added = np.zeros(n_variants, dtype=np.int64)
+        self._n_added = np.zeros(n_sums, dtype=np.int64)
         self.has_weighed_encodings = False  # whether the weights of encodings were chosen by these scores
 
     def restart(self) -> None:
@@ -174,25 +178,22 @@ class OutOfBagScores:
         """The effective number of rows or groups; with two classes about the number of rows of the rarer class."""
         return rarer_class_size(self._counts_by_class())
 
-    def _halve(self, variants: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the half (0 or 1) of each of the next trees, given their variants.
-
-        The trees of each pair alternate between the halves, whatever their encodings.
-        """
+    def _halve(self, variants: Sequence[int]) -> NDArray[np.int64]:
+        """Return the half of each of the next trees; the trees of each variant alternate between the halves 0 and 1."""
         halves, n_added = [], self._n_added.reshape(-1, self._n_encodings).sum(axis=1).tolist()
-        for pair in (variants // self._n_encodings).tolist():
-            halves.append(n_added[pair] % _N_HALVES)
-            n_added[pair] += 1
-        np.add.at(self._n_added, variants, 1)
+        for variant in variants:
+            halves.append(n_added[variant] % _N_HALVES)
+            n_added[variant] += 1
         return np.array(halves)
 
-    def add(self, first: int, trees: Sequence[Tree], variants: Sequence[int]) -> None:
-        """Add consecutive trees, starting with the tree of index `first`, given the variant of each."""
+    def add(self, first: int, trees: Sequence[Tree], variants: Sequence[int], of_trees: Sequence[int]) -> None:
+        """Add consecutive trees, starting with the tree of index `first`, given their variants and encodings."""
         if not trees:
             return
-        all_variants = np.array(variants)
-        halves, encodings = self._halve(all_variants), all_variants % self._n_encodings
-        amounts, weighted_index = self._unit * self._amounts, int(np.searchsorted(self._amounts, WEIGHED_BY))
+        halves, encodings = self._halve(variants), np.array(of_trees)
+        indices_of_sums = np.array(variants) * self._n_encodings + encodings
+        np.add.at(self._n_added, indices_of_sums, 1)
+        amounts, weighted_index = self._unit * self._amounts, self._index_of(WEIGHED_BY)
 
         def add_half(half: int, rows: slice) -> None:
             whole, by_variant, n_trees = (array[half] for array in self._sums)
@@ -202,7 +203,7 @@ class OutOfBagScores:
                 chosen, sums = [trees[index] for index in indices], ShrunkSums(whole[encoding], by_variant, n_trees)
                 for block, X in self._blocks(rows):
                     given = OutOfBagRows(block.start, X, counts[:, block.start - rows.start : block.stop - rows.start])
-                    add_shrunk(chosen, all_variants[indices].tolist(), given, amounts, weighted_index, sums)
+                    add_shrunk(chosen, indices_of_sums[indices].tolist(), given, amounts, weighted_index, sums)
 
         # One thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
         n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
@@ -253,10 +254,7 @@ class OutOfBagScores:
         return np.where(is_out, 0.0, self._weights)
 
     def _halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
-        """Return the sums over the trees of each half, for all amounts of shrinkage.
-
-        `factors`, (n_encodings,), are factors for the trees of each encoding, None for 1.
-        """
+        """Return the sums over the trees of each half, for all amounts; trees of an encoding count by its factor."""
         whole: NDArray[Any] = self._sums.whole
         n_trees: NDArray[Any] = self._sums.n_trees
         if factors is not None:
@@ -274,24 +272,19 @@ class OutOfBagScores:
         weights = self._weights * (frequencies / np.where(by_class > 0.0, by_class, 1.0))[self._truth]
         return CalibrationSample(self._truth, weights / weights.mean(), self._groups, halves)
 
-    def _by_alternative(self, kind: Literal["pair", "encoding"]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return, for each alternative, the sums over its trees at the shrinkage `WEIGHED_BY`, and two tree counts.
+    def _sums_of(self, kind: Literal["variant", "encoding"]) -> list[Sums]:
+        """Return the sums over the trees of each variant or encoding at the shrinkage `WEIGHED_BY`."""
+        sums = self._sums.by_variant.sum(axis=0), self._sums.n_trees.sum(axis=0)
+        by_both = (array.reshape(-1, self._n_encodings, *array.shape[1:]) for array in sums)
+        return list(map(Sums, *(array.sum(axis=0 if kind == "encoding" else 1) for array in by_both)))
 
-        The first is the number of trees for which each row is out of bag, the second the number of added trees.
-        """
-        sums = self._sums.by_variant.sum(axis=0), self._sums.n_trees.sum(axis=0), self._n_added
-        by_pair = (array.reshape(-1, self._n_encodings, *array.shape[1:]) for array in sums)
-        total, n_trees, n_added = (array.sum(axis=0 if kind == "encoding" else 1) for array in by_pair)
-        return total, n_trees, n_added
-
-    def score_alternatives(self, kind: Literal["pair", "encoding"]) -> NDArray[np.float64]:
-        """Return the AUC of the trees of each alternative, and its standard error; NaN if the AUC is not defined.
+    def score_alternatives(self, kind: Literal["variant", "encoding"]) -> NDArray[np.float64]:
+        """Return the AUC of the trees of each variant or encoding, and its standard error; NaN if it is not defined.
 
         The standard error (Hanley and McNeil 1982) is an approximation for more than two classes: K classes count as
         K / 2 independent pairs of classes, each class with the harmonic mean of all class sizes.
         """
-        totals, n_trees, _ = self._by_alternative(kind)
-        scores = self._score(list(map(Sums, totals, n_trees)), self._weights[None])[:, 0]
+        scores = self._score(self._sums_of(kind), self._weights[None])[:, 0]
         counts = self._counts_by_class().astype(np.float64)
         n_pairs = len(counts) / 2.0
         if n_pairs > 1.0:
@@ -301,41 +294,41 @@ class OutOfBagScores:
         # Rounding errors can make the variance negative for a score of about 1.
         return np.stack((scores, np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)))
 
-    def pair_gains(self) -> NDArray[np.float64]:
-        """Return, for each pair, the gain in AUC of all trees together if the pair had more trees.
+    def variant_gains(self) -> NDArray[np.float64]:
+        """Return, for each variant, the gain in AUC of all trees together if the variant had more trees.
 
-        The number of additional trees is the mean number of trees of a pair. Their sums are estimated from the
-        existing trees of the pair. docs/mathematics/forests.md says why the AUC of the pair alone is not used.
+        The number of additional trees is the mean number of trees of a variant. Their sums are estimated from its
+        existing trees. docs/mathematics/forests.md says why the AUC of the variant alone is not used.
         """
-        totals, n_trees, n_added = self._by_alternative("pair")
-        whole, n_whole = totals.sum(axis=0), n_trees.sum(axis=0)
+        by_variant, n_added = self._sums_of("variant"), self._n_added.reshape(-1, self._n_encodings).sum(axis=1)
+        whole, n_whole = (np.sum(sums, axis=0) for sums in zip(*by_variant))
         candidates = [Sums(whole, n_whole)]
-        for factor, total, n in zip(n_added.mean() / np.maximum(n_added, 1), totals, n_trees):
-            candidates.append(Sums(whole + factor * total, n_whole + factor * n))
+        for factor, (total, n_trees) in zip(n_added.mean() / np.maximum(n_added, 1), by_variant):
+            candidates.append(Sums(whole + factor * total, n_whole + factor * n_trees))
         scores = self._score(candidates, self._weights[None])[:, 0]
         return scores[1:] - scores[0]
 
-    def encoding_gains(self, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def encoding_gains(self, all_weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return, for each encoding, how much less AUC it adds than the best one, in standard errors of the difference.
 
-        `weights` are row weights, None for those of all rows. The number of additional trees is the mean number of
-        trees of an encoding. The result is 0 for the best encoding, at most 0 for others, and -inf for dropped
-        encodings, which have no trees. Each AUC is at the best amount of shrinkage, because few trees on rates need
-        more than a whole forest.
+        `all_weights`, (n_weights, n_rows), are several row weights, by default only those of all rows. The result is
+        (n_weights, n_encodings): 0 for the best encoding, at most 0 for others, and -inf for dropped encodings, which
+        have no trees. The number of additional trees is the mean number of trees of an encoding. Each AUC is at the
+        best amount of shrinkage, because few trees on rates need more than a whole forest.
         """
-        n_added = self._n_added_by_encoding
         candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding)]
-        weights = self._weights if weights is None else weights
-        scores = self._score(candidates, weights[None])[:, 0].reshape(self._n_encodings, -1)
-        if np.any(np.isnan(scores)):
-            return np.full(self._n_encodings, np.nan)
-        best_scores = np.where(n_added > 0, scores.max(axis=1), -np.inf)
-        best = int(np.argmax(best_scores))
-        chosen = [candidates[row * len(self._amounts) + i] for row, i in enumerate(scores.argmax(axis=1).tolist())]
-        without = self._score(chosen, self._jackknife)
-        errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
-        # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
-        return (best_scores - best_scores[best]) / np.maximum(errors, 1e-6)
+        weights = self._weights[None] if all_weights is None else all_weights
+        scores = self._score(candidates, weights).T.reshape(len(weights), self._n_encodings, -1)
+        gains, has_trees = np.full(scores.shape[:2], np.nan), self._n_added_by_encoding > 0
+        for index in np.flatnonzero(np.all(np.isfinite(scores), axis=(1, 2))):
+            best_scores = np.where(has_trees, scores[index].max(axis=1), -np.inf)
+            best, amounts = int(np.argmax(best_scores)), scores[index].argmax(axis=1)
+            chosen = [candidates[row * len(self._amounts) + amount] for row, amount in enumerate(amounts)]
+            without = self._score(chosen, self._jackknife)
+            # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
+            errors = np.maximum(jackknife_error(without - without[best]), 1e-6)
+            gains[index] = (best_scores - best_scores[best]) / errors
+        return gains
 
     @property
     def _n_added_by_encoding(self) -> NDArray[np.int64]:
@@ -359,16 +352,15 @@ class OutOfBagScores:
         n_trees: int,
         prior: float,
         weights: NDArray[np.float64] | None = None,
-        factors: NDArray[np.float64] | None = None,
+        halves: Sequence[Sums] | None = None,
     ) -> float:
         """Return the amount of shrinkage with the best estimated AUC for a forest of n_trees trees.
 
         Fewer trees need more shrinkage, so the AUC is extrapolated linearly in 1 / n_trees from the AUCs of all scored
         trees and of the two halves. The result is `prior`, one of the amounts, unless another amount is better by
-        `_STANDARD_ERRORS` standard errors. `weights` are row weights, None for those of all rows, and `factors` are
-        factors for the trees of each encoding.
+        `_STANDARD_ERRORS` standard errors. By default `weights` are those of all rows, and all trees count equally.
         """
-        halves = self._halves(factors)
+        halves = self._halves() if halves is None else halves
         whole = Sums(*(first + second for first, second in zip(*halves)))
         if np.sort(np.bincount(self._truth[whole.n_trees > 0], minlength=self._n_classes))[-2] < 2:
             return prior
@@ -384,7 +376,7 @@ class OutOfBagScores:
         best, index = int(np.argmax(scores)), self._index_of(prior)
         if best == index or np.any(np.isnan(scores)):
             return prior
-        error = np.sqrt((N_PARTS - 1) * np.var(np.subtract(*score([best, index], self._jackknife))))
+        error = jackknife_error(np.subtract(*score([best, index], self._jackknife)))
         return float(AMOUNTS[best]) if scores[best] - scores[index] > _STANDARD_ERRORS * error else prior
 
     def optimism(self, n_trees: int, amount: float, *, chooses_amount: bool) -> float:
@@ -398,19 +390,22 @@ class OutOfBagScores:
         if not (chooses_amount or self.has_weighed_encodings):
             return 0.0
         without, chosen = self._jackknife, []
-        for weights in (self._weights, *without):
-            factors = self._encoding_factors(weights) if self.has_weighed_encodings else np.ones(self._n_encodings)
-            best = self.choose_amount(n_trees, amount, weights, factors) if chooses_amount else amount
-            total, n_out = (first + second for first, second in zip(*self._halves(factors)))
+        all_weights = np.vstack((self._weights, without))
+        for weights, factors in zip(all_weights, self._encoding_factors(all_weights)):
+            halves = self._halves(factors)
+            best = self.choose_amount(n_trees, amount, weights, halves) if chooses_amount else amount
+            total, n_out = (first + second for first, second in zip(*halves))
             chosen.append(Sums(total[..., self._index_of(best)], n_out))
         by_all, *by_others = self._score(chosen, self._weights - without, self._calibration)
         differences = by_all - np.diagonal(by_others)
         differences = differences[np.isfinite(differences)]
         return float(differences.mean()) if len(differences) > 0 else 0.0
 
-    def _encoding_factors(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return factors by which the trees of encodings have the weights that are chosen with these row weights."""
-        n_added, gains = self._n_added_by_encoding, self.encoding_gains(weights)
-        if np.any(np.isnan(gains)):
-            return np.ones(len(gains))
-        return weights_of(gains, ENCODING_STRENGTH) * n_added.sum() / np.maximum(n_added, 1)
+    def _encoding_factors(self, all_weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return factors by which trees have the weights of encodings that are chosen with each of the row weights."""
+        n_added, factors = self._n_added_by_encoding, np.ones((len(all_weights), self._n_encodings))
+        if self.has_weighed_encodings:
+            for index, gains in enumerate(self.encoding_gains(all_weights)):
+                if not np.any(np.isnan(gains)):
+                    factors[index] = weights_of(gains, ENCODING_STRENGTH) * n_added.sum() / np.maximum(n_added, 1)
+        return factors

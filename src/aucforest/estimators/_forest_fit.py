@@ -70,16 +70,12 @@ class Start(NamedTuple):
         return [] if self.before is None else self.before.variants_
 
 
-class _Variants(NamedTuple):
-    """The pairs of criterion and splitter and the encodings of a fit."""
+class Alternatives(NamedTuple):
+    """The names of the variants and of the encodings that trees can have."""
 
-    pairs: list[tuple[str, str]]  # (criterion, splitter); the pairs of new trees come first
-    n_grown: int  # the number of pairs of new trees
+    variants: list[tuple[str, str]]  # (criterion, splitter); the variants of new trees come first
+    n_new: int  # the number of variants of new trees
     encodings: tuple[str, ...]
-
-    def numbers(self, pairs: Sequence[int], encodings: Sequence[int]) -> list[int]:
-        """Return the variant of each tree as one index, from the indices of its pair and its encoding."""
-        return [pair * len(self.encodings) + encoding for pair, encoding in zip(pairs, encodings)]
 
 
 class ForestFit(DecisionModel, TreeBasedClassifier):
@@ -110,11 +106,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         n_features = self.trees_[0].n_features - (0 if self.target_rates_ is None else self.target_rates_.n_features)
         if n_features != table.n_features:
             raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
-        if not np.array_equal(self.classes_, table.target.classes):
-            raise ValueError(
-                f"warm_start: y has the classes {table.target.classes.tolist()}, but the existing trees have"
-                f" {self.classes_.tolist()}"
-            )
+        found, known = table.target.classes.tolist(), self.classes_.tolist()
+        if found != known:
+            raise ValueError(f"warm_start: y has the classes {found}, but the existing trees have {known}")
 
     def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
         """Raise ValueError if these trees have other features, or encodings that a warm start does not use."""
@@ -172,10 +166,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
         rows = self._training_rows(table, spec) if kept is None else None
         # The existing trees may have other variants.
-        pairs = list(dict.fromkeys([*spec.variant_names, *start.variants]))
-        named = _Variants(pairs, len(spec.variant_names), encodings)
-        scores = None if rows is None else self._score_rows(rows, target, spec, named, unit)
-        self.trees_ = self._grow(table, named, start, scores, keep=kept is not None)
+        variants = list(dict.fromkeys([*spec.variant_names, *start.variants]))
+        names = Alternatives(variants, len(spec.variant_names), encodings)
+        scores = None if rows is None else self._score_rows(rows, target, spec, names, unit)
+        self.trees_ = self._grow(table, names, start, scores, keep=kept is not None)
         self._shrink(scores, unit, kept)
         self._calibrate(scores, spec)
         if rows is not None and records[0].n_halves:
@@ -211,7 +205,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if is_tuned(self.threshold, n_classes):
             # The sums over groups of trees are in memory twice.
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
-        n_sums = self._n_sums(n_classes)
+        # The number of arrays of out-of-bag sums of all rows that are in memory at the same time.
+        n_sums = 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
         return replace(spec, scored=scored, compared=compared, n_sums=n_sums, evidence_bytes=evidence_bytes)
 
     def _chooses(self, n_variants: int, n_encodings: int) -> bool:
@@ -222,92 +217,90 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the training data with the bootstrap samples of all trees; None without a bootstrap."""
         if spec.sampler is None:
             return None
-        target, keys = table.target, tree_keys(spec.seed, range(self.n_estimators))
-        bags = Bags(spec.sampler, keys, target.kept)
+        target = table.target
+        bags = Bags(spec.sampler, tree_keys(spec.seed, range(self.n_estimators)), target.kept)
         return TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
 
     def _score_rows(
-        self, rows: TrainingRows, target: Target, spec: FitSpec, named: _Variants, unit: float
+        self, rows: TrainingRows, target: Target, spec: FitSpec, names: Alternatives, unit: float
     ) -> OutOfBagScores | None:
         """Return the scorer of the out-of-bag rows in `spec.scored`, before trees are added; None if none is needed."""
-        if len(spec.scored) == 0 or not self._chooses(named.n_grown, len(named.encodings)):
+        if len(spec.scored) == 0 or not self._chooses(names.n_new, len(names.encodings)):
             return None
         return OutOfBagScores(
             rows,
             target.rows_at(spec.scored),
             n_classes=len(target.classes),
-            n_variants=len(named.pairs) * len(named.encodings),
+            n_variants=len(names.variants),
+            n_encodings=len(names.encodings),
             amounts=amounts_to_score(self.shrinkage),
             unit=unit,
             calibration=self._calibration,
             n_jobs=self.n_jobs,
-            n_encodings=len(named.encodings),
         )
 
-    def _n_sums(self, n_classes: int) -> int:
-        """Return the maximum number of arrays of out-of-bag sums in memory at the same time."""
-        return 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
-
     def _grow(
-        self, table: TrainingTable, named: _Variants, start: Start, scores: OutOfBagScores | None, *, keep: bool
+        self, table: TrainingTable, names: Alternatives, start: Start, scores: OutOfBagScores | None, *, keep: bool
     ) -> list[Tree]:
         """Return all trees, the existing ones first; variants and encodings that rank better get more trees.
 
         With keep=True, variants and encodings keep their proportions among the existing trees.
         """
-        trees, variants = list(start.trees), [named.pairs.index(pair) for pair in start.variants]
-        names = [] if start.before is None else start.before.encodings_
-        encodings = [named.encodings.index(name) for name in names or named.encodings[:1] * len(trees)]
-        mixture, encoding_mixture = Mixture(named.n_grown), Mixture(len(named.encodings))
+        trees, n_encodings = list(start.trees), len(names.encodings)
+        variants = [names.variants.index(variant) for variant in start.variants]
+        known = [] if start.before is None else start.before.encodings_
+        encodings = [names.encodings.index(encoding) for encoding in known] or [0] * len(trees)
+
+        def grow(numbers: Sequence[int]) -> list[Tree]:
+            return table.grow({number: variants[number] * n_encodings + encodings[number] for number in numbers})
+
+        mixture, encoding_mixture = Mixture(names.n_new), Mixture(n_encodings)
         if keep:
-            mixture.keep([variants.count(variant) for variant in range(named.n_grown)])
-            encoding_mixture.keep([encodings.count(encoding) for encoding in range(len(named.encodings))])
+            mixture.keep(variants)
+            encoding_mixture.keep(encodings)
         larger = max(mixture, encoding_mixture, key=lambda one: len(one.weights))
-        for numbers in larger.stages(self.n_estimators, with_evidence=scores is not None):
-            existing = variants[numbers.start : numbers.stop]
-            variants[numbers.start : numbers.stop] = existing + mixture.assign(len(numbers), existing)
+        for stage in larger.stages(self.n_estimators, with_evidence=scores is not None):
+            existing = variants[stage.start : stage.stop]
+            variants[stage.start : stage.stop] = existing + mixture.assign(len(stage), existing)
             encodings = assign_encodings(encoding_mixture.weights, variants, encodings)
-            assigned = named.numbers(variants, encodings)
-            if len(trees) < numbers.stop:
-                trees += table.grow({number: assigned[number] for number in range(len(trees), numbers.stop)})
+            if len(trees) < stage.stop:
+                trees += grow(range(len(trees), stage.stop))
             if scores is None:
                 continue
-            scored = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
-            scores.add(numbers.start, trees[scored], assigned[scored])
-            if numbers.stop == self.n_estimators:
+            scored = slice(stage.start, min(stage.stop, scores.n_scored_trees))
+            scores.add(stage.start, trees[scored], variants[scored], encodings[scored])
+            if stage.stop == self.n_estimators:
                 break
-            self._weigh(mixture, encoding_mixture, scores, named)
-            if numbers.start == 0 and not start.trees and encoding_mixture.drop():
+            self._weigh(mixture, encoding_mixture, scores)
+            if stage.start == 0 and not start.trees and encoding_mixture.drop():
                 # Trees of dropped encodings are replaced by trees of other encodings.
                 kept = [encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings]
                 encodings = assign_encodings(encoding_mixture.weights, variants, kept)
-                assigned = named.numbers(variants, encodings)
-                again = {number: assigned[number] for number, encoding in enumerate(kept) if encoding is None}
-                for number, tree in zip(again, table.grow(again)):
+                again = [number for number, encoding in enumerate(kept) if encoding is None]
+                for number, tree in zip(again, grow(again)):
                     trees[number] = tree
                 scores.restart()
-                scores.add(0, trees, assigned)
-                self._weigh(mixture, encoding_mixture, scores, named)
-        self.variants_ = [named.pairs[variant] for variant in variants]
-        names = [named.encodings[encoding] for encoding in encodings]
-        self.encodings_ = [] if self.target_rates_ is None else names
-        if named.n_grown > 1:
-            pairs = dict(zip(("criterion", "splitter"), zip(*named.pairs[: named.n_grown])))
-            found = None if scores is None else scores.score_alternatives("pair")
-            self.mixture_ = describe_alternatives(pairs, mixture.n_trees, found)
-        if len(named.encodings) > 1:
-            n_trees = np.bincount(encodings, minlength=len(named.encodings))
+                scores.add(0, trees, variants, encodings)
+                self._weigh(mixture, encoding_mixture, scores)
+        self.variants_ = [names.variants[variant] for variant in variants]
+        self.encodings_ = [] if self.target_rates_ is None else [names.encodings[encoding] for encoding in encodings]
+        if names.n_new > 1:
+            columns = dict(zip(("criterion", "splitter"), zip(*names.variants[: names.n_new])))
+            found = None if scores is None else scores.score_alternatives("variant")
+            self.mixture_ = describe_alternatives(columns, mixture.n_trees, found)
+        if n_encodings > 1:
+            n_trees = np.bincount(encodings, minlength=n_encodings)
             found = None if scores is None else scores.score_alternatives("encoding")
-            self.encoding_mixture_ = describe_alternatives({"encoding": named.encodings}, n_trees, found)
+            self.encoding_mixture_ = describe_alternatives({"encoding": names.encodings}, n_trees, found)
         return trees
 
     @staticmethod
-    def _weigh(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores, named: _Variants) -> None:
+    def _weigh(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores) -> None:
         """Set the weights of variants and encodings by their gains in out-of-bag AUC so far."""
         if len(mixture.weights) > 1:
-            mixture.weigh(scores.pair_gains()[: named.n_grown], STRENGTH * scores.n_rows)
+            mixture.weigh(scores.variant_gains()[: len(mixture.weights)], STRENGTH * scores.n_rows)
         if len(encoding_mixture.weights) > 1:
-            encoding_mixture.weigh(scores.encoding_gains(), ENCODING_STRENGTH)
+            encoding_mixture.weigh(scores.encoding_gains()[0], ENCODING_STRENGTH)
             scores.has_weighed_encodings = True
 
     @property

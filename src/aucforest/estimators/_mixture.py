@@ -86,10 +86,11 @@ class Mixture:
         self.n_trees[:] = counts
         return variants
 
-    def keep(self, n_trees: Sequence[int]) -> None:
-        """Set the weights to the proportions of existing trees, unless a variant has no trees."""
-        if min(n_trees) > 0:
-            self.weights = np.array(n_trees) / sum(n_trees)
+    def keep(self, existing: Sequence[int]) -> None:
+        """Set the weights to the proportions of the variants of existing trees, unless a variant has no trees."""
+        n_trees = np.bincount(existing, minlength=len(self.weights))[: len(self.weights)]
+        if n_trees.min() > 0:
+            self.weights = n_trees / n_trees.sum()
 
     def weigh(self, gains: NDArray[np.float64], strength: float) -> None:
         """Set the weights of the variants from their gains; the weights do not change if an AUC is not defined."""

@@ -52,27 +52,20 @@ class AUCForestClassifier(ForestFit):
         The strategy used to choose the split at each node: the best threshold of a feature or a random one. "auto"
         uses both if several criteria are mixed, and "best" otherwise. See `AUCTreeClassifier`.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        The number of features to consider at each node, or a fraction of all features; None considers all of them.
-        Features that are constant in the node are not counted.
-    max_depth : int or None, default=None
-        The maximum depth of a tree.
+        The number or the fraction of features to consider at each node; None considers all of them.
+    max_depth, max_leaf_nodes : int or None, default=None
+        The maximum depth and number of leaves of a tree. See `AUCTreeClassifier`.
     min_samples_split : int or float, default=2
-        The minimum number of samples, or fraction of the training samples, required to split a node. A sample that the
-        bootstrap sample contains several times counts once.
     min_samples_leaf : int or float, default=1
-        The minimum number of samples, or fraction of the training samples, required in a leaf.
     min_weight_fraction_leaf : float, default=0.0
-        The minimum fraction of the total weight of a tree's samples required in a leaf.
+        The minimum sizes of nodes. See `AUCTreeClassifier`. A sample that the bootstrap sample contains several times
+        counts once in numbers of samples.
     min_gain : float, default=0.0
-        The minimum gain of a split, in units of the criterion. Needs a single criterion. It is not multiplied by the
-        proportion of samples in the node, as scikit-learn's `min_impurity_decrease` is.
-    max_leaf_nodes : int or None, default=None
-        The maximum number of leaves of a tree. Such trees grow best-first.
+        The minimum gain of a split, in units of the criterion. Needs a single criterion.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
-        Monotonicity constraint of each feature: 1 for increasing, -1 for decreasing, 0 for none. See
-        `AUCTreeClassifier`.
+        Monotonicity constraint of each feature. See `AUCTreeClassifier`.
     bootstrap : bool, default=True
-        Whether each tree is grown on a bootstrap sample. If False, every tree uses all samples.
+        Whether each tree is grown on a bootstrap sample, and not on all samples.
     sampling : {"bootstrap", "stratified", "balanced", "subsample", "half-samples"} or dict, default="bootstrap"
         How the bootstrap sample of a tree is taken:
 
@@ -141,8 +134,7 @@ class AUCForestClassifier(ForestFit):
         callable ``scorer(estimator, X, y)`` gets categories in X as codes, and also ``sample_weight`` if there are
         weights. Needs ``bootstrap=True``.
     max_bins : int or None, default=255
-        The maximum number of bins of a feature, 2 to 255. The date part "time" has at most 32 bins. None considers all
-        distinct values.
+        The maximum number of bins of a feature. See `AUCTreeClassifier`.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
@@ -160,8 +152,7 @@ class AUCForestClassifier(ForestFit):
         "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
         of at most 50 categories are always split by sets.
     date_parts : "auto", list of str or None, default="auto"
-        The features computed from dates: a list of "time", "year", "month", "day", "day of week" or "hour". None
-        raises an error for dates. See `AUCTreeClassifier`.
+        The features computed from dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
@@ -197,10 +188,8 @@ class AUCForestClassifier(ForestFit):
     pos_label_ : label or None
         The label of the positive class. `predict` compares its probability with ``threshold_``. None for more than two
         classes.
-    n_classes_, n_outputs_ : int
-        The number of classes, and the number of targets, which is 1.
-    n_features_in_ : int
-        Number of features seen during `fit`.
+    n_classes_, n_outputs_, n_features_in_ : int
+        The number of classes, of targets, which is 1, and of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
@@ -216,7 +205,7 @@ class AUCForestClassifier(ForestFit):
     target_rates_ : TargetRates or None
         The target rates (class frequencies) that replace columns of many categories, see `categorical_encoding`.
         ``tables`` contains the class totals of the categories of each column, or of pairs of a category and a part of
-        another feature. These features come after all others. None if there are no such columns.
+        another feature. None if there are no such columns.
     encodings_ : list of str
         The encoding of each tree: "sets", "rates" or "interactions". Empty if ``target_rates_`` is None.
     encoding_mixture_ : dict of ndarray of shape (n_encodings,)
@@ -227,21 +216,21 @@ class AUCForestClassifier(ForestFit):
         night: rate" or, for more than two classes, "merchant: rate of A".
     feature_importances_ : ndarray of shape (n_features,)
         The mean over trees of each column's proportion of the total gain of a tree, where the gain of a split is
-        weighted by node weight, as in scikit-learn. All trees count equally, whatever the unit of their criterion. Sums
-        to 1. This impurity-based importance favors columns with many distinct values, even if they are noise: see
+        weighted by node weight, as in scikit-learn. All trees count equally, whatever the unit of their criterion.
+        This impurity-based importance favors columns with many distinct values, even if they are noise: see
         `aucforest.inspection.oob_permutation_importance`.
     split_importances_ : ndarray of shape (n_split_features,)
-        The importance of each of the ``split_features_``. The importance of a column is the sum over the features
-        computed from it. An interaction belongs to its column of many categories.
+        The importance of each of the ``split_features_``. A column has the sum over the features computed from it. An
+        interaction belongs to its column of many categories.
     class_prior_ : ndarray of shape (n_classes,)
         The class frequencies, by sample weight, of the population that the probabilities refer to: the training data,
         or with ``calibration=None`` the bootstrap samples.
     prevalence_ : ndarray of shape (n_classes,)
-        The class frequencies that were set by `set_prevalence`; probabilities refer to them. Only defined after it.
+        The class frequencies that were set by `set_prevalence`. Only defined after it.
     calibration_ : Calibration or None
-        The fitted map of probabilities, a named tuple: ``slope``, ``intercepts`` of shape (n_classes,), ``slope_std``
-        (the standard error of the slope) and ``n_samples`` (the number of out-of-bag samples in the fit). A slope above
-        1 means that the mean over trees is under-confident. None if there is no map.
+        The fitted map of probabilities: ``slope``, ``intercepts`` of shape (n_classes,), ``slope_std`` (the standard
+        error of the slope) and ``n_samples`` (the number of out-of-bag samples in the fit). A slope above 1 means that
+        the mean over trees is under-confident.
     shrinkage_ : float
         The shrinkage that was used.
     dispersion_ : float
@@ -549,7 +538,7 @@ class AUCForestClassifier(ForestFit):
         return iter(self.estimators_)
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the leaf of each sample in each tree.
+        """Return the index of the leaf of each sample among the nodes of each tree.
 
         Parameters
         ----------
@@ -558,7 +547,6 @@ class AUCForestClassifier(ForestFit):
         Returns
         -------
         ndarray of shape (n_samples, n_estimators), int64
-            The index of the leaf among the nodes of each tree.
         """
         return self._find_leaves(X)
 

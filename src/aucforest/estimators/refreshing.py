@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import num_samples
+from aucforest.estimators._evidence import jackknife_error
 from aucforest.estimators._validation import check_weights_of, encode_labels
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
@@ -213,6 +214,6 @@ def _compare(
         return [class_roc_auc(labels[rows], proba[rows], row_weights) for proba in (new, old)]
 
     parts, (new_auc, old_auc) = parts_of_rows(labels, groups), aucs(slice(None))
-    without = np.diff([aucs(parts != part) for part in np.unique(parts)])
-    margin = float(t_quantile(len(without) - 1, level) * np.sqrt((len(without) - 1) * np.var(without)))
+    without = np.diff([aucs(parts != part) for part in np.unique(parts)])[:, 0]
+    margin = float(t_quantile(len(without) - 1, level) * jackknife_error(without))
     return Difference(new_auc, old_auc, new_auc - old_auc - margin, new_auc - old_auc + margin)

@@ -76,14 +76,9 @@ class AUCTreeClassifier(TreeBasedClassifier):
         The fitted tree as arrays of nodes.
     classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, dates_, split_features_
         As in `AUCForestClassifier`.
-    categories_ : dict of int to ndarray
-        The categories of each categorical feature by feature index. The index of a category is its code in ``tree_``.
-        If there are more than 254, the 254 most frequent come first, and a split sends all others to the same side.
-    feature_importances_ : ndarray of shape (n_features,)
-        The total gain of each column's splits, weighted by node weight and normalized to sum to 1. This impurity-based
-        importance favors columns with many distinct values, even if they are noise.
-    split_importances_ : ndarray of shape (n_split_features,)
-        The importance of each of the ``split_features_``, computed in the same way.
+    feature_importances_, split_importances_, categories_
+        As in `AUCForestClassifier`. If a feature has more than 254 categories, the 254 most frequent come first, and a
+        split sends all others to the same side.
 
     See Also
     --------
@@ -221,7 +216,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         return self.tree_.n_leaves
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the leaf of each sample.
+        """Return the index of the leaf of each sample among the nodes of ``tree_``.
 
         Parameters
         ----------
@@ -230,7 +225,6 @@ class AUCTreeClassifier(TreeBasedClassifier):
         Returns
         -------
         ndarray of shape (n_samples,), int64
-            The index of the leaf among the nodes of ``tree_``.
         """
         return self._find_leaves(X)[:, 0]
 
