@@ -33,8 +33,7 @@ class OnnxExport(FeatureModel):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             As in `predict_proba`.
         dtype : "float64" or "float32", default="float64"
-            The type of the numbers, the same as in `to_onnx`. Rounding to float32 can move a value to the other side of
-            a threshold.
+            The type of the numbers, the same as in `to_onnx`.
 
         Returns
         -------
@@ -46,7 +45,7 @@ class OnnxExport(FeatureModel):
         Raises
         ------
         ValueError
-            If `dtype` is another type, or if `predict_proba` would raise it for X.
+            If `dtype` is another type, and as in `predict_proba`.
         """
         check_is_fitted(self, "classes_")
         valid = self._features_of(X)
@@ -63,9 +62,9 @@ class OnnxExport(FeatureModel):
         Parameters
         ----------
         path : path-like
-            The file to write. The model has one input, ``X`` of shape (n_samples, n_split_features), with NaN for
-            missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,) and
-            ``probabilities`` of shape (n_samples, n_classes), float32.
+            The file to write. The model has one input, ``X`` of shape (n_samples, n_split_features) as returned by
+            `encode`, and two outputs, ``label`` of shape (n_samples,) and ``probabilities`` of shape (n_samples,
+            n_classes), float32.
         dtype : "float64" or "float32", default="float64"
             The type of ``X``. Use float32 only for software that requires it: rounding can move a value to the other
             side of a threshold.

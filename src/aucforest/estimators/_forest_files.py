@@ -1,6 +1,5 @@
 """The fitted attributes of trees and forests in model files."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,9 +106,8 @@ def _restore_rates(stored: StoredModel, categories: Categories, n_features: int,
         is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
         require(is_positive, "the totals of rates are negative or too large")
         known = [(one.feature, one.other) for one in tables]
-        is_in_order = (
-            table.is_interaction == ((table.feature, -1) in known) and (table.feature, table.other) not in known
-        )
+        is_new = (table.feature, table.other) not in known
+        is_in_order = is_new and table.is_interaction == ((table.feature, -1) in known)
         require(is_in_order, "the tables of rates are not in order")
         tables.append(table._replace(totals=totals))
     frequencies = stored.take_array("rates.frequencies", "d", (n_classes,))
@@ -129,10 +127,7 @@ def _are_classes(classes: list[Any], n_classes: int) -> bool:
 
 
 def restore_rate_table(item: Any, edges: NDArray[np.float64], categories: Categories, n_features: int) -> RateTable:
-    """Return a table of a file without totals, given its metadata and edges; raise an error if its cells are unknown.
-
-    `n_features` is the number of features without target rates.
-    """
+    """Return a table of a file without totals; `n_features` is the number of features without target rates."""
     require(isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3]), "rates are no numbers")
     feature, other, n_parts, smoothing = item
     require(feature in categories, f"there are rates of feature {feature}, which has no categories")
@@ -155,6 +150,11 @@ def _restore_tree(model: Any, stored: StoredModel) -> None:
 
 def _are_positive_frequencies(values: NDArray[np.float64], model: Any) -> bool:
     return are_frequencies(values) and min(values.min(), model.class_prior_.min()) > 0.0
+
+
+def _are_probabilities(values: NDArray[np.float64], model: Any) -> bool:
+    """Return whether all values are probabilities or NaN."""
+    return not np.any((values < 0.0) | (values > 1.0))
 
 
 def _is_threshold(values: NDArray[np.float64], model: Any) -> Any:
@@ -181,12 +181,7 @@ DECISION = (
     Field("threshold_std_", is_optional=True),
     Field("oob_score_", is_optional=True),
     Field("oob_optimism_", is_optional=True),
-    Field(
-        "oob_decision_function_",
-        lambda model: (-1, *by_class(model)),
-        lambda values, _: not np.any((values < 0.0) | (values > 1.0)),
-        is_optional=True,
-    ),
+    Field("oob_decision_function_", lambda model: (-1, len(model.classes_)), _are_probabilities, is_optional=True),
     Field("threshold_", lambda _: None, _is_threshold, is_optional=True),
 )
 _FOREST = (
@@ -220,55 +215,33 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     return arrays, metadata
 
 
-def _take_by_tree(forest: Any, stored: StoredModel, name: str, are_known: Callable[[list[Any]], bool]) -> list[Any]:
-    """Return the variant or the encoding of each tree."""
-    names, indices = stored.take(name, list), stored.take_array(name, "q", (len(forest.trees_),))
-    require(are_known(names), f"{name} are unknown")
-    require(np.all((indices >= 0) & (indices < len(names))), f"the {name} of trees are unknown")
-    return [names[index] for index in indices.tolist()]
-
-
-def _restore_mixture(forest: Any, stored: StoredModel, name: str, columns: dict[str, list[str]]) -> None:
-    """Set the attribute for a mixture: the names of alternatives, their numbers of trees, and their scores."""
-    n = len(next(iter(columns.values())))
-    n_trees = stored.take_array(f"{name}_n_trees", "q", (n,))
-    require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), f"{name} has no numbers of trees")
-    scores = stored.take_array(f"{name}_scores", "d", (2, n))
-    require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), f"{name} has no scores")
-    setattr(forest, f"{name}_", describe_alternatives(columns, n_trees, scores))
-
-
-def _are_names(value: Any, n: int) -> bool:
-    return isinstance(value, list) and len(value) == n and all(isinstance(name, str) for name in value)
+def _are_variants(names: list[Any]) -> bool:
+    return all(isinstance(name, list) and list(map(type, name)) == [str, str] for name in names)
 
 
 def _are_encodings(names: list[Any]) -> bool:
     return all(isinstance(name, str) and name in ENCODINGS for name in names) and len(set(names)) == len(names)
 
 
-def _restore_variants(forest: Any, stored: StoredModel) -> None:
-    what = "written by aucforest before 0.2: load and save it with aucforest 0.2, or fit the model again"
-    require("variants" in stored, what)
-    variants = _take_by_tree(forest, stored, "variants", lambda pairs: all(_are_names(pair, 2) for pair in pairs))
-    forest.variants_ = [tuple(variant) for variant in variants]
-    if "mixture" in stored:
-        names = stored.take("mixture", list)
-        n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
-        fits = len(names) == 2 and n_variants > 1 and all(_are_names(column, n_variants) for column in names)
-        require(fits, "mixture has no names")
-        _restore_mixture(forest, stored, "mixture", dict(zip(("criterion", "splitter"), names)))
-
-
-def _restore_encodings(forest: Any, stored: StoredModel) -> None:
-    """Set the encoding of each tree; the list is empty for a forest without target rates."""
-    forest.encodings_ = []
-    if forest.target_rates_ is None:
-        return
-    forest.encodings_ = _take_by_tree(forest, stored, "encodings", _are_encodings)
-    if "encoding_mixture" in stored:
-        names = stored.take("encoding_mixture", list)
-        require(len(names) > 1 and _are_encodings(names), "encoding_mixture has no names")
-        _restore_mixture(forest, stored, "encoding_mixture", {"encoding": names})
+def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: str) -> list[Any]:
+    """Return the variant or the encoding of each tree, and set the attribute for their mixture, if there is one."""
+    are_variants = name == "variants"
+    are_known = _are_variants if are_variants else _are_encodings
+    names, indices = stored.take(name, list), stored.take_array(name, "q", (len(forest.trees_),))
+    require(are_known(names), f"{name} are unknown")
+    require(np.all((indices >= 0) & (indices < len(names))), f"the {name} of trees are unknown")
+    if mixture in stored:
+        mixed = stored.take(mixture, list)
+        if are_variants:
+            mixed = [list(pair) for pair in zip(*mixed, strict=True)]
+        require(len(mixed) > 1 and are_known(mixed), f"{mixture} has no names")
+        n_trees = stored.take_array(f"{mixture}_n_trees", "q", (len(mixed),))
+        require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), f"{mixture} has no numbers of trees")
+        scores = stored.take_array(f"{mixture}_scores", "d", (2, len(mixed)))
+        require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), f"{mixture} has no scores")
+        columns = dict(zip(("criterion", "splitter"), zip(*mixed))) if are_variants else {"encoding": mixed}
+        setattr(forest, f"{mixture}_", describe_alternatives(columns, n_trees, scores))
+    return [names[index] for index in indices.tolist()]
 
 
 def _take_sample_record(item: Any) -> SampleRecord:
@@ -304,8 +277,12 @@ def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | N
 
 
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
-    _restore_variants(forest, stored)
-    _restore_encodings(forest, stored)
+    what = "written by aucforest before 0.2: load and save it with aucforest 0.2, or fit the model again"
+    require("variants" in stored, what)
+    forest.variants_ = list(map(tuple, _restore_alternatives(forest, stored, "variants", "mixture")))
+    forest.encodings_ = []
+    if forest.target_rates_ is not None:
+        forest.encodings_ = _restore_alternatives(forest, stored, "encodings", "encoding_mixture")
     forest._seed = stored.take("seed", int)
     require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
     forest._sample_records = [_take_sample_record(item) for item in stored.take("drawn", list)]

@@ -154,8 +154,8 @@ class Model(ClassifierMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted model to a file, to be read by `aucforest.load`.
 
-        The file has the safetensors format, with arrays and JSON but no executable code. The model is first written to
-        a temporary file, so the file at `path` is never incomplete.
+        The file has the safetensors format, with arrays and JSON but no executable code. It is never incomplete,
+        because the model is first written to a temporary file.
 
         Parameters
         ----------
@@ -175,9 +175,9 @@ class Model(ClassifierMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If a parameter cannot be stored, such as a function as `criterion`. The loaded model then has None instead.
-            Its predictions are the same, but the parameter must be set again before `fit`. Also if the file name has
-            the suffix of a pickle (.pkl, .pickle or .joblib), because the file is not a pickle.
+            If a parameter cannot be stored, such as a function as `criterion`. The loaded model predicts the same, but
+            the parameter is None and must be set again before `fit`. Also if the file name has the suffix of a pickle
+            (.pkl, .pickle or .joblib).
 
         Notes
         -----
@@ -229,8 +229,6 @@ def store_model(model: Model) -> tuple[Arrays, dict[str, Any]]:
 def load(path: str | os.PathLike[str]) -> Any:
     """Load a model that was saved with `save`, or by the command line.
 
-    The classes are in sorted order, as after `fit`. ``pos_label_`` is the positive class of the command line.
-
     Parameters
     ----------
     path : path-like
@@ -240,7 +238,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier or LinearAUCClassifier
-        The fitted model. Its predictions are bitwise identical, and ``warm_start`` works.
+        The fitted model. Its predictions are bitwise identical, and ``warm_start`` works. ``pos_label_`` is the
+        positive class of the command line.
 
     Raises
     ------
@@ -329,8 +328,7 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
         _sort_classes(model, stored)
         classes, positive = classes[::-1], 0
         model.pos_label = classes.tolist()[0]
-    is_sorted = all(one < next_one for one, next_one in pairwise(classes.tolist()))
-    require(is_sorted, "the classes are not sorted")
+    require(all(a < b for a, b in pairwise(classes.tolist())), "the classes are not sorted")
     model.n_features_in_, model.classes_ = n_features, classes
     if hasattr(model, "pos_label"):
         model.pos_label_ = classes.tolist()[positive] if has_positive else None

@@ -82,21 +82,19 @@ class AUCForestClassifier(ForestFit):
         `sampling` defines. If classes are sampled separately, the size is divided among them and rounded, with at
         least one sample of each class. Not available if `sampling` is a dict.
     calibration : {"auto"} or None, default="auto"
-        Whether to calibrate probabilities by out-of-bag samples. "auto" maps the mean p_k over trees to
-        p_k ** b * exp(a_k), normalized. The slope b and the intercepts a_k are fitted to out-of-bag samples; with few
-        samples, b stays close to 1. They are not fitted with fewer than 10 samples of one of two classes, or with more
-        than 362 classes (512 in a forest of one variant). If `sampling` samples the classes at different rates r_k, the
-        map that is not fitted is p_k / r_k. With two classes the ranking does not change. The effect of `class_weight`
-        is not undone. None predicts the mean over trees.
+        Whether to calibrate probabilities. "auto" maps the mean p_k over trees to p_k ** b * exp(a_k), normalized, with
+        b and a_k fitted to out-of-bag samples (:doc:`details </mathematics/forests>`). With fewer than 10 samples of
+        one of two classes, or more than 362 classes (512 in a forest of one variant), only different rates r_k of
+        `sampling` are corrected, by p_k / r_k. With two classes the ranking does not change. The effect of
+        `class_weight` is not undone. None predicts the mean over trees.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
         The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
         the predictions of its ancestors. The unit is one sample of mean weight; without a bootstrap, integer weights
         count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
-        trees (300 on large data), extrapolated to `n_estimators` trees. If no other value is clearly better, if
-        there are no out-of-bag samples, or if one of two classes has fewer than 10 samples, it is 5, or 50 if some
-        trees have the encoding "rates" or "interactions". 0 or None turns shrinkage off.
+        trees (300 on large data). It is 5, or 50 if some trees have the encoding "rates" or "interactions", unless
+        another value is clearly better and both of two classes have 10 samples. 0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
         The label of the positive class if there are two classes. `threshold` and `oob_score` refer to this class. None
         is the second of ``classes_``. The trees, the probabilities and the order of ``classes_`` do not depend on it.
@@ -117,9 +115,9 @@ class AUCForestClassifier(ForestFit):
         - "cost": like an array of costs for each sample, but the array is the argument `cost` of `fit`, so that
           cross-validation can split it with the samples.
         - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of
-          the training samples, an integer is a number of samples.
-        - {"alerts": k, "cost": matrix}: among the thresholds with at most k positive predictions out of bag, the one
-          with the lowest out-of-bag cost. The costs are as above, or "fit" for the argument `cost` of `fit`.
+          the training samples.
+        - {"alerts": k, "cost": matrix}: of these thresholds, the one with the lowest out-of-bag cost. The costs are as
+          above, or "fit" for the argument `cost` of `fit`.
         - {"recall": r}: the highest threshold with a recall of at least r out of bag.
         - {"precision": p}, {"fpr": f}: the threshold with the highest recall out of bag where the precision is at least
           p, or the false positive rate at most f. If no threshold reaches the precision, the threshold with the highest
@@ -142,9 +140,8 @@ class AUCForestClassifier(ForestFit):
 
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
         - "rates": class frequencies of the category replace the column (target encoding); with more than six classes,
-          only the frequencies of the six most frequent. Each tree puts the samples in a random order and computes the
-          frequencies of a sample from the samples before it [4]_. The frequencies of an out-of-bag sample are computed
-          from all other samples, and those of new samples from all training samples.
+          only those of the six most frequent. Each tree puts the samples in a random order and computes the frequencies
+          of a sample from the samples before it [4]_, those of an out-of-bag sample from all other samples.
         - "interactions": like "rates", and also class frequencies of pairs of a category and a part of another feature,
           where the pair predicts the class better than the category and the feature do separately.
         - list: several of these encodings, one for each tree.
@@ -181,8 +178,7 @@ class AUCForestClassifier(ForestFit):
         The variants of a mixed forest, for example for ``pandas.DataFrame(forest.mixture_)``: "criterion", "splitter",
         "n_trees", "proportion" of the trees, "oob_score" (out-of-bag ROC AUC of the variant's trees among the first 96
         or 300) and "oob_score_std" (its standard error after Hanley and McNeil 1982, approximate for more than two
-        classes). Scores are NaN without out-of-bag samples. More trees of a variant give a higher score. The number of
-        trees depends on how much a variant improves the whole forest, and not on this score.
+        classes). Scores are NaN without out-of-bag samples, and higher for variants of more trees.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     pos_label_ : label or None
@@ -243,17 +239,15 @@ class AUCForestClassifier(ForestFit):
         Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees. If there are more
         than 65,536 rows, a random sample of 65,536 is used.
     oob_score_ : float
-        The out-of-bag score. The ROC AUC compares each pair of samples by the trees for which both are out of bag, and
-        is extrapolated to the number of trees for which a single sample is out of bag. The ROC AUC of
-        ``oob_decision_function_`` would be too low, by any amount if many samples are alike. NaN with a warning if one
-        of two classes has a single sample. ``oob_optimism_`` is subtracted. Other scores use ``oob_decision_function_``
-        and are slightly optimistic, because shrinkage and mixture are chosen on the same samples. If they score labels
-        and the threshold is tuned, each tenth of the samples (or groups) is labeled by a threshold that is tuned on the
-        others.
+        The out-of-bag score (:doc:`details </howto/out_of_bag>`). The ROC AUC compares each pair of samples by the
+        trees for which both are out of bag; that of ``oob_decision_function_`` would be too low. ``oob_optimism_`` is
+        subtracted. NaN with a warning if one of two classes has a single sample. Other scores use
+        ``oob_decision_function_`` and are slightly optimistic, because shrinkage and mixture are chosen on the same
+        samples. If they score labels and the threshold is tuned, each tenth of the samples (or groups) is labeled by a
+        threshold that is tuned on the others.
     oob_optimism_ : float
-        Estimate of how much choosing shrinkage and encodings raises the out-of-bag ROC AUC: the mean over tenths of the
-        samples (or groups) of their ROC AUC by the choice from all samples minus that by the choice from the others. It
-        may be negative. Only defined if `oob_score` is the ROC AUC.
+        Estimate of how much choosing shrinkage and encodings raises the out-of-bag ROC AUC. It may be negative. Only
+        defined if `oob_score` is the ROC AUC.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Out-of-bag probabilities. NaN for samples of weight 0 and for samples in the bootstrap samples of all trees.
 
@@ -264,18 +258,16 @@ class AUCForestClassifier(ForestFit):
     Notes
     -----
     A mixed forest has one variant for each pair of a criterion and a splitter. Each variant first grows four trees.
-    Then, and again after 96 trees, each variant gets the weight exp(2 n g), and the next trees are divided in
-    proportion to the weights. Here g is the increase of the forest's out-of-bag ROC AUC when the variant gets more
-    trees, and n = K**2 / (4 sum(1 / n_k)) for K classes with n_k scored samples (at most 4096 in all), or with scored
-    samples in n_k groups if `fit` has groups. Small data sets thus get a mixture of all variants, and large ones mostly
-    the variants that rank best. Without a bootstrap all variants have the same number of trees. The variant of a tree
-    depends on the data, the parameters and `random_state`, but not on `n_jobs` or on where the data is stored. A forest
-    with more trees starts with the trees of a smaller one.
+    Then, and again after 96 trees, the next trees are divided in proportion to weights, which depend on the increase of
+    the forest's out-of-bag ROC AUC when a variant gets more trees (:doc:`formulas </mathematics/forests>`). Small data
+    sets thus get a mixture of all variants, and large ones mostly the variants that rank best. Without a bootstrap all
+    variants have the same number of trees. The variant of a tree depends on the data, the parameters and
+    `random_state`, but not on `n_jobs` or on where the data is stored. A forest with more trees starts with the trees
+    of a smaller one.
 
-    If a column has more than 50 categories, trees also have different encodings. They are evaluated after the same
-    numbers of trees, and get the weights exp(1.5 z). Here z is the gain of an encoding minus that of the best one, in
-    standard errors of the difference. An encoding with a weight below 1 % at the first evaluation is dropped, and its
-    trees are replaced. A forest that ends before this evaluation therefore starts with other trees.
+    If a column has more than 50 categories, trees also have different encodings, which are evaluated after the same
+    numbers of trees (:doc:`details </howto/many_categories>`). An encoding with a weight below 1 % at the first
+    evaluation is dropped, and its trees are replaced. A forest that ends before this starts with other trees.
 
     References
     ----------

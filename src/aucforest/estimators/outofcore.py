@@ -53,21 +53,17 @@ def fit_out_of_core(
     source : path, list of paths, or table
         A Parquet, CSV (.csv, .tsv), JSON lines (.jsonl) or Excel (.xlsx) file, a list of such files with the same
         columns, or a folder of them (read in the order of their names); or a pyarrow, polars, pandas or duckdb table or
-        query. The source is read several times, and must return its rows in the same order each time. CSV files need a
-        header. Text files may be compressed (.csv.gz, .csv.zst).
+        query, which must return its rows in the same order each time. CSV files need a header. Text files may be
+        compressed (.csv.gz, .csv.zst).
     target : str
         The column of class labels: strings, booleans, integers, or a dictionary of them.
-    sample_weight : str, default=None
-        The column of sample weights. Rows of weight 0 are ignored.
-    groups : str, default=None
-        The column of groups, such as customers who have several rows: bootstrap samples contain whole groups. See
-        `AUCForestClassifier.fit`.
+    sample_weight, groups : str, default=None
+        The columns of sample weights and of groups. See `AUCForestClassifier.fit`.
     positive : label, default=None
         The positive label; the classes are then True for this label and False for all others. For numbers it can also
         be a comparison, such as ">=18".
     drop : sequence of str, default=()
-        Columns to ignore. All other columns are features. Strings, booleans and dictionaries are categorical. Dates are
-        converted to several features (`date_parts`).
+        Columns to ignore. All other columns are features. Strings, booleans and dictionaries are categorical.
     separator : str, default=None
         The separator of the values in a CSV file. By default the character that splits the header into most columns.
     encoding : str, default=None
@@ -76,7 +72,7 @@ def fit_out_of_core(
         The decimal mark, or the thousands separator, for columns of text whose numbers are ambiguous, such as 12,345.
         By default such a column is read like the other columns of the file, or else as text, with a warning.
     date_format : str, default=None
-        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only format that fits nearly all values of a
+        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only one that fits nearly all values of a
         column.
     stray_text : {"number", "text"}, default="number"
         The handling of a column of numbers or dates in text if fewer than 10 % of the values are other text, such as
@@ -89,8 +85,7 @@ def fit_out_of_core(
         and groups 8.
     folder : path-like, default=None
         Checkpoint folder for binned data and finished trees. To resume a fit that was killed, call the function again.
-        Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit. By default the
-        binned data are in a temporary file.
+        Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit.
 
     Returns
     -------
@@ -103,8 +98,7 @@ def fit_out_of_core(
         For the errors of `fit`, if a column has an unsupported type, if the source or its order changes between
         readings, if `memory_limit` is too small, or if `folder` belongs to another fit.
     TypeError
-        If the source can be read only once, `drop` is not a list, or the forest is an `AUCStackingClassifier`, which
-        is fitted in memory.
+        If the source can be read only once, `drop` is not a list, or the model is not an `AUCForestClassifier`.
     ImportError
         If pyarrow is not installed, or duckdb for files of text.
     OSError
@@ -114,10 +108,9 @@ def fit_out_of_core(
     -----
     The source is read three times: for labels and weights, for bins and categories, and for binning. Binning writes a
     memory-mapped file with one byte for each value (unless ``max_bins=None``), and one to three bytes more for each
-    value of a column with target rates (`categorical_encoding`). The memory for target rates is known after the second
-    reading; if `memory_limit` is too small for it, an error is raised then. The source is read once more if `oob_score`
-    or `threshold` needs out-of-bag probabilities. Text files are first read several times to determine the types of
-    their columns; warnings state how numbers and dates are read.
+    value of a column with target rates. Whether these fit into `memory_limit` is known after the second reading. The
+    source is read once more if `oob_score` or `threshold` needs out-of-bag probabilities. Text files are first read
+    several times to determine the types of their columns; warnings state how numbers and dates are read.
 
     Examples
     --------
@@ -143,10 +136,9 @@ def fit_out_of_core(
     parse_bytes(memory_limit, "memory_limit")
     held = process_memory()
     others = [target, *(name for name in (sample_weight, groups) if name is not None)]
-    read_options = ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text)
     left_out = [*others, *_as_names("drop", drop)]
     # The columns `others` of a CSV file stay strings, so the file is not read again to determine their types.
-    table = open_source(source, others, read_options)
+    table = open_source(source, others, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
     find_column(table, *left_out)
     names = feature_names(table, left_out)
     for sentence in stray_notes(table, names):
@@ -172,7 +164,7 @@ def fit_source(
     folder: str | os.PathLike[str] | None,
     held: int = 0,
 ) -> AUCForestClassifier:
-    """Fit a forest to an opened source after its labels and weights have been read.
+    """Fit a forest to an opened source, given the target that was read from it.
 
     `columns` contains the feature names as "features", and other settings that identify the fit in `folder`. The memory
     limit is for the process, without the `held` bytes that it took before.
@@ -229,8 +221,8 @@ def predict_out_of_core(
     model : AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier or LinearAUCClassifier
         A fitted classifier.
     source : path, list of paths, or table
-        As in `fit_out_of_core`. Columns are matched by name, in any order. Columns that the model does not use are
-        ignored. Columns of text files are converted to the types seen in `fit`.
+        As in `fit_out_of_core`. Columns are matched by name, and others are ignored. Columns of text files are
+        converted to the types seen in `fit`.
     out : path-like, default=None
         A Parquet file to write.
     keep : sequence of str, default=()

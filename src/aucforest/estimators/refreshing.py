@@ -47,9 +47,9 @@ class Refresh:
     model : AUCStackingClassifier
         The refreshed model.
     old_weight : float
-        The weight of the old model in the refreshed model; 0 if the old model no longer helps and is not a member.
+        The weight of the old model in it; 0 if the old model no longer helps and is not a member.
     roc_auc : Difference
-        ``new``, ``old``, ``low`` and ``high``: the ROC AUC of both models on the new rows, and the interval of the
+        ``new`` and ``old``, the ROC AUC of both models on the new rows, and ``low`` and ``high``, the interval of the
         difference.
     log_loss : tuple of float
         The log loss of the new and of the old model on the new rows.
@@ -83,10 +83,10 @@ def refresh(
 ) -> Refresh:
     """Refresh a fitted forest or stack with new rows, without the rows that it was fitted to.
 
-    A new model with the parameters of the old one is fitted to the new rows, including their new categories. The old
-    and the new model become members of a stack. The weights minimize the log loss of the new rows, by out-of-bag
-    probabilities of the new model; the old model was not fitted to these rows. A penalty pulls the weights towards the
-    old model alone. So few new rows change little, and many new rows replace an old model that is outdated.
+    A new model with the parameters of the old one is fitted to the new rows, including their new categories. Both
+    become members of a stack, with weights that minimize the log loss of the new rows by out-of-bag probabilities of
+    the new model. A penalty pulls the weights towards the old model alone, so few new rows change little, and many new
+    rows replace an old model that is outdated.
 
     Parameters
     ----------
