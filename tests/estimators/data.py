@@ -57,6 +57,14 @@ def small_tree(**params):
 both = pytest.mark.parametrize("make", [small_tree, small_forest])
 
 
+def refuse(model, message, *data, error=ValueError, **more):
+    """Fit; it must fail with one sentence and leave nothing fitted."""
+    with pytest.raises(error, match=message) as caught:
+        model.fit(*data, **more)
+    assert "Expected 2D" in message or "\n" not in str(caught.value).strip()
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
 def best_threshold(rule, is_positive, scores, weights=None, *, n_rows=None):
     """Return the best threshold by a rule of a model; a number of alerts is one of `n_rows` rows."""
     given = {} if isinstance(rule, str) else dict(rule)

@@ -46,12 +46,6 @@ def test_amounts_that_are_given(amount, bootstrap, table, labels):
     np.testing.assert_allclose(members, forest.predict_proba(table))
 
 
-@pytest.mark.parametrize("amount", [-1, np.nan, np.inf, "prior", [1.0]])
-def test_invalid_amounts_are_refused(amount):
-    with pytest.raises(ValueError, match=r"'shrinkage' parameter .* Got "):
-        small_forest(shrinkage=amount).fit(X, Y)
-
-
 def test_no_rows_to_choose_by():
     forest = small_forest(bootstrap=False).fit(X, Y)
     assert forest.shrinkage_ == PRIOR == 5.0

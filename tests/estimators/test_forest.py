@@ -17,17 +17,27 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.feature_selection import SelectFromModel
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import partial_dependence
 from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import cross_validate
-from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier
-from tests.estimators.data import UNSCORED, X4, Y4, assert_same, digest, everything, make_table, own_auc, small_forest
+from tests.estimators.data import (
+    UNSCORED,
+    X4,
+    Y4,
+    assert_same,
+    digest,
+    everything,
+    make_table,
+    own_auc,
+    refuse,
+    small_forest,
+)
 from tests.reference.tree import walk
 
 X, Y = make_table(n_rows=240, missing=0.1)
@@ -196,19 +206,33 @@ def test_the_progress_bar(capsys):
         ({"verbose": -1}, "'verbose' parameter .* Got -1 instead"),
         ({"n_jobs": 0.5}, "'n_jobs' parameter .* Got 0.5 instead"),
         ({"n_jobs": 0}, "n_jobs == 0 in Parallel has no meaning"),
+        *(({"shrinkage": value}, r"'shrinkage' parameter .* Got ") for value in (-1, np.nan, np.inf, "prior", [1.0])),
+        *(
+            ({"oob_score": name}, f"'oob_score' parameter .* Got '{name}' instead")
+            for name in ("best", "precision_at_k")
+        ),
+        ({"oob_score": "recall_at_1.5"}, r"^k of 'recall_at_1.5' must be a number of samples"),
+        ({"oob_score": "f1", "bootstrap": False}, "^oob_score='f1' needs out-of-bag samples: set bootstrap=True$"),
+        ({"criterion": ["auc", "chi2"]}, r"^criterion=\['auc', 'chi2'\]: 'chi2' is none of auc, "),
+        ({"criterion": ["auc", "auto"]}, "'auto' is none of auc, "),
+        ({"splitter": ["best", 3]}, r"^splitter=\['best', 3\]: 3 is none of best, random"),
+        ({"criterion": []}, r"^criterion=\[\] must be a non-empty list without duplicates"),
+        ({"criterion": ["entropy", "log_loss"]}, "without duplicates"),
+        ({"criterion": [own_auc, own_auc]}, "without duplicates"),
+        ({"criterion": [["auc"]]}, r"\['auc'\] is none of auc, "),
+        ({"pos_label": 7}, r"^pos_label=7 is not one of the classes \[0, 1\]$"),
+        *(
+            ({"categorical_encoding": value}, "categorical_encoding")
+            for value in ([], ["auto"], "codes", [["rates"]], ["rates", "rates"], ["sets", {}], 3)
+        ),
     ],
 )
 def test_bad_parameter(params, message):
-    forest = small_forest(**params)
-    with pytest.raises(ValueError, match=message) as caught:
-        forest.fit(X, Y)
-    assert "\n" not in str(caught.value)
-    assert not [name for name in vars(forest) if name.endswith("_")]
+    refuse(small_forest(**params), message, X, Y)
 
 
 def test_max_samples_counts_rows_of_positive_weight():
-    with pytest.raises(ValueError, match=r"^max_samples=121 must be at most 120, the number of samples$"):
-        small_forest(max_samples=121).fit(X, Y, np.arange(240) % 2)
+    refuse(small_forest(max_samples=121), "^max_samples=121 must be at most 120, the number", X, Y, np.arange(240) % 2)
 
 
 def test_without_a_bootstrap_a_tree_sees_all_rows():
@@ -359,14 +383,6 @@ def test_pipelines_of_columns():
     model = make_pipeline(columns, forest()).set_output(transform="pandas").fit(frame, labels)
     assert model[-1].feature_names_in_.tolist() == ["kind_a", "kind_b", "kind_c", *"vwxyz"]
     assert roc_auc_score(labels == "yes", model.predict_proba(frame)[:, 1]) > 0.8
-
-
-def test_unions_and_selection_by_importance():
-    union = FeatureUnion([("as it is", "passthrough"), ("scaled", StandardScaler())])
-    model = make_pipeline(union, SelectFromModel(forest(), max_features=4), forest()).fit(FILLED, Y)
-    # The columns that matter, twice each.
-    assert sorted(model[1].get_support(indices=True)) == [0, 1, 5, 6]
-    assert model.score(FILLED, Y) > 0.8
 
 
 def test_weights_are_routed_by_scikit_learn():

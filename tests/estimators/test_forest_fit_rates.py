@@ -7,6 +7,7 @@ import pytest
 from aucforest import AUCForestClassifier
 from aucforest.estimators._evidence import PRIOR, PRIOR_WITH_RATES
 from aucforest.inspection import oob_permutation_importance
+from tests.estimators.data import refuse
 
 
 def make_strong(n_rows=4000, n_categories=800, seed=0):
@@ -81,16 +82,8 @@ def test_weights_may_have_another_unit_after_the_fit(strong):
 
 def test_a_column_with_the_name_of_a_rate(strong):
     X, y = strong
-    forest = AUCForestClassifier(10, random_state=0)
-    with pytest.raises(ValueError, match=r"^X has a column 'shop: rate', which is also the name of a target rate"):
-        forest.fit(X.assign(**{"shop: rate": 0.0}), y)
-    assert not hasattr(forest, "trees_")
-
-
-@pytest.mark.parametrize("encoding", [[], ["auto"], "codes", [["rates"]], ["rates", "rates"], ["sets", {}], 3])
-def test_wrong_encodings(strong, encoding):
-    with pytest.raises(ValueError, match="categorical_encoding"):
-        AUCForestClassifier(10, categorical_encoding=encoding).fit(*strong)
+    sentence = "^X has a column 'shop: rate', which is also the name of a target rate"
+    refuse(AUCForestClassifier(10, random_state=0), sentence, X.assign(**{"shop: rate": 0.0}), y)
 
 
 @pytest.mark.parametrize(("encoding", "amount"), [("sets", PRIOR), ("rates", PRIOR_WITH_RATES)])

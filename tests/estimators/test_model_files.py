@@ -14,7 +14,7 @@ from safetensors import safe_open
 from sklearn.exceptions import NotFittedError
 
 import aucforest
-from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier, ModelFormatError
+from aucforest import AUCTreeClassifier, LinearAUCClassifier, ModelFormatError
 from aucforest._compile import Compiled
 from aucforest.inspection import export_text
 from aucforest.persistence.model_file import read_model, write_model
@@ -107,19 +107,15 @@ def test_parameters_come_back(tmp_path):
     assert {name: loaded[name] for name in parameters} == parameters | {"threshold": {"cost": [[0, 1], [5, 0]]}}
 
 
-def test_a_subclass_is_refused(tmp_path):
+def test_a_subclass_and_an_unfitted_model_are_refused(tmp_path):
     class Own(AUCTreeClassifier):
         pass
 
     X, y = make_table()
-    with pytest.raises(TypeError, match="Own cannot be saved"):
-        Own().fit(X, y).save(tmp_path / "model")
+    for model, error, message in ((Own().fit(X, y), TypeError, "Own cannot be saved"), (Own(), NotFittedError, "")):
+        with pytest.raises(error, match=message):
+            model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unfitted_model_is_refused(tmp_path):
-    with pytest.raises(NotFittedError):
-        AUCForestClassifier().save(tmp_path / "model")
 
 
 def test_categories_that_could_not_be_saved_are_refused_by_the_fit():

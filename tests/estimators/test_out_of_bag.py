@@ -166,17 +166,6 @@ def test_scorers_take_weights_with_metadata_routing():
     assert forest.oob_score_ == pytest.approx(-log_loss(Y, forest.oob_decision_function_, sample_weight=1 + WEIGHT))
 
 
-def test_scorers_that_are_none():
-    with pytest.raises(ValueError, match=r"'oob_score' parameter .* Got 'best' instead"):
-        small_forest(oob_score="best").fit(X, Y)
-    with pytest.raises(ValueError, match=r"'oob_score' parameter .* Got 'precision_at_k' instead"):
-        small_forest(oob_score="precision_at_k").fit(X, Y)
-    with pytest.raises(ValueError, match=r"^k of 'recall_at_1.5' must be a number of samples"):
-        small_forest(oob_score="recall_at_1.5").fit(X, Y)
-    with pytest.raises(ValueError, match=r"^oob_score='f1' needs out-of-bag samples: set bootstrap=True$"):
-        small_forest(oob_score="f1", bootstrap=False).fit(X, Y)
-
-
 @pytest.mark.parametrize(
     ("scoring", "y", "weight", "sentence"),
     [

@@ -32,7 +32,6 @@ from tests.fitting.tables import (
 
 TABLE = make_rows()
 THREE = make_rows(n_classes=3, seed=1)
-COLUMNS = {"numbers": ["double", "nan", "few"], "single": ["float"], "text": ["text", "coded"]}
 
 
 @pytest.fixture(autouse=True)
@@ -40,15 +39,12 @@ def tiny_batches(monkeypatch):
     monkeypatch.setattr(on_disk, "_BATCH_CELLS", 3500)
 
 
-def check(table, params=(), weight=None, columns=None, **options):
-    """Fit in memory and out of core, with other columns dropped."""
-    drop = [name for name in table.column_names if columns and name not in (*columns, "label", "weight")]
-    X, y = features_and_labels(table, drop)
+def check(table, params, weight=None):
+    """Fit in memory and out of core."""
     weights = None if weight is None else table[weight].to_numpy()
-    expected = make_forest(**dict(params)).fit(X, y, weights)
-    drop += [] if weight == "weight" else ["weight"]
-    got = fit_out_of_core(make_forest(**dict(params)), table, "label", sample_weight=weight, drop=drop, **options)
-    assert_same_fit(got, expected)
+    expected = make_forest(**params).fit(*features_and_labels(table), weights)
+    drop = [] if weight == "weight" else ["weight"]
+    assert_same_fit(fit_out_of_core(make_forest(**params), table, "label", sample_weight=weight, drop=drop), expected)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +61,6 @@ def check(table, params=(), weight=None, columns=None, **options):
 )
 def test_the_forest_is_that_of_memory(params, weight):
     check(THREE if params.get("oob_score") == "average_precision" else TABLE, params, weight)
-
-
-@pytest.mark.parametrize("columns", COLUMNS.values(), ids=COLUMNS)
-def test_columns_of_one_kind(columns):
-    check(TABLE, columns=columns)
 
 
 def fit_both(table, params, weight=None, groups=None, source=None):
@@ -257,14 +248,6 @@ def test_a_csv_that_changes_between_readings(monkeypatch, tmp_path):
 def test_trees_grow_from_copies_of_their_rows(monkeypatch, params, weight):
     copy_rows(monkeypatch)
     check(TABLE, {"n_estimators": 4, **params}, weight)
-
-
-def test_warm_start_adds_trees(folder):
-    forest = make_forest(n_estimators=3, warm_start=True)
-    fit_out_of_core(forest, folder, "label", drop=["weight"])
-    fit_out_of_core(forest.set_params(n_estimators=6), folder, "label", drop=["weight"])
-    expected = make_forest(warm_start=True).fit(*features_and_labels(TABLE))
-    assert_same_fit(forest, expected)
 
 
 def changed(**columns):
