@@ -332,7 +332,7 @@ def test_bootstrap_samples_that_are_not_known():
 @pytest.mark.parametrize(
     "options",
     [{}, {"criterion": "gini"}, {"splitter": "random"}, {"max_leaf_nodes": 20}, {"min_weight_fraction_leaf": 0.01},
-     {"bootstrap": False, "shrinkage": 0.0}, {"class_weight": "balanced_subsample"}],
+     {"bootstrap": False, "shrinkage": 0.0}, {"class_weight": "balanced_subsample"}, {"sampling": "balanced"}],
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("weighted", [False, True])

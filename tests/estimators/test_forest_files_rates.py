@@ -254,30 +254,22 @@ def test_interactions_of_the_additive_model_come_back(interaction_stack, tmp_pat
 )
 def test_interactions_of_unknown_cells_are_refused(number, index, put, message, interaction_stack, tmp_path):
     interaction_stack[0].save(tmp_path / "whole")
-
-    def change(arrays, metadata):
-        metadata["linear"]["interactions"][number][index] = put
-
-    check_refused(read(tmp_path / "whole"), change, message, tmp_path)
+    check_refused(read(tmp_path / "whole"), at("linear", "interactions", number, index, put=put), message, tmp_path)
 
 
 @pytest.mark.parametrize(("name", "value"), [("codes_", 1e6), ("code_features_", 9)])
 def test_coefficients_of_unknown_cells_are_refused(name, value, interaction_stack, tmp_path):
     interaction_stack[0].save(tmp_path / "whole")
-
-    def change(arrays, metadata):
-        arrays[f"linear/{name}"] = np.append(arrays[f"linear/{name}"][:-1], value).astype(
-            arrays[f"linear/{name}"].dtype
-        )
-
+    change = values(f"linear/{name}", lambda cells: np.append(cells[:-1], value).astype(cells.dtype))
     check_refused(read(tmp_path / "whole"), change, name, tmp_path)
 
 
 def test_warm_starts_need_the_same_features(interaction):
     forest, X, y = interaction
-    other = copy.deepcopy(forest).set_params(warm_start=True, n_estimators=20, categorical_encoding="rates")
-    with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in another"):
-        other.fit(X, y)
-    before = rated_forest(categorical_encoding="sets").fit(X, y)
-    with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in another"):
-        before.set_params(warm_start=True, n_estimators=20, categorical_encoding="auto").fit(X, y)
+    for before, after in (
+        (copy.deepcopy(forest), "rates"),
+        (rated_forest(categorical_encoding="sets").fit(X, y), "auto"),
+    ):
+        before.set_params(warm_start=True, n_estimators=20, categorical_encoding=after)
+        with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in"):
+            before.fit(X, y)

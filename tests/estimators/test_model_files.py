@@ -112,7 +112,10 @@ def test_a_subclass_and_an_unfitted_model_are_refused(tmp_path):
         pass
 
     X, y = make_table()
-    for model, error, message in ((Own().fit(X, y), TypeError, "Own cannot be saved"), (Own(), NotFittedError, "")):
+    for model, error, message in (
+        (Own().fit(X, y), TypeError, "Own cannot be saved"),
+        (Own(), NotFittedError, "not fitted"),
+    ):
         with pytest.raises(error, match=message):
             model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -66,21 +66,15 @@ class TreeBasedClassifier(TreeExports):
         return super().__new__(cls)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters.
+        """Set parameters by name.
 
         Parameters
         ----------
         **params : dict
-            Parameters by name.
 
         Returns
         -------
         self : estimator
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter.
         """
         if sentence := describe_foreign(type(self), params):
             raise ValueError(sentence)

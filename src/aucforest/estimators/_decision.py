@@ -52,9 +52,9 @@ class DecisionModel(Model):
         X, y, sample_weight
             The samples to tune the threshold on. Only needed if the rule is tuned.
         oob : bool, default=True
-            Whether X and y are the training data, so that out-of-bag probabilities are used; the groups are known. If
-            False, they are other samples, such as a validation set, and there is no `threshold_std_`. After
-            `set_prevalence`, other samples should have the same class frequencies, at least by weight.
+            Whether X and y are the training data, so that out-of-bag probabilities are used. If False, they are other
+            samples, such as a validation set, and there is no `threshold_std_`. After `set_prevalence`, other samples
+            should have the same class frequencies, at least by weight.
 
         Returns
         -------
@@ -101,8 +101,8 @@ class DecisionModel(Model):
         Raises
         ------
         ValueError
-            If frequencies are not positive or do not sum to 1, if a class has no frequency or no training samples, or
-            if the model has a `class_weight`, since its probabilities do not refer to a population.
+            If frequencies are not positive or do not sum to 1, if a class has no training samples, or if the model has
+            a `class_weight`, since its probabilities do not refer to a population.
 
         Warns
         -----
@@ -121,8 +121,7 @@ class DecisionModel(Model):
         >>> X, rings = load_abalone(return_X_y=True)
         >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
         >>> before, after = forest.predict_proba(X[:1]), forest.set_prevalence(0.05).predict_proba(X[:1])
-        >>> prior = forest.class_prior_[1]
-        >>> odds_ratio = 0.05 / 0.95 * (1 - prior) / prior
+        >>> odds_ratio = 0.05 / 0.95 * forest.class_prior_[0] / forest.class_prior_[1]
         >>> bool(abs(after[0, 1] / after[0, 0] - before[0, 1] / before[0, 0] * odds_ratio) < 1e-9)
         True
         """

@@ -38,9 +38,9 @@ class OnnxExport(FeatureModel):
         Returns
         -------
         ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
-            A pandas, polars or pyarrow table keeps its type and index, with the columns ``split_features_``; treelite
-            and onnxruntime need ``np.asarray(encode(X))``. The code of a category is its index in ``categories_``.
-            Missing values and unseen categories are NaN.
+            A table keeps its index and has the columns ``split_features_``; treelite and onnxruntime need
+            ``np.asarray(encode(X))``. The code of a category is its index in ``categories_``. Missing values and unseen
+            categories are NaN.
 
         Raises
         ------
@@ -66,8 +66,7 @@ class OnnxExport(FeatureModel):
             `encode`, and two outputs, ``label`` of shape (n_samples,) and ``probabilities`` of shape (n_samples,
             n_classes), float32.
         dtype : "float64" or "float32", default="float64"
-            The type of ``X``. Use float32 only for software that requires it: rounding can move a value to the other
-            side of a threshold.
+            The type of ``X``. Rounding to float32 can move a value to the other side of a threshold.
 
         Raises
         ------
@@ -125,9 +124,8 @@ class TreeExports(OnnxExport, TreePrediction):
         Returns
         -------
         CalibratedForestClassifier, RandomForestClassifier, or DecisionTreeClassifier for a tree
-            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. A calibrated forest, as by
-            default, becomes a `CalibratedForestClassifier`, because scikit-learn's forest cannot store the
-            calibration. Pass its ``estimator``, the forest before calibration, to tools that read trees.
+            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. Of a calibrated forest, as
+            by default, pass the ``estimator``, the forest before calibration, to tools that read trees.
 
         Raises
         ------
@@ -139,17 +137,16 @@ class TreeExports(OnnxExport, TreePrediction):
         Notes
         -----
         scikit-learn rounds X to float32, so a value that is very close to a threshold, or equal to it, may go to the
-        other side. The thresholds are not rounded: float32 values always go to the same side, and so do float64 values
-        in tools that do not round them, such as treelite. scikit-learn does not accept infinite values. Categories must
-        be passed as codes: see `encode`.
+        other side. Thresholds are not rounded, so float64 values go to the same side in tools that do not round them,
+        such as treelite. scikit-learn does not accept infinite values. Categories must be passed as codes: see
+        `encode`.
 
         ``predict`` returns the most probable class; for another threshold use
-        `sklearn.model_selection.FixedThresholdClassifier`. Shrinkage is included. Impurities and
-        ``feature_importances_`` are Gini's.
+        `sklearn.model_selection.FixedThresholdClassifier`. Impurities and ``feature_importances_`` are Gini's.
 
-        A categorical split becomes one threshold for each run of consecutive codes, and the nodes below the split are
-        copied for each run. The weights of the copies assume that the samples of a side are spread evenly over its
-        categories. SHAP values use these weights unless they are computed with background data.
+        The nodes below a categorical split are copied for each run of consecutive codes. The weights of the copies, on
+        which SHAP values without background data depend, assume that the samples of a side are spread evenly over its
+        categories.
 
         Examples
         --------

@@ -415,19 +415,15 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
         needs = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes), "calibration": by_class}
+        sampled = ", ".join(map(str, records))
         for name in [name for name, is_needed in needs.items() if is_needed]:
-            value = getattr(self, name)
+            what = f"{name}={getattr(self, name)!r}"
             if name != "calibration" and not self.bootstrap:
-                raise ValueError(f"{name}={value!r} needs out-of-bag samples: set bootstrap=True")
+                raise ValueError(f"{what} needs out-of-bag samples: set bootstrap=True")
             if len(records) > 1:
                 for record in records:
                     record.check_stream()
-                raise ValueError(
-                    f"warm_start: {name}={value!r} needs the same bootstrap sampling for all trees, not"
-                    f" {', '.join(map(str, records))}"
-                )
+                raise ValueError(f"warm_start: {what} needs the same bootstrap sampling for all trees, not {sampled}")
         if self.calibration is not None and len(records) > 1:
-            warn(
-                "warm_start: shrinkage, mixture and calibration stay, because trees were sampled in different ways:"
-                f" {', '.join(map(str, records))}"
-            )
+            why = "because trees were sampled in different ways"
+            warn(f"warm_start: shrinkage, mixture and calibration stay, {why}: {sampled}")

@@ -73,14 +73,13 @@ class AUCForestClassifier(ForestFit):
         - "stratified": with replacement from each class, which keeps the class frequencies.
         - "balanced": with replacement from each class, as many samples as the rarest class has.
         - "subsample": without replacement, 63.2 % of the samples.
-        - "half-samples": one of 25 random halves of the samples, taken without replacement; several trees use the same
-          half. Needed by `predict_interval`. Requires at least 100 trees.
-        - dict: with replacement, at a rate for each class label such as ``{"rare": 1.0, "common": 0.1}``. The rate of a
-          class that is not listed is 1.
+        - "half-samples": one of 25 random halves of the samples, without replacement. Needed by `predict_interval`.
+          Requires at least 100 trees.
+        - dict: with replacement, at a rate for each class label such as ``{"rare": 1.0, "common": 0.1}``, by default 1.
     max_samples : int, float or None, default=None
         The size of the bootstrap sample, as a number or as a fraction of the training samples. None uses the size that
-        `sampling` defines. If classes are sampled separately, the size is divided among them and rounded, with at
-        least one sample of each class. Not available if `sampling` is a dict.
+        `sampling` defines. If classes are sampled separately, the size is divided among them, with at least one sample
+        of each class. Not available if `sampling` is a dict.
     calibration : {"auto"} or None, default="auto"
         Whether to calibrate probabilities. "auto" maps the mean p_k over trees to p_k ** b * exp(a_k), normalized, with
         b and a_k fitted to out-of-bag samples (:doc:`details </mathematics/forests>`). With fewer than 10 samples of
@@ -96,22 +95,20 @@ class AUCForestClassifier(ForestFit):
         trees (300 on large data). It is 5, or 50 if some trees have the encoding "rates" or "interactions", unless
         another value is clearly better and both of two classes have 10 samples. 0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
-        The label of the positive class if there are two classes. `threshold` and `oob_score` refer to this class. None
-        is the second of ``classes_``. The trees, the probabilities and the order of ``classes_`` do not depend on it.
+        The positive one of two classes, to which `threshold` and `oob_score` refer. None is the second of ``classes_``.
+        The trees, the probabilities and the order of ``classes_`` do not depend on it.
     threshold : None, "prevalence", "gmean", "youden", "f1", "cost", dict or float, default=None
         The rule by which `predict` turns probabilities into labels:
 
         - None: the class with the highest probability.
-        - "prevalence": the class with the highest ratio of probability to training frequency [3]_. With two classes,
-          the positive class if its probability is at least its frequency. `class_weight` shifts the probabilities but
-          not the frequencies.
+        - "prevalence": the class with the highest ratio of probability to training frequency [3]_. `class_weight`
+          shifts the probabilities but not the frequencies.
         - float: the positive one of two classes if its probability is at least this value.
         - "gmean", "youden", "f1": for two classes, the threshold that maximizes this metric on the out-of-bag
           probabilities.
         - {"cost": matrix}: ``cost[i][j]`` is the cost of predicting class j if the true class is i. With two classes,
           the threshold with the lowest out-of-bag cost; with more, the class with the lowest expected cost. With two
-          classes, an array of shape (n_samples, 2, 2) gives each training sample its own matrix. The threshold is still
-          a single number, with the lowest total cost.
+          classes, an array of shape (n_samples, 2, 2) gives each training sample its own matrix.
         - "cost": like an array of costs for each sample, but the array is the argument `cost` of `fit`, so that
           cross-validation can split it with the samples.
         - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of
@@ -153,11 +150,11 @@ class AUCForestClassifier(ForestFit):
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
-        If the new trees are sampled in another way, the shrinkage, mixture and calibration of the existing trees are
-        kept, with a warning unless `calibration` is None.
+        If new trees are sampled in another way, shrinkage, mixture and calibration stay, with a warning unless
+        `calibration` is None.
     n_jobs : int or None, default=None
-        The number of threads for `fit` and prediction. None means 1 unless in a joblib ``parallel_config`` context, -1
-        means all processors. Results are bitwise identical for every value and backend.
+        The number of threads for `fit` and prediction, as in scikit-learn. Results are bitwise identical for every
+        value and backend.
     random_state : int, RandomState instance or None, default=None
         Controls the bootstrap and the sampling of features at each node.
     verbose : int, default=0
@@ -170,8 +167,8 @@ class AUCForestClassifier(ForestFit):
     estimators_ : list of AUCTreeClassifier
         The fitted trees as classifiers. ``forest[i]`` is ``forest.estimators_[i]``.
     estimators_samples_ : list of ndarray of shape (n_sampled,), int64
-        The bootstrap sample of each tree: the indices of its training samples in ascending order, with repetitions.
-        The indices refer to the samples of positive weight. Not defined if `sampling` samples classes separately.
+        The bootstrap sample of each tree: ascending indices among the training samples of positive weight, with
+        repetitions. Not defined if `sampling` samples classes separately.
     variants_ : list of tuple of str
         The criterion and the splitter of each tree. A function f is shown as "f()".
     mixture_ : dict of ndarray of shape (n_variants,)
@@ -182,8 +179,7 @@ class AUCForestClassifier(ForestFit):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     pos_label_ : label or None
-        The label of the positive class. `predict` compares its probability with ``threshold_``. None for more than two
-        classes.
+        The label of the positive class; None for more than two classes.
     n_classes_, n_outputs_, n_features_in_ : int
         The number of classes, of targets, which is 1, and of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -195,9 +191,8 @@ class AUCForestClassifier(ForestFit):
         zone of the calendar or None. The first feature replaces the column, the others come after the last column.
     text_formats_ : dict of dict
         The format of numbers and dates in the text file that the forest was fitted to, by column name, such as
-        ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``. Other files are read in the same format. Only
-        defined after `fit_out_of_core` or a fit by the command line, and only if the file has a format other than that
-        of Python.
+        ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``. Other files are read in the same format. Defined
+        only if `fit_out_of_core` or the command line read a file with a format other than that of Python.
     target_rates_ : TargetRates or None
         The target rates (class frequencies) that replace columns of many categories, see `categorical_encoding`.
         ``tables`` contains the class totals of the categories of each column, or of pairs of a category and a part of
@@ -236,8 +231,8 @@ class AUCForestClassifier(ForestFit):
         The fitted rule of `predict`: a probability of the class ``pos_label_``, the frequencies of more classes, a
         cost matrix, or None.
     threshold_std_ : float
-        Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees. If there are more
-        than 65,536 rows, a random sample of 65,536 is used.
+        Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees, on at most 65,536
+        samples.
     oob_score_ : float
         The out-of-bag score (:doc:`details </howto/out_of_bag>`). The ROC AUC compares each pair of samples by the
         trees for which both are out of bag; that of ``oob_decision_function_`` would be too low. ``oob_optimism_`` is
@@ -398,11 +393,10 @@ class AUCForestClassifier(ForestFit):
             Non-negative sample weights; they multiply the counts of the bootstrap sample. Only ratios of weights
             matter, except for a custom criterion, which gets the weights as they are. Samples of weight 0 are ignored.
         groups : array-like of shape (n_samples,), default=None
-            The group of each sample, such as the customer if customers have several samples. The bootstrap sample of a
-            tree then contains whole groups (cluster bootstrap), so a sample is out of bag only with its whole group.
-            `max_samples` is a number or a fraction of the groups. Needs ``sampling="bootstrap"``, ``"subsample"`` or
-            ``"half-samples"``. If a class has fewer than 10 groups, its out-of-bag probabilities are too low: `fit`
-            warns, and does not use out-of-bag scores for any choice.
+            The group of each sample, such as the customer. The bootstrap sample of a tree then contains whole groups
+            (cluster bootstrap), and `max_samples` is a number or a fraction of the groups. Needs
+            ``sampling="bootstrap"``, ``"subsample"`` or ``"half-samples"``. If a class has fewer than 10 groups, its
+            out-of-bag probabilities are too low: `fit` warns, and does not use out-of-bag scores for any choice.
         cost : array-like of shape (n_samples, 2, 2), default=None
             The costs of errors of each sample, for ``threshold="cost"`` or ``{"alerts": k, "cost": "fit"}``. With
             ``set_fit_request(cost=True)`` cross-validation passes the costs of each fold.
@@ -415,8 +409,8 @@ class AUCForestClassifier(ForestFit):
         ------
         ValueError
             If the data are inconsistent or have a single class or group, if a parameter is out of range or not
-            available with groups, or if the fit would need more than half of the machine's memory (estimated before
-            the fit, and again from the first trees). A fit that fails or is interrupted does not change the forest.
+            available with groups, or if the fit would need more than half of the machine's memory. A fit that fails or
+            is interrupted does not change the forest.
         """
         start = self._start()
         with self._fitting():
@@ -450,10 +444,9 @@ class AUCForestClassifier(ForestFit):
         check_is_fitted(self, "trees_")
         record, *others = self._sample_records
         if others or len(record.sizes) > 1:
-            raise AttributeError(
-                "estimators_samples_ needs the same sampling of all classes and trees, but these were grown on"
-                f" {', '.join(map(str, self._sample_records))}"
-            )
+            grown = ", ".join(map(str, self._sample_records))
+            needed = "estimators_samples_ needs the same sampling of all classes and trees"
+            raise AttributeError(f"{needed}, but these were grown on {grown}")
         rows = np.arange(record.n_rows)
         if not record.sizes:
             return [rows] * len(self.trees_)

@@ -75,8 +75,8 @@ def is_roc_auc(scoring: Any) -> bool:
 def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> None:
     """Warn that the out-of-bag ROC AUC of two classes is undefined, because one of them has a single sample."""
     label = classes.tolist()[int(np.argmin(np.bincount(labels, minlength=2)))]
-    what = f"only one sample has class {label!r}, and no tree that it is out of bag for has seen another"
-    warn(f"oob_score_ is NaN: {what}")
+    why = f"only one sample has class {label!r}, and no tree that it is out of bag for has seen another"
+    warn(f"oob_score_ is NaN: {why}")
 
 
 class OutOfBagScorer:
@@ -127,9 +127,8 @@ class OutOfBagScorer:
             absent = np.setdiff1d(np.arange(proba.shape[1]), labels)
             if len(absent) == 0:
                 raise
-            label = self._forest.classes_.tolist()[absent[0]]
-            what = f"the score is NaN because no out-of-bag sample has class {label!r}, increase n_estimators: {error}"
-            warn(what)
+            why = f"no out-of-bag sample has class {self._forest.classes_.tolist()[absent[0]]!r}"
+            warn(f"the score is NaN because {why}, increase n_estimators: {error}")
             return float("nan")
         try:
             return float(score)
@@ -208,11 +207,8 @@ def training_rows(
     for fitted in forest._sample_records:
         fitted.check_stream()
     if forest._sample_records != [record]:
-        fitted = ", ".join(map(str, forest._sample_records))
-        raise ValueError(
-            f"X and y must be the training data: the trees were grown on {fitted}, but with this data it would be"
-            f" {record}"
-        )
+        grown = f"the trees were grown on {', '.join(map(str, forest._sample_records))}"
+        raise ValueError(f"X and y must be the training data: {grown}, but with this data it would be {record}")
     assert sampler is not None
     bags = Bags(sampler, tree_keys(forest._seed, range(len(forest.trees_))), kept)
     rows = _with_rates(forest, TrainingRows(X, labels, weight, bags))

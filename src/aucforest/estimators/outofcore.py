@@ -72,12 +72,11 @@ def fit_out_of_core(
         The decimal mark, or the thousands separator, for columns of text whose numbers are ambiguous, such as 12,345.
         By default such a column is read like the other columns of the file, or else as text, with a warning.
     date_format : str, default=None
-        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only one that fits nearly all values of a
-        column.
+        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only one that fits nearly all values.
     stray_text : {"number", "text"}, default="number"
         The handling of a column of numbers or dates in text if fewer than 10 % of the values are other text, such as
         "unknown", or if any number of values are dates of zeros, such as 0000-00-00. With "number" these values are
-        missing, with "text" the column is categorical. A warning names the column, their number and three of them.
+        missing, with a warning; with "text" the column is categorical.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest and to
         what the process takes before the call. If the binned data exceed it, each tree grows from a copy of its

@@ -116,11 +116,10 @@ def refresh(
 
     Notes
     -----
-    With two classes, DeLong's interval is used. With groups or more classes, the interval is from a jackknife over ten
-    parts of the rows, with whole groups. For ``oob_decision_function_``, the weights of the members are fitted without
-    the part of the row. The log loss of the new model is a little too low, because its intercepts are fitted to the
-    class frequencies of the same rows, and its ROC AUC a little too high, because its forest chooses shrinkage and
-    encodings on them (``oob_optimism_`` of a forest). The log loss has no interval.
+    The interval is DeLong's for two classes without groups, and otherwise from a jackknife over ten parts of the rows,
+    with whole groups. For ``oob_decision_function_``, the weights of the members are fitted without the part of the
+    row. The log loss of the new model is a little too low, because its intercepts are fitted to the same rows, and its
+    ROC AUC a little too high (see ``oob_optimism_`` of a forest).
 
     The class frequencies of the refreshed model are those of the new rows, even if `set_prevalence` was called on the
     old model. The old model stays a member unless its weight is 0, so each refresh makes predictions slower.

@@ -29,7 +29,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         The strategy used to choose the split at each node. "best" considers all thresholds of a feature, "random" one
         threshold drawn uniformly between the smallest and the largest value in the node (extremely randomized trees).
         There, an infinite value is replaced by the nearest finite value of the node plus or minus the range of finite
-        values (or 1 if the range is 0). A feature gives no split if its random threshold leaves a child too small.
+        values (or 1 if the range is 0).
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         The number of features to consider at each node, or a fraction of all features; None considers all of them.
         Features that are constant in the node are not counted.
@@ -45,12 +45,10 @@ class AUCTreeClassifier(TreeBasedClassifier):
         The minimum gain of a split in units of the criterion: AUC - 1/2, impurity decrease or Hellinger distance. It is
         not multiplied by the proportion of samples in the node, as scikit-learn's `min_impurity_decrease` is.
     max_leaf_nodes : int or None, default=None
-        The maximum number of leaves. Such a tree grows best-first: the next split is the one with the largest gain
-        times node weight.
+        The maximum number of leaves. Such a tree grows best-first, by gain times node weight.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
         Monotonicity constraint of each feature on the probability of ``classes_[1]``, as in scikit-learn's trees: 1
-        for increasing, -1 for decreasing, 0 for none. Needs two classes. The constraint holds for the class frequencies
-        of all nodes.
+        for increasing, -1 for decreasing, 0 for none. Needs two classes.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn. "balanced" uses the total sample weight of each class. With two
         classes the weights do not change the AUC of a split, but they change the class frequencies of leaves.
@@ -86,27 +84,25 @@ class AUCTreeClassifier(TreeBasedClassifier):
 
     Notes
     -----
-    The AUC of a split is max((1 - alpha + beta) / 2, (1 - beta + alpha) / 2), where alpha and beta are the fractions of
-    the two classes that go right: the ROC AUC of the split as a classifier. For more classes it is the mean over the
-    pairs of classes in the node. A split must score above 1/2. The Gini decrease is
-    2 (q0 q1 (beta - alpha))**2 / (pL pR) with class frequencies q and proportions p of the children. Unlike the AUC,
-    it favors splits into children of very different sizes.
+    The AUC of a split is (1 + abs(alpha - beta)) / 2, where alpha and beta are the fractions of the two classes that go
+    right: the ROC AUC of the split as a classifier. For more classes it is the mean over the pairs of classes in the
+    node. A split must score above 1/2. The Gini decrease, unlike the AUC, favors splits into children of very different
+    sizes (all criteria: :doc:`formulas </mathematics/trees>`).
 
     Missing values (NaN) are tried on both sides of every split. If the training samples of a node have none, missing
     values go to the child with the larger weight. Ties are resolved in favor of the feature that was sampled first,
     then missing values on the right, then the lowest threshold (all rules: :doc:`ties </mathematics/ties>`).
 
-    A split on a categorical feature divides its categories into two sets. With two classes, ordering the categories by
-    class frequency finds the best of all such splits. If constraints on the children rule out this split, the best
-    allowed split in this order is used. With more classes, the categories are ordered by the first principal component
-    of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best split can then be
-    missed, for up to about 1 % of the gain on average (:doc:`details </mathematics/trees>`). Categories that were not
-    in the node, or not in the training data, go to the same side as missing values.
+    A split on a categorical feature divides its categories into two sets: the best of all sets for two classes, unless
+    constraints on the children rule it out. With more classes, the categories are ordered by the first principal
+    component of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best split can
+    then be missed, for up to about 1 % of the gain on average. Categories that were not in the node, or not in the
+    training data, go to the same side as missing values.
 
     A custom criterion is a function ``f(left_totals, node_totals) -> score`` compiled by ``numba.njit``. Both arguments
-    are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child
-    and in the node. Neither child is empty. The split with the highest score wins. A score that is not positive and
-    finite means no split, so the score should be the gain of the split.
+    are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child,
+    which is not empty, and in the node. The score is the gain of the split; if it is not positive and finite, there is
+    no split.
 
     References
     ----------
