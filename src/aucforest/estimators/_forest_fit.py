@@ -26,7 +26,7 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
-from aucforest.estimators._mixture import STRENGTH, Mixture, assign_encodings, describe_alternatives
+from aucforest.estimators._mixture import STRENGTH, Mixture, assign, describe_alternatives
 from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
@@ -260,9 +260,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             encoding_mixture.keep(encodings)
         larger = max(mixture, encoding_mixture, key=lambda one: len(one.weights))
         for stage in larger.stages(self.n_estimators, with_evidence=scores is not None):
-            existing = variants[stage.start : stage.stop]
-            variants[stage.start : stage.stop] = existing + mixture.assign(len(stage), existing)
-            encodings = assign_encodings(encoding_mixture.weights, variants, encodings)
+            n_trees = max(stage.stop, len(trees))
+            variants = assign(mixture.weights, variants, [0] * n_trees, n_trees)
+            encodings = assign(encoding_mixture.weights, encodings, variants, n_trees)
             if len(trees) < stage.stop:
                 trees += grow(range(len(trees), stage.stop))
             if scores is None:
@@ -275,7 +275,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             if stage.start == 0 and not start.trees and encoding_mixture.drop():
                 # Trees of dropped encodings are replaced by trees of other encodings.
                 kept = [encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings]
-                encodings = assign_encodings(encoding_mixture.weights, variants, kept)
+                encodings = assign(encoding_mixture.weights, kept, variants, n_trees)
                 again = [number for number, encoding in enumerate(kept) if encoding is None]
                 for number, tree in zip(again, grow(again)):
                     trees[number] = tree
@@ -286,12 +286,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.encodings_ = [] if self.target_rates_ is None else [names.encodings[encoding] for encoding in encodings]
         if names.n_new > 1:
             columns = dict(zip(("criterion", "splitter"), zip(*names.variants[: names.n_new])))
+            counts = np.bincount(variants, minlength=names.n_new)[: names.n_new]
             found = None if scores is None else scores.score_alternatives("variant")
-            self.mixture_ = describe_alternatives(columns, mixture.n_trees, found)
+            self.mixture_ = describe_alternatives(columns, counts, found)
         if n_encodings > 1:
-            n_trees = np.bincount(encodings, minlength=n_encodings)
+            counts = np.bincount(encodings, minlength=n_encodings)
             found = None if scores is None else scores.score_alternatives("encoding")
-            self.encoding_mixture_ = describe_alternatives({"encoding": names.encodings}, n_trees, found)
+            self.encoding_mixture_ = describe_alternatives({"encoding": names.encodings}, counts, found)
         return trees
 
     @staticmethod

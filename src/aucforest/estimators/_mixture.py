@@ -29,42 +29,41 @@ def describe_alternatives(
     return {name: np.array(each) for name, each in names.items()} | numbers
 
 
-def assign_encodings(
-    weights: NDArray[np.float64], variants: Sequence[int], existing: Sequence[int | None]
+def assign(
+    weights: NDArray[np.float64], existing: Sequence[int | None], groups: Sequence[int], n_trees: int
 ) -> list[int]:
-    """Return the encodings of all trees, given their variants and the existing encodings (None for new trees).
+    """Return the variants or the encodings of n_trees trees, given those of the existing trees (None for new ones).
 
-    A tree gets the encoding with the largest shortage, compared to its weight, among the trees of its variant; ties are
-    resolved by the shortage among all trees. So the encoding of a tree is independent of its variant.
+    A tree gets the alternative with the largest shortage, compared to its weight, among the trees of its group; ties
+    are resolved by the shortage among all trees. The groups of encodings are variants, so that the encoding of a tree
+    is independent of its variant. Existing trees may have other variants, which do not count.
     """
-    shares, encodings = weights.tolist(), [*existing, *[None] * (len(variants) - len(existing))]
-    counts = np.zeros((max(variants, default=0) + 1, len(shares)))
-    for variant, encoding in zip(variants, existing):
-        if encoding is not None:
-            counts[variant, encoding] += 1
-    for index, variant in enumerate(variants):
-        if encodings[index] is None:
-            within, total = counts[variant], counts.sum(axis=0)
-            shortages = [
-                (share * (within.sum() + 1) - within[e], share * (total.sum() + 1) - total[e], -e)
-                for e, share in enumerate(shares)
-            ]
-            encodings[index] = shortages.index(max(shortages))
-            within[encodings[index]] += 1
-    return [encoding for encoding in encodings if encoding is not None]
+    # Lists of Python numbers, because small arrays are several times slower.
+    shares, assigned = weights.tolist(), [*existing, *[None] * (n_trees - len(existing))]
+    by_group, total = [[0] * len(shares) for _ in range(max(groups, default=0) + 1)], [0] * len(shares)
+    for group, alternative in zip(groups, existing):
+        if alternative is not None and alternative < len(shares):
+            by_group[group][alternative] += 1
+            total[alternative] += 1
+    for index, (group, alternative) in enumerate(zip(groups, assigned)):
+        if alternative is None:
+            counts, n, n_total = by_group[group], sum(by_group[group]) + 1, sum(total) + 1
+            shortages = [(share * n - counts[i], share * n_total - total[i]) for i, share in enumerate(shares)]
+            assigned[index] = chosen = shortages.index(max(shortages))
+            counts[chosen] += 1
+            total[chosen] += 1
+    return [alternative for alternative in assigned if alternative is not None]
 
 
 class Mixture:
-    """Weights of the variants or of the encodings of a forest, and the assignment of trees to variants.
+    """Weights of the variants or of the encodings of a forest.
 
-    At first all variants have the same weight. After each evaluation the weights are exp(strength (g - max g)),
-    normalized, where g are the gains of the forest from more trees of a variant. Each tree is assigned to the variant
-    with the largest shortage compared to its weight. Other variants of a warm start get no more trees.
+    At first all have the same weight. After each evaluation the weights are exp(strength (g - max g)), normalized,
+    where g are the gains of the forest from more trees of a variant or an encoding.
     """
 
-    def __init__(self, n_variants: int) -> None:
-        self.weights = np.full(n_variants, 1.0 / n_variants)
-        self.n_trees = np.zeros(n_variants, dtype=np.int64)
+    def __init__(self, n: int) -> None:
+        self.weights = np.full(n, 1.0 / n)
 
     def stages(self, n_trees: int, *, with_evidence: bool) -> list[range]:
         """Return the ranges of tree indices between evaluations."""
@@ -72,28 +71,14 @@ class Mixture:
         evaluated = {first, max(first, SCORED_TREES)} if with_evidence and len(self.weights) > 1 else set()
         return [range(*pair) for pair in pairwise([0, *sorted(n for n in evaluated if n < n_trees), n_trees])]
 
-    def assign(self, n_trees: int, existing: Sequence[int]) -> list[int]:
-        """Return the variants of new trees among the next n_trees, given the variants of existing trees among them."""
-        for variant in existing:
-            if variant < len(self.n_trees):
-                self.n_trees[variant] += 1
-        # Lists of Python numbers, because small arrays are several times slower.
-        weights, counts, variants = self.weights.tolist(), self.n_trees.tolist(), []
-        for n_before in range(sum(counts), sum(counts) + n_trees - len(existing)):
-            shortages = [weight * (n_before + 1) - count for weight, count in zip(weights, counts)]
-            variants.append(shortages.index(max(shortages)))
-            counts[variants[-1]] += 1
-        self.n_trees[:] = counts
-        return variants
-
     def keep(self, existing: Sequence[int]) -> None:
-        """Set the weights to the proportions of the variants of existing trees, unless a variant has no trees."""
+        """Set the weights to the proportions of the existing trees, unless a variant has no trees."""
         n_trees = np.bincount(existing, minlength=len(self.weights))[: len(self.weights)]
         if n_trees.min() > 0:
             self.weights = n_trees / n_trees.sum()
 
     def weigh(self, gains: NDArray[np.float64], strength: float) -> None:
-        """Set the weights of the variants from their gains; the weights do not change if an AUC is not defined."""
+        """Set the weights from the gains; the weights do not change if an AUC is not defined."""
         if not np.any(np.isnan(gains)):
             self.weights = weights_of(gains, strength)
 
