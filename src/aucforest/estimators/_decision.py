@@ -146,10 +146,8 @@ class DecisionModel(Model):
         self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, is_raw)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
-            warn(
-                f"threshold={self.threshold!r} was tuned for other class frequencies: the same samples stay positive,"
-                " and set_threshold tunes it for these"
-            )
+            what = "the same samples stay positive, and set_threshold tunes it for these"
+            warn(f"threshold={self.threshold!r} was tuned for other class frequencies: {what}")
         return self
 
     def _shifted_threshold(self, shift: NDArray[np.float64], is_raw: bool) -> float:
@@ -171,9 +169,8 @@ class DecisionModel(Model):
     def _frequencies_of(self, prevalence: Any) -> NDArray[np.float64]:
         """Validate the argument of `set_prevalence`, and return the frequencies of all classes."""
         if self._class_weight is not None:
-            raise ValueError(
-                f"set_prevalence needs a model without class weights, but it has class_weight={self._class_weight!r}"
-            )
+            found = f"it has class_weight={self._class_weight!r}"
+            raise ValueError(f"set_prevalence needs a model without class weights, but {found}")
         labels, given = self.classes_.tolist(), prevalence
         if hasattr(given, "keys"):  # a dict, or a pandas Series
             given = dict(given)

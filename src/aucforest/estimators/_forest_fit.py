@@ -115,10 +115,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         check_same_categories(self.categories_, coding.categories)
         check_same_dates(self.dates_, coding.dates)
         if (coding.rates is None) != (self.target_rates_ is None) or not set(self.encodings_) <= set(encodings):
-            raise ValueError(
-                "warm_start: the existing trees read columns of many categories in another way: pass the"
-                " categorical_encoding of their fit, or fit all trees again"
-            )
+            how = "pass the categorical_encoding of their fit, or fit all trees again"
+            raise ValueError(f"warm_start: the existing trees read columns of many categories in another way: {how}")
 
     def _calibration_of_training(self) -> Calibration | None:
         """Return the calibration of the fit, without the shift of the intercepts by `set_prevalence`."""

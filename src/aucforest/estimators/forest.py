@@ -497,11 +497,9 @@ class AUCForestClassifier(ForestFit):
         check_is_fitted(self, "trees_")
         quantile = normal_quantile(level)
         if not hasattr(self, "dispersion_"):
-            grown = ", ".join(map(str, self._sample_records))
-            raise ValueError(
-                f"predict_interval needs trees that share half-samples, but these were grown on {grown}: fit the forest"
-                f" with sampling={HALVES!r}"
-            )
+            grown = f"these were grown on {', '.join(map(str, self._sample_records))}"
+            how = f"fit the forest with sampling={HALVES!r}"
+            raise ValueError(f"predict_interval needs trees that share half-samples, but {grown}: {how}")
         mean = self._sum_of_trees(self._features_of(X)) / len(self.trees_)
         proba, slope = mean, 1.0
         if self.calibration_ is not None:

@@ -171,10 +171,8 @@ def _check_rows(
     for k, label in enumerate(model.classes_.tolist()):
         n_units = len(np.unique(units[labels[kept] == k]))
         if n_units < LEAST_GROUPS:
-            raise ValueError(
-                f"y has class {label!r} in {n_units} of the {what}, but a refresh needs {LEAST_GROUPS} of every class:"
-                " keep the old model until there are more"
-            )
+            needed = f"a refresh needs {LEAST_GROUPS} of every class: keep the old model until there are more"
+            raise ValueError(f"y has class {label!r} in {n_units} of the {what}, but {needed}")
     while model is not None:
         try:
             training_rows(getattr(model, "_forest", model), X, y, sample_weight, same_weights=False)

@@ -44,13 +44,11 @@ def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classe
     if n_classes > 2:
         raise ValueError(f"threshold={threshold!r} needs two classes, but y has {n_classes}")
     if cost is None:
-        raise ValueError(
-            f"threshold={threshold!r} needs the costs of errors for each sample: fit(X, y, cost=...), or"
-            " threshold={'cost': array} if the data are not in memory"
-        )
+        how = "fit(X, y, cost=...), or threshold={'cost': array} if the data are not in memory"
+        raise ValueError(f"threshold={threshold!r} needs the costs of errors for each sample: {how}")
     if np.ndim(cost) != 3:
-        what = "pass one matrix for all samples as threshold={'cost': matrix}"
-        raise ValueError(f"cost must have the shape ({n_rows}, 2, 2), but has the shape {np.shape(cost)}: {what}")
+        how = "pass one matrix for all samples as threshold={'cost': matrix}"
+        raise ValueError(f"cost must have the shape ({n_rows}, 2, 2), but has the shape {np.shape(cost)}: {how}")
     rule = threshold if isinstance(threshold, dict) else {}
     rule = rule | {"cost": check_cost(cost, n_classes, n_rows=n_rows)}
     check_threshold(rule, n_classes, n_rows)
@@ -119,32 +117,31 @@ def warn_of_positive(setting: str, model: Any) -> None:
     classes = model.classes_.tolist()
     if model.pos_label is None and len(classes) == 2 and isinstance(classes[1], str) and model.class_prior_[1] > 0.5:
         negative, positive = classes
-        warn(
-            f"{setting}: the positive class is {positive!r}, the second in sorted order, which is more"
-            f" frequent than {negative!r}; for the rarer one set pos_label={negative!r}"
+        what = (
+            f"the positive class is {positive!r}, the second in sorted order, which is more frequent than {negative!r}"
         )
+        warn(f"{setting}: {what}; for the rarer one set pos_label={negative!r}")
 
 
 def warn_of_few_groups(few: FewGroups | None) -> None:
     """Warn if a class occurs in too few groups for choices by out-of-bag scores."""
-    if few is None:
-        return
-    warn(
-        f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
-        " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them"
-    )
+    if few is not None:
+        what = (
+            "out-of-bag probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen"
+        )
+        warn(f"groups: {_describe(few)}: {what} by them")
 
 
 def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) -> None:
     """Raise ValueError if a rule is tuned out of bag and a class has too few groups, unless it needs no labels."""
     is_budget = isinstance(threshold, dict) and set(threshold) == {"alerts"}
-    needs_labels = is_tuned(threshold, n_classes) and not is_budget
-    if few is not None and needs_labels:
-        raise ValueError(
-            f"threshold={threshold!r} cannot be tuned out of bag: only {few.n_groups} groups have samples of class"
-            f" {few.label!r}, fewer than {LEAST_GROUPS}; pass 'prevalence' or a number, or tune it on other samples"
-            " with set_threshold(..., oob=False)"
-        )
+    if few is not None and is_tuned(threshold, n_classes) and not is_budget:
+        how = "pass 'prevalence' or a number, or tune it on other samples with set_threshold(..., oob=False)"
+        raise ValueError(f"threshold={threshold!r} cannot be tuned out of bag: {_describe(few)}; {how}")
+
+
+def _describe(few: FewGroups) -> str:
+    return f"only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}"
 
 
 @dataclass(frozen=True)
