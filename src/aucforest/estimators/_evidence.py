@@ -186,19 +186,19 @@ class OutOfBagScores:
             n_added[variant] += 1
         return np.array(halves)
 
-    def add(self, first: int, trees: Sequence[Tree], variants: Sequence[int], of_trees: Sequence[int]) -> None:
+    def add(self, first: int, trees: Sequence[Tree], variants: Sequence[int], encodings: Sequence[int]) -> None:
         """Add consecutive trees, starting with the tree of index `first`, given their variants and encodings."""
         if not trees:
             return
-        halves, encodings = self._halve(variants), np.array(of_trees)
-        indices_of_sums = np.array(variants) * self._n_encodings + encodings
+        halves, of_trees = self._halve(variants), np.array(encodings)
+        indices_of_sums = np.array(variants) * self._n_encodings + of_trees
         np.add.at(self._n_added, indices_of_sums, 1)
         amounts, weighted_index = self._unit * self._amounts, self._index_of(WEIGHED_BY)
 
         def add_half(half: int, rows: slice) -> None:
             whole, by_variant, n_trees = (array[half] for array in self._sums)
-            for encoding in np.unique(encodings[halves == half]).tolist():
-                indices = np.flatnonzero((halves == half) & (encodings == encoding)).tolist()
+            for encoding in np.unique(of_trees[halves == half]).tolist():
+                indices = np.flatnonzero((halves == half) & (of_trees == encoding)).tolist()
                 counts = self._bags.counts_at(self._rows[rows], [first + index for index in indices], 1)
                 chosen, sums = [trees[index] for index in indices], ShrunkSums(whole[encoding], by_variant, n_trees)
                 for block, X in self._blocks(rows):

@@ -26,7 +26,7 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
-from aucforest.estimators._mixture import STRENGTH, Mixture, assign, describe_alternatives
+from aucforest.estimators._mixture import STRENGTH, Mixture, assign_alternatives, describe_alternatives
 from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
@@ -259,8 +259,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         larger = max(mixture, encoding_mixture, key=lambda one: len(one.weights))
         for stage in larger.stages(self.n_estimators, with_evidence=scores is not None):
             n_trees = max(stage.stop, len(trees))
-            variants = assign(mixture.weights, variants, [0] * n_trees, n_trees)
-            encodings = assign(encoding_mixture.weights, encodings, variants, n_trees)
+            variants = assign_alternatives(mixture.weights, variants, [0] * n_trees, n_trees)
+            encodings = assign_alternatives(encoding_mixture.weights, encodings, variants, n_trees)
             if len(trees) < stage.stop:
                 trees += grow(range(len(trees), stage.stop))
             if scores is None:
@@ -273,7 +273,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             if stage.start == 0 and not start.trees and encoding_mixture.drop():
                 # Trees of dropped encodings are replaced by trees of other encodings.
                 kept = [encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings]
-                encodings = assign(encoding_mixture.weights, kept, variants, n_trees)
+                encodings = assign_alternatives(encoding_mixture.weights, kept, variants, n_trees)
                 again = [number for number, encoding in enumerate(kept) if encoding is None]
                 for number, tree in zip(again, grow(again)):
                     trees[number] = tree

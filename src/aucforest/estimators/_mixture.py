@@ -29,7 +29,7 @@ def describe_alternatives(
     return {name: np.array(each) for name, each in names.items()} | numbers
 
 
-def assign(
+def assign_alternatives(
     weights: NDArray[np.float64], existing: Sequence[int | None], groups: Sequence[int], n_trees: int
 ) -> list[int]:
     """Return the variants or the encodings of n_trees trees, given those of the existing trees (None for new ones).
