@@ -53,17 +53,22 @@ class AUCForestClassifier(ForestFit):
         uses both if several criteria are mixed, and "best" otherwise. See `AUCTreeClassifier`.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
         The number or the fraction of features to consider at each node; None considers all of them.
-    max_depth, max_leaf_nodes : int or None, default=None
-        The maximum depth and number of leaves of a tree. See `AUCTreeClassifier`.
+    max_depth : int or None, default=None
+        The maximum depth of a tree.
     min_samples_split : int or float, default=2
+        The minimum number of samples, or fraction of the training samples, required to split a node. A sample that the
+        bootstrap sample contains several times counts once.
     min_samples_leaf : int or float, default=1
+        The minimum number of samples, or fraction of the training samples, required in a leaf.
     min_weight_fraction_leaf : float, default=0.0
-        The minimum sizes of nodes. See `AUCTreeClassifier`. A sample that the bootstrap sample contains several times
-        counts once in numbers of samples.
+        The minimum fraction of the total weight of a tree's samples required in a leaf.
     min_gain : float, default=0.0
-        The minimum gain of a split, in units of the criterion. Needs a single criterion.
+        The minimum gain of a split, in units of the criterion. Needs a single criterion. See `AUCTreeClassifier`.
+    max_leaf_nodes : int or None, default=None
+        The maximum number of leaves of a tree. Such trees grow best-first.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
-        Monotonicity constraint of each feature. See `AUCTreeClassifier`.
+        Monotonicity constraint of each feature: 1 for increasing, -1 for decreasing, 0 for none. See
+        `AUCTreeClassifier`.
     bootstrap : bool, default=True
         Whether each tree is grown on a bootstrap sample, and not on all samples.
     sampling : {"bootstrap", "stratified", "balanced", "subsample", "half-samples"} or dict, default="bootstrap"
@@ -129,7 +134,8 @@ class AUCForestClassifier(ForestFit):
         callable ``scorer(estimator, X, y)`` gets categories in X as codes, and also ``sample_weight`` if there are
         weights. Needs ``bootstrap=True``.
     max_bins : int or None, default=255
-        The maximum number of bins of a feature. See `AUCTreeClassifier`.
+        The maximum number of bins of a feature, 2 to 255. The date part "time" has at most 32 bins. None considers all
+        distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
