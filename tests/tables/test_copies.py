@@ -5,7 +5,6 @@ import gzip
 import io
 import os
 import sys
-from codecs import BOM_UTF16_BE
 from datetime import date
 from threading import Thread
 from types import SimpleNamespace
@@ -25,12 +24,6 @@ def test_a_file_in_utf8_is_not_copied(tmp_path):
     path.write_bytes(b"a\n1\n")
     readable = Readable(path, None)
     assert readable.file == readable.path == readable.stamped == path
-
-
-def test_a_byte_order_mark_says_the_encoding(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_bytes(BOM_UTF16_BE + "ü\n€\n".encode("utf-16-be"))
-    assert read_all(path).to_pydict() == {"ü": ["€"]}
 
 
 def test_line_ends_within_values_of_another_encoding_stay(tmp_path):

@@ -91,6 +91,7 @@ def test_one_of_many_labels_against_the_others():
     [
         ([[1, 2], [1, None, None]], None, "column 'y' has 2 missing labels, the first in the Table, row 4"),
         ([[1.0, 2.0], [float("nan")]], None, "has 1 missing labels, the first in the Table, row 3"),
+        ([[float("inf"), 0.0, 1.0]], None, "column 'y' has numbers such as inf, not class labels"),
         ([[1.0, 4.0, 2.5]], None, "numbers such as 2.5, not class labels; positive='>=2.5' makes two classes of a"),
         ([[0.5, 9.0, 7.0, 8.0]], None, "numbers such as 0.5, not class labels; positive='>=8.0' makes two"),
         ([[1.0, 2.0], [float("nan")]], "1", "has 1 missing labels, the first in the Table, row 3"),

@@ -174,23 +174,18 @@ def test_masked_labels_and_weights_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("form", "index", "value", "sentence"),
+    ("form", "index", "value"),
     [
-        ("csr", "indices", 10**6, "it has the column index 1000000, but 4 columns"),
-        ("csr", "indices", -1, "it has the column index -1, but 4 columns"),
-        ("csr", "indptr", 10**6, "its row pointers do not rise from 0 to 267 or less"),
-        ("csc", "indices", 120, "it has the row index 120, but 120 rows"),
-        ("coo", "row", 10**6, "it has the row index 1000000, but 120 rows"),
-        ("coo", "col", -7, "it has the column index -7, but 4 columns"),
-        ("bsr", "indices", 10**6, "it has the block column index 1000000, but 4 block columns"),
+        ("csr", "indices", 10**6), ("csr", "indices", -1), ("csr", "indptr", 10**6), ("csc", "indices", 120),
+        ("coo", "row", 10**6), ("coo", "col", -7), ("bsr", "indices", 10**6),
     ],
-)
-def test_an_index_outside_of_a_sparse_matrix_is_refused(form, index, value, sentence):
+)  # fmt: skip
+def test_an_index_outside_of_a_sparse_matrix_is_refused(form, index, value):
     """scipy would read or write memory that is not its own, and end the process."""
     matrix = sp.csr_matrix(X).asformat(form)
     getattr(matrix, index)[5] = value
     for name in ("fit", "predict", "compare_criteria", "oob_permutation_importance", "CBPE"):
-        with pytest.raises(ValueError, match=rf"^X is a damaged sparse matrix, build it again: {sentence}$"):
+        with pytest.raises(ValueError, match=r"^X is a damaged sparse matrix, build it again: .*(ind(ex|ices)|indptr)"):
             CALLS[name](matrix)
 
 

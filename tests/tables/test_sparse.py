@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from aucforest import AUCForestClassifier, AUCTreeClassifier, _memory
+from aucforest import AUCForestClassifier, _memory
 from aucforest.inspection import explain, oob_permutation_importance
 from aucforest.tables import sparse
 from aucforest.tables.sparse import SparseRows
@@ -65,12 +65,6 @@ def test_a_forest_is_that_of_the_dense_rows(form, density, options):
     assert (forest.decision_path(form(X))[0] != expected.decision_path(dense)[0]).nnz == 0
     assert getattr(forest, "oob_score_", None) == getattr(expected, "oob_score_", None)
     assert forest.threshold_ == expected.threshold_
-
-
-def test_a_tree_is_that_of_the_dense_rows():
-    X, dense, y = make()
-    tree, expected = (AUCTreeClassifier(random_state=0).fit(rows, y) for rows in (X, dense))
-    np.testing.assert_array_equal(tree.predict_proba(X), expected.predict_proba(dense))
 
 
 def test_blocks_do_not_change_the_result(monkeypatch):

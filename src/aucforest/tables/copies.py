@@ -46,6 +46,7 @@ class Readable:
 
     def __init__(self, file: Path, encoding: str | None) -> None:
         self.file, self.path, self.stamped, self.first_row = file, file, file, 1
+        self.is_spreadsheet = file.name.lower().endswith(SPREADSHEET)
         if file == STANDARD:
             self.file = Path("standard input")
         if file == STANDARD or not file.is_file():
@@ -53,7 +54,7 @@ class Readable:
             stream = nullcontext(sys.stdin.buffer) if file == STANDARD else file.open("rb")
             with stream as content, self.path.open("wb") as copy:
                 shutil.copyfileobj(content, copy)
-        if file.name.lower().endswith(SPREADSHEET):
+        if self.is_spreadsheet:
             self.path = self._new_path()
             text, self.first_row = _spreadsheet_as_csv(file)
             self.path.write_text(text, "utf-8", newline="")
@@ -95,7 +96,8 @@ class Readable:
 
 def compression_of(path: Path) -> str:
     """Return how a file is compressed, "none" if it is not."""
-    start = _first_bytes(path)
+    with path.open("rb") as content:
+        start = content.read(4)
     return next((name for magic, name in _PACKED.items() if start.startswith(magic)), "none")
 
 
@@ -105,12 +107,6 @@ def _marked_encoding(path: Path) -> str | None:
         start = content.read(4)
         return next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
     return None
-
-
-def _first_bytes(path: Path) -> bytes:
-    """Return the first four bytes of a file."""
-    with path.open("rb") as handle:
-        return handle.read(4)
 
 
 def open_unpacked(path: Path) -> Any:

@@ -9,7 +9,7 @@ from io import StringIO, TextIOWrapper
 from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
-from aucforest.tables.copies import SPREADSHEET, Readable, open_unpacked
+from aucforest.tables.copies import Readable, open_unpacked
 from aucforest.tables.database import text, texts
 from aucforest.tables.files import check_names, check_same_names
 from aucforest.tables.kinds import MISSING
@@ -56,7 +56,7 @@ class CsvFiles(TextFiles):
     def _read_header(self) -> None:
         first = self._readable[0].file
         self.columns, self._dialects = [], list[_Dialect]()
-        self._has_numbers = any(_is_spreadsheet(copy) for copy in self._readable)
+        self._has_numbers = any(copy.is_spreadsheet for copy in self._readable)
         for copy in self._readable:
             dialect, columns = _read_head(copy, self._options.separator)
             if not self.columns:
@@ -127,7 +127,7 @@ class CsvFiles(TextFiles):
                 line = reader.line_num + 1
                 for index, values in enumerate(reader, copy.first_row + dialect.n_skipped):
                     if values or len(self.columns) == 1:  # with one column, a blank line is a missing value
-                        yield f"{name}, row {index}" if _is_spreadsheet(copy) else f"{name}, line {line}"
+                        yield f"{name}, row {index}" if copy.is_spreadsheet else f"{name}, line {line}"
                     line = reader.line_num + 1
 
 
@@ -171,7 +171,7 @@ def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[st
     """Return the dialect and the header of a file; ValueError if it has none."""
     head, name = _head(file), file.file.name
     try:
-        if _is_spreadsheet(file):
+        if file.is_spreadsheet:
             quote, separator, escape = '"', ",", '"'
         else:
             quote = _quote_of(head)
@@ -190,11 +190,6 @@ def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[st
     if odd:
         raise ValueError(_ODD_LINE.format(f"{name}, line {odd[0]}"))
     return dialect._replace(new_line=_NEW_LINES[ends[0] or ends[-1]], n_skipped=n_skipped), columns
-
-
-def _is_spreadsheet(file: Readable) -> bool:
-    """Return whether a file is the CSV of a spreadsheet."""
-    return file.file.name.lower().endswith(SPREADSHEET)
 
 
 def _end_of(line: str) -> str:

@@ -1,6 +1,7 @@
 """Sparse matrices: validation, stored values by row or column, and conversion to dense blocks of rows or columns."""
 
 from collections.abc import Iterator
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,6 @@ _BLOCK_CELLS = 2**22  # cells of a dense block of columns: 32 MiB of float64
 _CACHED_CELLS = 2**18
 # Bytes of a stored value that is binned: a code of one byte and an index of four, by row and again by column.
 _CODED_BYTES = 10
-_DAMAGED = "X is a damaged sparse matrix, build it again:"
 
 
 def as_csr(matrix: sparray | spmatrix) -> sparray | spmatrix:
@@ -29,32 +29,14 @@ def as_csr(matrix: sparray | spmatrix) -> sparray | spmatrix:
         raise ValueError(f"Expected 2D input, but X is a sparse array of the shape {matrix.shape}")
     if matrix.dtype.kind == "c":
         raise ValueError("Complex data not supported: X and y must be real")
-    if matrix.format in ("csr", "csc", "bsr"):
-        _check_compressed(matrix)
-    elif matrix.format == "coo":
-        _check_indices("row", matrix.row, matrix.shape[0])
-        _check_indices("column", matrix.col, matrix.shape[1])
+    try:
+        if matrix.format == "coo":
+            type(matrix)((matrix.data, matrix.coords), shape=matrix.shape)
+        elif hasattr(matrix, "check_format"):
+            copy(matrix).check_format(full_check=True)  # which may shorten the arrays of the matrix
+    except ValueError as error:
+        raise ValueError(f"X is a damaged sparse matrix, build it again: {error}") from error
     return matrix.tocsr()
-
-
-def _check_compressed(matrix: Any) -> None:
-    """Raise ValueError for a CSR, CSC or BSR matrix with an index, or a pointer to its entries, out of range."""
-    along, across = ("column", "row") if matrix.format == "csc" else ("row", "column")
-    n_along, n_across = matrix.shape[::-1] if matrix.format == "csc" else matrix.shape
-    if matrix.format == "bsr":
-        height, width = matrix.blocksize
-        along, across, n_along, n_across = "block row", "block column", n_along // height, n_across // width
-    ends, n_stored = matrix.indptr, len(matrix.indices)
-    rises = len(ends) == n_along + 1 and ends[0] == 0 and ends[-1] <= n_stored and bool(np.all(ends[1:] >= ends[:-1]))
-    if not rises:
-        raise ValueError(f"{_DAMAGED} its {along} pointers do not rise from 0 to {n_stored} or less")
-    _check_indices(across, matrix.indices[: ends[-1]], n_across)
-
-
-def _check_indices(kind: str, indices: NDArray[Any], n: int) -> None:
-    """Raise ValueError for an index out of range."""
-    if indices.size > 0 and not 0 <= (low := indices.min()) <= (high := indices.max()) < n:
-        raise ValueError(f"{_DAMAGED} it has the {kind} index {low if low < 0 else high}, but {n:,} {kind}s")
 
 
 class SparseRows:
