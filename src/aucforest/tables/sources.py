@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -71,9 +70,13 @@ class ParquetFiles(_Typed, Files):
             if stop <= first_row:
                 continue
             with _open_parquet(file) as content:
-                skipped, groups = _groups_from(content.metadata, first_row - start)
+                sizes = [content.metadata.row_group(group).num_rows for group in range(content.num_row_groups)]
+                ends = np.cumsum([0, *sizes])
+                # Row groups that end before the first row are not read.
+                first = int(np.searchsorted(ends[1:], first_row - start, side="right"))
+                groups = list(range(first, len(sizes)))
                 batches = content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
-                yield from split(batches, first_row - start - skipped, rows)
+                yield from split(batches, first_row - start - int(ends[first]), rows)
 
     def location(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
@@ -314,10 +317,3 @@ def _open_parquet(file: Path) -> Any:
         return pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20)
     except pa.ArrowInvalid as error:
         raise ValueError(f"cannot read {file}: {error}") from error
-
-
-def _groups_from(metadata: Any, row: int) -> tuple[int, list[int]]:
-    """Return the number of rows in the row groups that end before a row, and the indices of the other row groups."""
-    ends = list(accumulate(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)))
-    n_before = sum(end <= row for end in ends)
-    return ends[n_before - 1] if n_before > 0 else 0, list(range(n_before, len(ends)))

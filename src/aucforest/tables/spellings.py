@@ -7,9 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 # Stray text in a column of numbers or dates becomes missing if less than this proportion of the values is stray.
 MOST_STRAY = 0.1
 # The whitespace that `\s` matches in the engine; in `re`, `\s` also matches other characters.
@@ -118,24 +115,20 @@ def is_few(n_stray: int, n_values: int, most_stray: float) -> bool:
 
 def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
     """Return the `Readings` of a column from its distinct values and their counts."""
-    texts, weights = list(values), np.array(list(counts))
-    point, comma = (np.array([_RE[mark].match(text) is not None for text in texts]) for mark in PATTERNS)
-    has_mark = np.array(["." in text or "," in text for text in texts])
-    units = dict.fromkeys(_NO_UNIT.sub("", text) for text, is_read in zip(texts, point | comma) if is_read)
-
-    def count(mask: NDArray[np.bool_]) -> int:
-        return int(np.sum(weights[mask]))
-
-    both = point & comma
-    return Readings(
-        n_values=int(np.sum(weights)),
-        n_point=count(point),
-        n_comma=count(comma),
-        n_both=count(both),
-        n_either=count(both & has_mark),
-        n_factors=count(np.array([_FACTOR.search(text) is not None for text in texts])),
-        units=list(units),
-    )
+    n_values = n_point = n_comma = n_both = n_either = n_factors = 0
+    units = dict[str, None]()
+    for text, n in zip(values, counts):
+        n_values += n
+        has_point, has_comma = _RE["."].match(text) is not None, _RE[","].match(text) is not None
+        n_point += n * has_point
+        n_comma += n * has_comma
+        if has_point and has_comma:
+            n_both += n
+            n_either += n * ("." in text or "," in text)
+        if has_point or has_comma:
+            units[_NO_UNIT.sub("", text)] = None
+        n_factors += n * (_FACTOR.search(text) is not None)
+    return Readings(n_values, n_point, n_comma, n_both, n_either, n_factors, list(units))
 
 
 def is_number(text: str) -> bool:
