@@ -31,7 +31,7 @@ def as_csr(matrix: sparray | spmatrix) -> sparray | spmatrix:
         raise ValueError("Complex data not supported: X and y must be real")
     try:
         if matrix.format == "coo":
-            type(matrix)((matrix.data, matrix.coords), shape=matrix.shape)
+            type(matrix)((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape)
         elif hasattr(matrix, "check_format"):
             copy(matrix).check_format(full_check=True)  # which may shorten the arrays of the matrix
     except ValueError as error:
