@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import aucforest
-from aucforest.cli._inputs import TrainingColumns, read_for_model, read_training_table
+from aucforest.cli._inputs import LabelledColumns, read_for_model, read_training_table
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from tests.persistence.trees import assert_same_trees
 
@@ -177,9 +177,9 @@ def test_every_form_of_a_feature_gives_the_same_forest(name, tmp_path):
     path = tmp_path / "t.parquet"
     if not write_parquet(labelled, path) or kind == "coded numbers":  # which are numbers in Parquet
         return
-    data = read_training_table(path, TrainingColumns("y"))
+    data = read_training_table(path, LabelledColumns("y"))
     assert_same_trees(forest().fit(data.X, data.y).trees_, expected.trees_)
-    np.testing.assert_array_equal(expected.predict_proba(read_for_model(expected, path, "y").X), proba)
+    np.testing.assert_array_equal(expected.predict_proba(read_for_model(expected, path, LabelledColumns("y")).X), proba)
 
 
 def kinds_of_labels():
@@ -220,8 +220,8 @@ def test_every_form_of_labels_gives_the_same_forest(name, tmp_path):
     path = tmp_path / "t.parquet"
     if not write_parquet(table, path):
         return
-    training = read_training_table(path, TrainingColumns("c"))
-    for labels in (training.classes[training.y], read_for_model(expected, path, "c").y):
+    training = read_training_table(path, LabelledColumns("c"))
+    for labels in (training.classes[training.y], read_for_model(expected, path, LabelledColumns("c")).y):
         assert plain(labels) == plain(first)
 
 

@@ -49,8 +49,8 @@ OPTION = "--positive "  # the option of the positive label in messages
 _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
 
 
-class TrainingColumns(NamedTuple):
-    """The columns of a training table that options name.
+class LabelledColumns(NamedTuple):
+    """The columns of a labelled table that options name; rows for a fitted model have only those up to `groups`.
 
     The columns `drop` are left out. The columns `keep` are copied to a reference, even if they have another role. The
     columns `categorical` are read as text, even if they contain numbers.
@@ -59,8 +59,8 @@ class TrainingColumns(NamedTuple):
     target: str
     positive: str | None = None
     weight: str | None = None
-    drop: Sequence[str] = ()
     groups: str | None = None
+    drop: Sequence[str] = ()
     time: str | None = None
     keep: Sequence[str] = ()
     categorical: Sequence[str] = ()
@@ -136,10 +136,10 @@ def echo_notes(notes: list[str]) -> None:
 
 
 def read_training_table(
-    file: Path, columns: TrainingColumns, read_options: ReadOptions = DEFAULT_OPTIONS, *, in_batches: bool = False
+    file: Path, columns: LabelledColumns, read_options: ReadOptions = DEFAULT_OPTIONS, *, in_batches: bool = False
 ) -> Labelled:
     """Read training data, and print notes on suspicious columns; if `in_batches` is True, features are not read."""
-    target, positive, weight, drop, groups, time, keep, categorical = columns
+    target, positive, weight, groups, drop, time, keep, categorical = columns
     read_apart = [name for name in (target, weight, groups) if name is not None]
     others = [*read_apart, *([] if time is None else [time])]
     table = open_table(file, [*read_apart, *categorical], read_options)
@@ -222,18 +222,16 @@ def _read_times(table: Source, column: Any, name: str) -> NDArray[Any]:
 def read_for_model(
     model: Any,
     file: Path,
-    target: str,
-    positive: str | None = None,
-    weight: str | None = None,
+    named: LabelledColumns,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     *,
-    groups: str | None = None,
     is_refit: bool = False,
 ) -> Labelled:
     """Read labeled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes.
 
     If `is_refit` is True, categories that the model does not know are no note, because the rows are fitted to.
     """
+    target, positive, weight, groups, *_ = named
     others = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
     table = open_table(file, None, read_options)
     columns = ModelColumns(model, table, others)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from aucforest.cli import _options
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
+from aucforest.cli._inputs import Labelled, LabelledColumns, read_training_table
 from aucforest.cli._options import names_in, takes_read_options, usage
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
@@ -94,8 +94,8 @@ def compare(
         raise typer.BadParameter("must name the column of class labels", param_hint="--target")
     check_outputs(json_out, plot_out, inputs=[file])
     if file is not None and target is not None:
-        columns = TrainingColumns(
-            target, positive, weight, names_in(drop), groups, time, categorical=names_in(categorical)
+        columns = LabelledColumns(
+            target, positive, weight, groups, names_in(drop), time, categorical=names_in(categorical)
         )
         data = read_training_table(file, columns, read_options)
     else:

@@ -10,7 +10,7 @@ from rich.text import Text
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli import _options, _outputs
-from aucforest.cli._inputs import Labelled, echo_notes, read_for_model, read_model, read_subgroups
+from aucforest.cli._inputs import Labelled, LabelledColumns, echo_notes, read_for_model, read_model, read_subgroups
 from aucforest.cli._options import RULE_HELP, parse_rule, rule_for, takes_read_options, usage
 from aucforest.cli._outputs import NARROW, QUALITY, MetricValue
 from aucforest.estimators.thresholds import RULES, is_tuned
@@ -83,7 +83,7 @@ def evaluate(
     if by is not None and len(forest.classes_) > 2:
         raise ValueError(f"--by is for two classes, but the model has {len(forest.classes_)}")
     columns = {} if by is None else dict(read_subgroups(data, by, target, read_options).items())
-    rows = read_for_model(forest, data, target, positive, weight, read_options)
+    rows = read_for_model(forest, data, LabelledColumns(target, positive, weight), read_options)
     chosen = _set_threshold(forest, threshold, rule, rows)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from aucforest._memory import machine_memory, parse_bytes
 from aucforest.cli import _options, _outputs
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
+from aucforest.cli._inputs import Labelled, LabelledColumns, read_training_table
 from aucforest.cli._options import RULE_HELP, names_in, number_or, parse_rule, rule_for, takes_read_options, usage
 from aucforest.cli._outputs import QUALITY, MetricValue
 from aucforest.estimators.forest import AUCForestClassifier
@@ -154,7 +154,7 @@ def fit(
     tuned: dict[str, Any] = {"threshold": parse_rule(threshold), "oob_score": True}
     model = AUCStackingClassifier(forest, **tuned) if estimator == "stack" else forest.set_params(**tuned)
     kept = [name for name in names_in(keep) if name != target]
-    columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time, kept, names_in(categorical))
+    columns = LabelledColumns(target, positive, weight, groups, names_in(drop), time, kept, names_in(categorical))
     data = read_training_table(train, columns, read_options, in_batches=in_batches)
     rule_for(model.threshold, len(data.classes), 1)  # only validates the rule; `_fit` orders its costs
     if reference is not None:
@@ -171,7 +171,7 @@ def fit(
 
 
 def _cross_validate(
-    model: _Model, data: Labelled, columns: TrainingColumns, n_folds: int, seed: int
+    model: _Model, data: Labelled, columns: LabelledColumns, n_folds: int, seed: int
 ) -> tuple[dict[str, list[MetricValue]], list[dict[str, Any]]]:
     """Return means over folds with Nadeau and Bengio's intervals, by name, and descriptions of folds by time."""
     cv = split_rows(data, n_folds, 1, seed)
@@ -198,7 +198,7 @@ def _cross_validate(
 
 
 def _fit(
-    model: _Model, data: Labelled, columns: TrainingColumns, memory_limit: str | None, folder: Path | None
+    model: _Model, data: Labelled, columns: LabelledColumns, memory_limit: str | None, folder: Path | None
 ) -> None:
     """Fit a model to a table in memory, or a forest to one that is read batch by batch."""
     if len(data.classes) == 2:

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from aucforest.cli import _options, _outputs
-from aucforest.cli._inputs import echo_notes, read_for_model, read_model
+from aucforest.cli._inputs import LabelledColumns, echo_notes, read_for_model, read_model
 from aucforest.cli._options import takes_read_options
 from aucforest.estimators.refreshing import refresh as refresh_model
 from aucforest.report.data import trained_on
@@ -43,7 +43,8 @@ def refresh(
     model = read_model(old, jobs)
     if reference is not None:
         _outputs.check_reference([target], model.classes_, data)
-    rows = read_for_model(model, data, target, positive, weight, read_options, groups=groups, is_refit=True)
+    named = LabelledColumns(target, positive, weight, groups)
+    rows = read_for_model(model, data, named, read_options, is_refit=True)
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
     if (note := trained_on(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
         echo_notes([note])

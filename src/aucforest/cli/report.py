@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from aucforest.cli._inputs import Labelled, can_read_again, read_for_model, read_model, read_subgroups
+from aucforest.cli._inputs import Labelled, LabelledColumns, can_read_again, read_for_model, read_model, read_subgroups
 from aucforest.cli._options import TABLE_HELP, Jobs, PositiveOfModel, Seed, TargetColumn, Weight, takes_read_options
 from aucforest.cli._outputs import check_outputs, check_suffix, positive_class
 from aucforest.report import Report
@@ -72,7 +72,7 @@ def report(
     for option, file in read_twice.items():
         if file is not None and (file == STANDARD or file.exists()) and not can_read_again(file):
             raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint=option)
-    read = partial(read_for_model, target=target, positive=positive, weight=weight, read_options=read_options)
+    read = partial(read_for_model, named=LabelledColumns(target, positive, weight), read_options=read_options)
     label = f", positive: {positive_class(model)}" if len(model.classes_) == 2 else ""
     facts = {"Target": f"{target}{label}", "Data": data.name}
     if train is not None:
