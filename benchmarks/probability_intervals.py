@@ -109,6 +109,11 @@ def fits(kind: str, share: float, n_rows: int, n_sets: int, **params: Any) -> It
         yield AUCForestClassifier(random_state=seed, **params).fit(X, y)
 
 
+def test_rows(kind: str, share: float) -> np.ndarray:
+    """Return the rows for which intervals are computed."""
+    return source(kind, share)(N_TEST, np.random.default_rng(3))[0]
+
+
 def in_cells(arguments: argparse.Namespace) -> Iterator[tuple[str, float, int, int]]:
     """Yield the kinds, shares of positives, numbers of rows and of training sets."""
     for n_rows in arguments.rows:
@@ -131,7 +136,7 @@ def report_coverage(arguments: argparse.Namespace) -> None:
     """Print coverage and length of `predict_interval`."""
     print(f"\n{'':14}{'rows':>7}{'positive':>10}{'coverage':>18}{'worst rows':>12}{'low':>8}{'high':>8}{'length':>8}")
     for kind, share, n_rows, n_sets in in_cells(arguments):
-        test, _ = source(kind, share)(N_TEST, np.random.default_rng(3))
+        test = test_rows(kind, share)
         bounds, probabilities = [], []
         for forest in fits(kind, share, n_rows, n_sets, sampling="half-samples", n_estimators=arguments.trees):
             bounds.append(forest.predict_interval(test))
@@ -180,10 +185,9 @@ def report_others(arguments: argparse.Namespace) -> None:
     """Print coverage and length with other variances between half-samples."""
     print(HEAD + f"{'uncorrected':>13}{'length':>8}")
     for cell in in_cells(arguments):
-        kind, share, n_rows, n_sets = cell
-        test, _ = source(kind, share)(N_TEST, np.random.default_rng(3))
+        test = test_rows(*cell[:2])
         found, negative, probabilities = ([], []), [], []
-        for forest in fits(kind, share, n_rows, n_sets, sampling="half-samples"):
+        for forest in fits(*cell, sampling="half-samples"):
             probabilities.append(forest.predict_proba(test)[:, 1])
             between, of_few = half_variances(forest, test)
             negative.append(np.mean(between < of_few))
@@ -204,10 +208,9 @@ def report_jackknife(arguments: argparse.Namespace) -> None:
     """Print coverage and length by the infinitesimal jackknife."""
     print(HEAD + f"{'one for all':>13}{'length':>8}")
     for cell in in_cells(arguments):
-        kind, share, n_rows, n_sets = cell
-        test, _ = source(kind, share)(N_TEST, np.random.default_rng(3))
+        test, n_rows = test_rows(*cell[:2]), cell[2]
         found, negative, probabilities = ([], []), [], []
-        for forest in fits(kind, share, n_rows, n_sets):
+        for forest in fits(*cell):
             variance, proba = jackknife(forest, test, n_rows), of_trees(forest, test)
             mean, noise = proba.mean(axis=0), proba.var(axis=0) / len(proba)
             negative.append(np.mean(variance < 0.0))
