@@ -41,9 +41,9 @@ def compare_criteria(
 ) -> "CriteriaComparison":
     """Compare split criteria, and optionally a stack, with Gini by cross-validation with equal other parameters.
 
-    All criteria use the same samples and the same seed in each fold. To make fit times comparable, fits run one after
-    another, the order of criteria changes from fold to fold, and the code for each criterion is compiled beforehand.
-    The command ``aucforest compare`` uses 100 trees, and three repeats if the folds can be repeated.
+    All criteria use the same samples and seed in each fold. For comparable fit times, code is compiled beforehand, fits
+    run one after another, and the order of criteria changes from fold to fold. The command ``aucforest compare`` uses
+    100 trees, and three repeats if the folds can be repeated.
 
     Parameters
     ----------
@@ -59,13 +59,12 @@ def compare_criteria(
     n_repeats : int, default=1
         The number of times the cross-validation is repeated. Must be 1 if `cv` is a splitter.
     groups : array-like of shape (n_samples,), default=None
-        The group of each sample, such as a customer with several samples. Groups are used to make the folds, and passed
-        to a splitter, but not to the `fit` of the models.
+        The group of each sample, such as a customer, for the folds; not passed to the `fit` of the models.
     metrics : sequence of str
         By default all of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision",
         "g_mean", "brier", "log_loss", "fit_seconds", "n_nodes" and "depth". "precision_at_K", "recall_at_K" and
-        "lift_at_K" are also possible, where K is a proportion of the test samples, such as 0.01, or a number of
-        samples, such as 100. With more than two classes, they are means over classes.
+        "lift_at_K" take a proportion of the test samples, such as 0.01, or a number, such as 100, and are means over
+        more than two classes.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights for fitting and for the metrics.
     random_state : int, RandomState instance or None, default=None
@@ -75,13 +74,13 @@ def compare_criteria(
     verbose : int, default=1
         Whether to show a progress bar.
     **forest_params
-        Other parameters of AUCForestClassifier. The default of `threshold` is "prevalence", because a rare class hardly
-        ever has the highest probability, and the G-mean is 0 if a class is never predicted.
+        Other parameters of AUCForestClassifier. The default of `threshold` is "prevalence": a rare class hardly ever
+        has the highest probability, and the G-mean is 0 if a class is never predicted.
 
     Returns
     -------
-    comparison : CriteriaComparison
-        The results, with ``verdict()``, ``summary()``, ``to_frame()`` and ``plot()``.
+    CriteriaComparison
+        With ``verdict()``, ``summary()``, ``to_frame()`` and ``plot()``.
 
     Raises
     ------
@@ -107,8 +106,7 @@ def compare_criteria(
     """
     for criterion in criteria:
         if isinstance(criterion, list | tuple):
-            what = f"single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
-            raise TypeError(f"criteria must hold {what}")
+            raise TypeError(f"criteria must hold single criteria, but has the list {criterion!r}")
     names = criteria if isinstance(criteria, str) else [criterion_name(criterion) for criterion in criteria]
     by_name = {**dict(zip(check_names("criteria", names), criteria)), BASELINE: BASELINE}
     metrics = check_names("metrics", metrics)
@@ -189,27 +187,21 @@ class CriteriaComparison(HtmlTable):
         """Return the mean of each metric and the corrected resampled t-test of each criterion against Gini.
 
         Training sets of the folds overlap, so the variance of a mean over J folds is larger than s^2 / J. Intervals and
-        the paired test use Nadeau and Bengio's variance (1 / J + n_test / n_train) s^2 with J - 1 degrees of freedom.
-        This estimate is too large if forests differ mostly by their random numbers; the test then rejects less often
-        than its level (table in the documentation). Adjusted p-values allow for the number of criteria by the method of
-        Holm (1979), but not for the number of metrics. Intervals are not adjusted.
+        the paired test use Nadeau and Bengio's variance (1 / J + n_test / n_train) s^2 with J - 1 degrees of freedom,
+        which is too large if forests differ mostly by their random numbers (table in the documentation). P-values are
+        adjusted for the number of criteria, not of metrics, by the method of Holm (1979); intervals are not adjusted.
         Intervals are within the range of the metric: Wilson intervals for a mean, and clipped ones for a difference. If
         all folds have the same value, intervals are NaN, and the p-value is NaN unless the difference is 0.
 
         Parameters
         ----------
-        level : float, default=0.95
-            Confidence level of the intervals, between 0 and 1.
+        level : float in (0, 1), default=0.95
+            Confidence level of the intervals.
 
         Returns
         -------
-        rows : list of ComparisonRow
-            One row for each metric and criterion. For Gini, the difference is 0 and the p-value is 1.
-
-        Raises
-        ------
-        ValueError
-            If `level` is not between 0 and 1.
+        list of ComparisonRow
+            One for each metric and criterion. For Gini, the difference is 0 and the p-value is 1.
 
         References
         ----------
@@ -217,11 +209,11 @@ class CriteriaComparison(HtmlTable):
 
         Holm: A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6, 1979.
         """
-        require_level(level)
         return [row for metric in self.metrics for row in self._rows(metric, level)]
 
     def _rows(self, metric: str, level: float) -> list[ComparisonRow]:
         """Return the rows of one metric."""
+        require_level(level)
         rows, upper = list[ComparisonRow](), find_metric(metric).greatest(self.n_classes)
         baseline = self._values(metric, BASELINE)
         for criterion in self.criteria:
@@ -230,8 +222,7 @@ class CriteriaComparison(HtmlTable):
                 difference = _resampled_difference(values, baseline, self.folds, upper, level)
             mean = resampled_mean(values, self.folds, upper, level)
             rows.append(ComparisonRow(criterion, metric, *mean, *difference, adjusted_pvalue=1.0))
-        adjusted = iter(holm([row.pvalue for row in rows if row.criterion != BASELINE]))
-        return [row if row.criterion == BASELINE else row._replace(adjusted_pvalue=next(adjusted)) for row in rows]
+        return adjust_pvalues(rows, BASELINE)
 
     def _values(self, metric: str, criterion: str) -> NDArray[np.float64]:
         """Return a metric of a criterion on each fold."""
@@ -240,31 +231,26 @@ class CriteriaComparison(HtmlTable):
     def verdict(self, metric: str | None = None, *, level: float = 0.95) -> str:
         """Return one sentence on which criteria are significantly better than Gini by a metric, and which is best.
 
-        A difference is significant if its adjusted p-value is below ``1 - level``. Its interval may exclude 0 even if
-        it is not significant, because intervals are not adjusted for the number of criteria.
+        A difference is significant if its adjusted p-value is below ``1 - level``. Its interval, which is not adjusted
+        for the number of criteria, may exclude 0 even if it is not significant.
 
         Parameters
         ----------
         metric : str, default=None
             The metric. None uses the first metric that is neither fit time nor size of trees.
-        level : float, default=0.95
+        level : float in (0, 1), default=0.95
             Confidence level.
-
-        Returns
-        -------
-        sentence : str
 
         Raises
         ------
         ValueError
-            If the metric is not in the comparison, all metrics are costs, or `level` is not between 0 and 1.
+            If the metric is not in the comparison, or all metrics are costs.
         """
         if metric is None and not self.metrics_of_quality:
             raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
         metric = self.metrics_of_quality[0] if metric is None else metric
         check_names("metric", [metric], self.metrics)
-        require_level(level)
-        return _verdict([row for row in self._rows(metric, level) if row.criterion != BASELINE], level)
+        return _verdict(self._rows(metric, level), level)
 
     @property
     def metrics_of_quality(self) -> tuple[str, ...]:
@@ -279,21 +265,20 @@ class CriteriaComparison(HtmlTable):
     def plot(self, metrics: Sequence[str] | None = None, *, level: float = 0.95) -> Any:
         """Plot the paired differences from Gini, with one panel for each metric.
 
-        A panel shows the difference on each fold, and the mean with its confidence interval, corrected for overlapping
-        training sets like the p-values. An interval that contains 0 is not evidence of a difference.
+        A panel shows the difference on each fold, and the mean with the interval of `summary`, which is no evidence of
+        a difference if it contains 0.
 
         Parameters
         ----------
         metrics : sequence of str, default=None
             The metrics to plot. None plots all of them.
-        level : float, default=0.95
+        level : float in (0, 1), default=0.95
             Confidence level of the intervals.
 
         Returns
         -------
-        figure : matplotlib.figure.Figure
+        matplotlib.figure.Figure
         """
-        require_level(level)
         metrics = check_names("metrics", self.metrics if metrics is None else metrics, self.metrics)
         n_columns = min(4, len(metrics))
         n_rows = -(-len(metrics) // n_columns)
@@ -302,13 +287,14 @@ class CriteriaComparison(HtmlTable):
         figure = pyplot.figure(figsize=size, layout="constrained")
         panels = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
         for panel, metric in zip(panels, metrics):
-            self._draw(panel, metric, [row for row in self._rows(metric, level) if row.criterion != BASELINE])
+            self._draw(panel, metric, level)
         for panel in panels[len(metrics) :]:
             panel.set_axis_off()
         return figure
 
-    def _draw(self, panel: Any, metric: str, rows: list[ComparisonRow]) -> None:
+    def _draw(self, panel: Any, metric: str, level: float) -> None:
         """Draw one metric with a line for each criterion other than Gini, the first at the top."""
+        rows = [row for row in self._rows(metric, level) if row.criterion != BASELINE]
         panel.axvline(0.0, color="0.45", linestyle="--", linewidth=1)
         for k, row in enumerate(rows):
             folds = self._values(metric, row.criterion) - self._values(metric, BASELINE)
@@ -352,7 +338,8 @@ class CriteriaComparison(HtmlTable):
 
 
 def _verdict(rows: list[ComparisonRow], level: float) -> str:
-    """Return a sentence on the rows of a metric, without the row of Gini."""
+    """Return a sentence on the rows of a metric."""
+    rows = [row for row in rows if row.criterion != BASELINE]
     if not rows:
         return f"There is no criterion to compare with {BASELINE}."
     metric = find_metric(rows[0].metric)
@@ -408,11 +395,16 @@ def _resampled_difference(
     """Return the mean of `values` minus `others`, its confidence interval, and the p-value for a mean of zero."""
     rounding = _rounding(np.append(values, others))
     mean, variance, quantile = _corrected(values - others, folds, level, rounding)
-    if np.isnan(variance):
-        return mean, variance, variance, 1.0 if abs(mean) <= rounding else variance
-    error = float(np.sqrt(variance))
-    pvalue = float(2.0 * stdtr(len(values) - 1, -abs(mean) / error))
+    error = math.sqrt(variance)
+    is_zero = np.isnan(variance) and abs(mean) <= rounding
+    pvalue = 1.0 if is_zero else float(2.0 * stdtr(len(values) - 1, -abs(mean) / error))
     return mean, max(mean - quantile * error, -upper), min(mean + quantile * error, upper), pvalue
+
+
+def adjust_pvalues(rows: Sequence[ComparisonRow], baseline: str) -> list[ComparisonRow]:
+    """Return rows of a metric with p-values adjusted for the number of criteria other than the baseline."""
+    adjusted = holm([np.nan if row.criterion == baseline else row.pvalue for row in rows])
+    return [row if row.criterion == baseline else row._replace(adjusted_pvalue=p) for row, p in zip(rows, adjusted)]
 
 
 def holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
@@ -444,7 +436,5 @@ def _corrected(
     The variance is NaN if the values do not differ by more than `rounding`.
     """
     n_folds, test_to_train = len(values), float(np.mean(folds["n_test"] / folds["n_train"]))
-    variance = float((1 / n_folds + test_to_train) * values.var(ddof=1))
-    if np.ptp(values) <= rounding:
-        variance = float("nan")
+    variance = float((1 / n_folds + test_to_train) * values.var(ddof=1)) if np.ptp(values) > rounding else np.nan
     return float(values.mean()), variance, t_quantile(n_folds - 1, level)

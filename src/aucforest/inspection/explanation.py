@@ -70,7 +70,7 @@ class Explanation:
     Attributes
     ----------
     values : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes), float64
-        The values for the second of two classes, or for each of more than two classes.
+        The contributions for the second of two classes, or for each of more than two.
     base_values : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
         The prediction when no feature is known.
     probabilities : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
@@ -134,7 +134,7 @@ class Explanation:
         """
         if len(self.classes) == 0:
             raise ValueError(f"a class was chosen before: this is the {self.target}")
-        is_one = np.ndim(label) == 0
+        is_one, rows = np.ndim(label) == 0, np.arange(len(self))
         by_row = np.full(len(self), label) if is_one else label
         codes, _ = class_codes(by_row, len(self), labels=self.classes, name="label", of="the explanation")
         values, base, proba = self.values, self.base_values, self.probabilities
@@ -142,11 +142,14 @@ class Explanation:
             first_base = (0.0 if self.scale == "log_odds" else 1.0) - base
             values = np.stack((-values, values), axis=2)
             base, proba = np.column_stack((first_base, base)), np.column_stack((1.0 - proba, proba))
-        rows = np.arange(len(self))
-        values, base, proba = values[rows, :, codes], base[rows, codes], proba[rows, codes]
-        target = f"{_WORDS[self.scale]} {label if is_one else 'a class of each row'}"
-        classes = self.classes[:0]
-        return replace(self, values=values, base_values=base, probabilities=proba, target=target, classes=classes)
+        return replace(
+            self,
+            values=values[rows, :, codes],
+            base_values=base[rows, codes],
+            probabilities=proba[rows, codes],
+            target=f"{_WORDS[self.scale]} {label if is_one else 'a class of each row'}",
+            classes=self.classes[:0],
+        )
 
     def top(self, k: int = 3) -> list[list[Reason]]:
         """Return the reasons for the prediction of each row: the features of greatest absolute value, greatest first.
@@ -177,15 +180,7 @@ class Explanation:
     def plot(self, ax: Any = None, *, max_features: int = 10) -> "ExplanationDisplay":
         """Draw bars of one row, or dots of many; see `ExplanationDisplay`.
 
-        Parameters
-        ----------
-        ax, max_features
-            As in `ExplanationDisplay` and its `plot`.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows, or more than two classes: choose one by `of_class`.
+        Raises ValueError if there are no rows, or more than two classes: choose one by `of_class`.
         """
         check_count("max_features", max_features, 1)
         if len(self._values_of_one()) == 0:
@@ -211,10 +206,9 @@ class Explanation:
 class ExplanationDisplay(Display):
     """Plot of Shapley values: bars for one row, or dots for many rows; created by `Explanation.plot`.
 
-    The plot of one row has the features of greatest absolute value, and below them the sum of all others. The plot of
-    many rows has the features of greatest mean absolute value with a dot for each row, or for a random sample of 2,000
-    rows. The color of a dot shows the rank of its value among all values of the feature, from blue (low) to red (high);
-    it is grey for missing values and categories.
+    One row has a bar for each feature of greatest absolute value, and one for the sum of all others. Many rows, or a
+    random sample of 2,000, have a dot each for the features of greatest mean absolute value. Its color shows the rank
+    of the feature's value, from blue (low) to red (high); missing values and categories are grey.
 
     Parameters
     ----------
@@ -289,8 +283,8 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     If a feature is unknown, a row goes both ways at a split on it, in proportion to the training weight, as in the
     path-dependent TreeSHAP [1]_; in the additive member of a stack, an unknown column has its mean effect. The values
     of ``scale="probability"`` are Shapley values of the mean of the trees. Log odds are a function of such means, whose
-    changes are added up in four steps as more features are known [2]_, [3]_. The results are close to the Shapley
-    values of log odds, but not equal; "Say why a row ranks high" in the documentation measures the difference.
+    changes are added up in four steps as more features are known [2]_, [3]_: close to the Shapley values of log odds,
+    but not equal ("Say why a row ranks high" in the documentation measures the difference).
     A categorical column and its target rates, including those of its interactions, have one value.
 
     Parameters
@@ -300,8 +294,8 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     X : array-like of shape (n_samples, n_features)
         The samples to explain, as in ``predict_proba``.
     scale : "log_odds" or "probability", default="log_odds"
-        What the values add up to: the log odds, or the mean probability of the trees before calibration, for which
-        Shapley values are exact. A stack only has log odds.
+        What the values add up to: the log odds, or (not for a stack) the mean probability of the trees before
+        calibration, for which Shapley values are exact.
     n_jobs : int or None, default=None
         The number of threads, as in joblib. The result does not depend on it.
     verbose : int, default=0
@@ -310,7 +304,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     Returns
     -------
     Explanation
-        The explanation, with ``values``, ``base_values``, ``of_class()``, ``top()``, ``to_frame()`` and ``plot()``.
+        With ``values``, ``base_values``, ``of_class()``, ``top()``, ``to_frame()`` and ``plot()``.
 
     Raises
     ------
@@ -355,7 +349,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     if scale == "probability" and isinstance(model, AUCStackingClassifier):
         raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
     valid, classes, names = [explained._features_of(X) for explained in models], model.classes_, input_names_of(model)
-    n_rows, n_columns = len(valid[0]), 1 if len(classes) == 2 else len(classes)
+    n_rows, n_columns = len(valid[0]), 1 if len(classes) == 2 else len(classes)  # of two classes only the second
     what = f"Shapley values of {n_rows:,} rows, {len(names):,} features and {len(classes):,} classes"
     n_steps = _N_STEPS if scale == "log_odds" else 1
     n_arrays = n_steps * sum(map(len, forests)) + (scale == "log_odds")

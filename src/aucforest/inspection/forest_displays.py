@@ -21,9 +21,9 @@ from aucforest.tables.rows import indexable_rows
 class MixtureDisplay(Display):
     """Bar plot of the proportion of trees of each variant of a mixed forest, labeled with its out-of-bag ROC AUC.
 
-    If trees also differ in the encoding of columns with many categories, further bars show the proportion of trees of
-    each encoding. The proportions depend on what additional trees of a variant contribute to the ROC AUC of the whole
-    forest, not on the score of the variant alone. Use `from_estimator` to create and plot a display.
+    Further bars show the encodings of columns with many categories if trees differ in them. The proportions depend on
+    what additional trees of a variant contribute to the ROC AUC of the whole forest, not on the score of the variant
+    alone. Use `from_estimator` to create and plot a display.
 
     Parameters
     ----------
@@ -66,16 +66,10 @@ class MixtureDisplay(Display):
         ax
             As in `plot`.
 
-        Returns
-        -------
-        MixtureDisplay
-
         Raises
         ------
-        TypeError, NotFittedError
-            If `forest` is not a fitted forest.
-        ValueError
-            If the forest has a single variant.
+        TypeError, NotFittedError, ValueError
+            If `forest` is not a fitted forest, or has a single variant.
         """
         check_forest(forest)
         mixtures = [getattr(forest, name) for name in ("mixture_", "encoding_mixture_") if hasattr(forest, name)]
@@ -112,10 +106,8 @@ class OOBCurveDisplay(Display):
 
     Parameters
     ----------
-    n_trees : ndarray of shape (n_points,), int64
-        The numbers of trees, ascending.
-    scores : ndarray of shape (n_points,), float64
-        The out-of-bag score of the first ``n_trees`` trees.
+    n_trees, scores : ndarray of shape (n_points,), int64 and float64
+        The numbers of trees, ascending, and the out-of-bag scores of the first ``n_trees`` trees.
     scoring : str, default="score"
         Name of the score.
 
@@ -157,9 +149,9 @@ class OOBCurveDisplay(Display):
     ) -> Self:
         """Plot the out-of-bag score of the first trees of a fitted forest.
 
-        A score uses the samples that are out of bag for at least one of the trees, so the first scores use fewer
-        samples. All scores use the `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is
-        that of ``oob_score_``; of forests that were fitted without it, ``oob_optimism_`` is not subtracted.
+        The first scores use fewer samples: those that are out of bag for at least one of the trees. All scores use the
+        `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is that of ``oob_score_``; of
+        forests that were fitted without it, ``oob_optimism_`` is not subtracted.
 
         Parameters
         ----------
@@ -169,10 +161,6 @@ class OOBCurveDisplay(Display):
             The maximum number of points, spaced geometrically from one tree to all trees.
         ax
             As in `plot`.
-
-        Returns
-        -------
-        OOBCurveDisplay
 
         Raises
         ------

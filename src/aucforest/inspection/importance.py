@@ -41,10 +41,8 @@ class PermutationImportance(HtmlTable):
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
         The score without permutation minus the score with the feature permuted. Each sample has one prediction in both.
-    importances_mean : ndarray of shape (n_features,), float64
-        Mean importance over repeats.
-    importances_std : ndarray of shape (n_features,), float64
-        Standard deviation over repeats, as in scikit-learn. It reflects the permutations only.
+    importances_mean, importances_std : ndarray of shape (n_features,), float64
+        Mean and standard deviation over repeats, as in scikit-learn; the latter reflects the permutations only.
     importances_stderr : ndarray of shape (n_features,), float64
         Standard error of the mean, which also reflects the finite number of samples. NaN if a class has fewer than two
         scored samples.
@@ -84,12 +82,10 @@ class PermutationImportance(HtmlTable):
         Parameters
         ----------
         level : float in (0, 1), default=0.95
-            Confidence level.
 
         Returns
         -------
         ndarray of shape (n_features, 2), float64
-            Lower and upper bounds, NaN if the standard error is.
         """
         require_level(level)
         half = self.importances_stderr * t_quantile(max(self.n_parts - 1, 1), level)
@@ -109,13 +105,7 @@ class PermutationImportance(HtmlTable):
     _table = to_frame
 
     def plot(self, ax: Any = None, *, max_features: int = 20) -> "ImportanceDisplay":
-        """Plot the importances with 95 % confidence intervals, the most important feature at the top.
-
-        Parameters
-        ----------
-        ax, max_features
-            As in `ImportanceDisplay` and its `plot`.
-        """
+        """Plot the importances, the most important feature at the top; parameters as in `ImportanceDisplay`."""
         return ImportanceDisplay(self, max_features=max_features).plot(ax)
 
     def __repr__(self) -> str:
@@ -179,19 +169,16 @@ def oob_permutation_importance(
     """Permutation importance on out-of-bag samples.
 
     The importance of a feature is the drop in the out-of-bag score when its values are permuted over the training
-    samples. No held-out data are needed, because each sample is predicted by the trees that it is out of bag for. With
-    ROC AUC this is the importance of [1]_ for rare classes, computed for the forest instead of for each tree. Unlike
-    the impurity-based ``feature_importances_``, it does not favour features with many values. A categorical column is
-    permuted together with its target rates, including the target rates of its interactions.
+    samples, so no held-out data are needed. With ROC AUC this is the importance of [1]_ for rare classes, computed for
+    the forest instead of for each tree. Unlike the impurity-based ``feature_importances_``, it does not favour features
+    with many values. A categorical column is permuted together with its target rates, including those of interactions.
 
     Parameters
     ----------
     forest : AUCForestClassifier
         A forest fitted with ``bootstrap=True``.
-    X : array-like of shape (n_samples, n_features)
-        The training samples, in the same order as in `fit`.
-    y : array-like of shape (n_samples,)
-        The training labels.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+        The training samples and labels, in the same order as in `fit`.
     scoring : str or callable, default="roc_auc"
         Name of a scikit-learn scorer, or a callable ``scorer(estimator, X, y)`` that uses probabilities or labels.
         "roc_auc" is Hand and Till's extension for more than two classes.
@@ -209,17 +196,16 @@ def oob_permutation_importance(
     Returns
     -------
     PermutationImportance
-        The results, with ``importances_mean``, ``importances_stderr``, ``importances_interval()``, ``to_frame()`` and
-        ``plot()``. Standard errors are computed by random groups ([2]_, section 2.2): the variance of the importance
-        over 10 parts of the samples with equal class frequencies, minus the variance due to single permutations. They
-        reflect the choice of samples and permutations, not of the forest.
+        With ``importances_mean``, ``importances_stderr``, ``importances_interval()``, ``to_frame()`` and ``plot()``.
+        Standard errors are computed by random groups ([2]_, section 2.2): the variance of the importance over 10 parts
+        of the samples with equal class frequencies, minus the variance due to single permutations. They reflect the
+        choice of samples and permutations, not of the forest.
 
     Raises
     ------
-    ValueError
-        If X and y are not the training data, the forest has no bootstrap samples, or the score is unknown.
-    TypeError
-        If the model is not supported.
+    ValueError, TypeError
+        If X and y are not the training data, the forest has no bootstrap samples, the score is unknown, or the model is
+        not a forest.
 
     Warns
     -----

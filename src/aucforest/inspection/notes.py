@@ -20,9 +20,8 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
         The features: a pandas, polars or pyarrow table, or an array, for which columns are named feature_0, feature_1
         and so on.
     y : array-like of shape (n_samples,), default=None
-        Class labels, to find columns that separate the classes alone. The ROC AUC of their values, or of the frequency
-        of the positive class for each category, is at least 0.999, as a mean over pairs of up to ten classes. With more
-        classes, this is not checked.
+        Class labels, to find columns that separate up to ten classes alone: the ROC AUC of their values, or of the
+        class frequencies of their categories, is at least 0.999, as a mean over pairs of classes.
     model : estimator, default=None
         A fitted tree, forest or stack, to find categories that were not seen in `fit`, which count as missing values. X
         must have the columns of `fit`.
@@ -36,10 +35,8 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
 
     Raises
     ------
-    ValueError
-        If X is not two-dimensional, or y has another length.
-    TypeError
-        If X is a polars LazyFrame or a pyarrow RecordBatch.
+    ValueError, TypeError
+        If X is not two-dimensional, y has another length, or X is a polars LazyFrame or a pyarrow RecordBatch.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def export_text(
     """Build a text report of the rules of a tree or a forest, like scikit-learn's `export_text`.
 
     The report shows to which side of a split missing values go. For a categorical split it lists the categories on the
-    side without missing values. All other categories, including unseen ones, go to the other side.
+    other side; all others, including unseen ones, go with the missing values.
 
     Parameters
     ----------
@@ -48,10 +48,8 @@ def export_text(
         The maximum depth to print. Deeper branches are truncated.
     decimals : int, default=2
         The number of decimal places of thresholds, weights and probabilities.
-    show_weights : bool, default=False
-        Whether to print the class weights of each leaf.
-    show_proba : bool, default=False
-        Whether to print the predicted class probabilities of each leaf.
+    show_weights, show_proba : bool, default=False
+        Whether to print the class weights, and the predicted class probabilities, of each leaf.
 
     Returns
     -------
@@ -150,10 +148,8 @@ class TreeDisplay(Display):
     ----------
     tree : Tree
         The tree to plot.
-    feature_names : sequence of str of length n_features
-        Names of the features.
-    class_names : sequence of str of length n_classes
-        Names of the classes.
+    feature_names, class_names : sequence of str
+        Names of the features and classes.
     categories : mapping of int to sequence of str, default=None
         Names of the categories of categorical features by feature index.
     max_depth : int or None, default=None
@@ -210,24 +206,17 @@ class TreeDisplay(Display):
             A fitted model.
         tree : int, default=0
             The index of the tree in a forest.
-        feature_names, class_names : sequence of str, default=None
-            Names of the features and classes. None uses the names seen in `fit`.
-        max_depth, decimals
-            As in `TreeDisplay`, but ``max_depth=3`` by default.
+        feature_names, class_names, decimals
+            As in `export_text`.
+        max_depth : int or None, default=3
+            As in `TreeDisplay`.
         ax
             As in `plot`.
 
-        Returns
-        -------
-        TreeDisplay
-
         Raises
         ------
-        ValueError
-            If the index or the number of names is wrong, ``max_depth`` or ``decimals`` is negative, or more than 10,000
-            nodes would be plotted.
-        TypeError
-            If the model is not supported.
+        ValueError, TypeError
+            As in `export_text`, or if the index is wrong, or more than 10,000 nodes would be plotted.
         """
         trees = models.trees_of(estimator)
         models.check_count("tree", tree, 0)
@@ -333,18 +322,12 @@ class ForestSummary(HtmlTable):
 
     Attributes
     ----------
-    n_nodes, n_leaves : ndarray of shape (n_trees,), int64
-        Number of nodes and of leaves of each tree.
-    max_depth : ndarray of shape (n_trees,), int64
-        Depth of each tree.
-    mean_leaf_depth : ndarray of shape (n_trees,), float64
-        Mean depth of the leaves of each tree.
-    mean_leaf_samples : ndarray of shape (n_trees,), float64
-        Mean number of distinct training samples in a leaf of each tree.
-    n_features_used : ndarray of shape (n_trees,), int64
-        Number of features that each tree uses.
-    n_bytes : ndarray of shape (n_trees,), int64
-        Memory of each tree in bytes.
+    n_nodes, n_leaves, max_depth : ndarray of shape (n_trees,), int64
+        Number of nodes, number of leaves and depth of each tree.
+    mean_leaf_depth, mean_leaf_samples : ndarray of shape (n_trees,), float64
+        Mean depth of the leaves of each tree, and mean number of distinct training samples in a leaf.
+    n_features_used, n_bytes : ndarray of shape (n_trees,), int64
+        Number of features that each tree uses, and its memory in bytes.
     leaves_by_depth : ndarray of shape (max depth + 1,), int64
         Number of leaves of all trees at each depth.
     splits_by_feature : ndarray of shape (n_features,), int64

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,9 +28,9 @@ from aucforest.report.drift import drift_sections
 from aucforest.report.importance import held_out_importance
 from aucforest.report.metrics import cost_matrix, resample
 from aucforest.report.page import Section, percent, render
-from aucforest.report.performance import Groups, default_groups, read_groups
+from aucforest.report.performance import default_groups, read_groups
 from aucforest.report.plots import drawing
-from aucforest.report.rows import FloatArray, ScoredRows, score_rows
+from aucforest.report.rows import ScoredRows, score_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,11 +88,9 @@ def report(
     given the training rows, the out-of-bag AUC by the number of trees. For a stack it also has the weights of the
     members, and compares the metrics with the forest alone.
 
-    The page on several models says which models have a higher or lower ROC AUC than the first. It has their metrics,
-    paired intervals of the differences from the first, p-values adjusted for the number of models, the data, and plots
-    of the ROC, gains and calibration curves.
-
-    Given training rows, the page also says whether the columns and classes of the test rows have drifted.
+    The page on several models says which have a higher or lower ROC AUC than the first. It has their metrics, paired
+    intervals of the differences from the first, p-values adjusted for the number of models, the data, and plots of the
+    ROC, gains and calibration curves. Given training rows, both pages say whether columns and classes have drifted.
 
     Parameters
     ----------
@@ -104,8 +102,8 @@ def report(
     X_test : array-like or frame of shape (n_samples, n_features)
         Rows that the model was not trained on.
     y_test : array-like of shape (n_samples,)
-        Labels of `X_test`, of at least two classes. If `y_test` is a named Series of numbers or booleans, classes are
-        shown with this name, such as "cancelled = 1".
+        Labels of `X_test`, of at least two classes. A named Series of numbers or booleans names classes, such as
+        "cancelled = 1".
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the test rows. With weights the ROC curve has no confidence band.
     X_train, y_train : array-like, default=None
@@ -116,8 +114,8 @@ def report(
     title : str, default=None
         Title of the page; None names the model.
     facts : mapping of str to str, default=None
-        Additional entries below the title, such as ``{"Target": "fraud", "Data": "payments of May"}``. They replace
-        entries of the same name, such as "Date", which is today or given by the variable `SOURCE_DATE_EPOCH`.
+        Entries below the title, such as ``{"Target": "fraud", "Data": "payments of May"}``. They replace entries of the
+        same name, such as "Date", which is today or given by the variable `SOURCE_DATE_EPOCH`.
     intended_use : str, default=None
         The decisions and the rows that the model is meant for.
     by : str, sequence of str, or frame or mapping of arrays, default=None
@@ -171,17 +169,17 @@ def report(
     """
     for module in ("jinja2", "matplotlib"):  # raises ImportError before slow computations
         import_optional(module, purpose="a report", extra="report")
+    stated = dict(facts or {})
     if isinstance(model_or_comparison, CriteriaComparison):
         if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
+        shown = model_comparison.criteria_facts(model_or_comparison) | stated
         with drawing():
-            parts = model_comparison.criteria_sections(model_or_comparison)
-        shown = model_comparison.criteria_facts(model_or_comparison) | dict(facts or {})
-        return Report(title, render(title, shown, parts))
+            return Report(title, render(title, shown, model_comparison.criteria_sections(model_or_comparison)))
     check_count("n_bootstrap", n_bootstrap, 2)
-    target = getattr(y_test, "name", None)
-    stated = ({} if target in (None, "") else {"Target": str(target)}) | dict(facts or {})
+    if (target := getattr(y_test, "name", None)) not in (None, ""):
+        stated = {"Target": str(target)} | stated
     if isinstance(model_or_comparison, Mapping | list | tuple):
         if by is not None or cost is not None:
             raise ValueError("the report on several models takes no by and no cost: they are for a report on one")
@@ -194,72 +192,50 @@ def report(
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    request = _Request(
-        rows,
-        training=read_training(rows.model, X_train, y_train, sample_weight_train),
-        groups=read_groups(by, rows, sample_weight),
-        cost=cost_matrix(rows.model) if cost is None else check_cost(cost, len(rows.classes)),
-        intended_use=intended_use,
-        n_bootstrap=n_bootstrap,
-        n_repeats=n_repeats,
-        n_jobs=n_jobs,
-        seed=seed,
-    )
-    seen, warning = check_training(rows, request.training)
+    training = read_training(rows.model, X_train, y_train, sample_weight_train)
+    groups = read_groups(by, rows, sample_weight)
+    costs = cost_matrix(rows.model) if cost is None else check_cost(cost, len(rows.classes))
+    seen, warning = check_training(rows, training)
+
+    def sections() -> Iterator[Section]:
+        resamples, is_binary = resample(rows, n_bootstrap, seed), len(rows.classes) == 2
+        yield performance.summary_section(rows, resamples)
+        importance, source = _importance(rows, training, n_repeats, n_jobs, seed)
+        shown_groups = groups or default_groups(rows, importance)
+        yield performance.use_section(rows, intended_use, seen, bool(shown_groups))
+        yield performance.ranking_section(rows, resamples)
+        if is_binary:
+            yield performance.alerts_section(rows)
+        if rows.is_probability:
+            yield performance.calibration_section(rows)
+        if is_binary:
+            yield performance.threshold_section(rows, costs)
+        if shown_groups:
+            yield performance.subgroups_section(rows, shown_groups)
+        if importance is not None:
+            yield model.importance_section(importance, source)
+            yield from model.dependence_sections(rows, importance, seed)
+        yield from model.reasons_sections(rows, n_jobs)
+        yield from model.members_sections(rows, n_bootstrap, seed)
+        yield model.model_section(rows.model, training and training.rows)
+        yield from drift_sections(rows, training, seed)
+        yield data_section(rows, training)
+
     with drawing():
-        parts = list(progress_bar(_sections(request, seen), desc="report", unit=" sections", verbose=verbose))
+        parts = list(progress_bar(sections(), desc="report", unit=" sections", verbose=verbose))
     title, shown = _heading(rows, title, {"Model": type(rows.model).__name__}, stated)
     return Report(title, render(title, shown, parts, [warning] if warning else []))
 
 
-class _Request(NamedTuple):
-    """The validated arguments of `report` for one model."""
-
-    rows: ScoredRows
-    training: Training | None
-    groups: Groups | None
-    cost: FloatArray | None
-    intended_use: str | None
-    n_bootstrap: int
-    n_repeats: int
-    n_jobs: int | None
-    seed: int
-
-
-def _sections(request: _Request, seen: str) -> Iterator[Section]:
-    """Yield the sections of a report on a model."""
-    rows, training, seed = request.rows, request.training, request.seed
-    is_binary = len(rows.classes) == 2
-    resamples = resample(rows, request.n_bootstrap, seed)
-    yield performance.summary_section(rows, resamples)
-    importance, source = _importance(request) if request.n_repeats > 0 else (None, "")
-    groups = request.groups or default_groups(rows, importance)
-    yield performance.use_section(rows, request.intended_use, seen, bool(groups))
-    yield performance.ranking_section(rows, resamples)
-    if is_binary:
-        yield performance.alerts_section(rows)
-    if rows.is_probability:
-        yield performance.calibration_section(rows)
-    if is_binary:
-        yield performance.threshold_section(rows, request.cost)
-    if groups:
-        yield performance.subgroups_section(rows, groups)
-    if importance is not None:
-        yield model.importance_section(importance, source)
-        yield from model.dependence_sections(rows, importance, seed)
-    yield from model.reasons_sections(rows, request.n_jobs)
-    yield from model.members_sections(rows, request.n_bootstrap, seed)
-    yield model.model_section(rows.model, training and training.rows)
-    yield from drift_sections(rows, training, seed)
-    yield data_section(rows, training)
-
-
-def _importance(request: _Request) -> tuple[PermutationImportance | None, str]:
-    """Return permutation importances and their rows, out-of-bag rows of a forest if known; None if X has no columns."""
-    rows, training, n_repeats, seed = request.rows, request.training, request.n_repeats, request.seed
+def _importance(
+    rows: ScoredRows, training: Training | None, n_repeats: int, n_jobs: int | None, seed: int
+) -> tuple[PermutationImportance | None, str]:
+    """Return importances from out-of-bag rows of a forest if they are known, else from the rows, and their source."""
+    if n_repeats == 0:
+        return None, ""
     if training is None or training.rows is None or not isinstance(rows.model, AUCForestClassifier):
         return held_out_importance(rows, n_repeats, seed), "rows of this report"
-    options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": request.n_jobs, "random_state": seed}
+    options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": n_jobs, "random_state": seed}
     importance = oob_permutation_importance(rows.model, training.X, training.y, n_repeats=n_repeats, **options)
     return importance, "out-of-bag training rows"
 
@@ -280,6 +256,7 @@ def report_on_models(
         raise ValueError("the models of a report must score the same rows, but these have different labels")
     rows = replace(first, X=model_comparison.joined([rows.X for rows in scored.values()]))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    # Models are checked by name without training rows, because each has out-of-bag rows of its own.
     checked = {"": rows} if training else {f"{name}: ": each for name, each in scored.items()}
     checks = {name: check_training(each, training) for name, each in checked.items()}
     warnings = [f"{name}{warning}" for name, (_, warning) in checks.items() if warning]

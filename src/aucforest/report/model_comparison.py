@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from aucforest._optional import import_optional
-from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, CriteriaComparison, holm
+from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, CriteriaComparison, adjust_pvalues
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.confidence import auc_with_interval, paired_test
 from aucforest.metrics.intervals import tails
@@ -71,7 +71,7 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
     samples, the same for all models. Their p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the number of samples
     with a difference of at least 0, or of at most 0, whichever is smaller; 1 stands for the sample of all rows.
     """
-    first = next(iter(scored.values()))
+    baseline, first = next(iter(scored.items()))
     measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
     observed = [measure(first.weights) for measure in measures]
     samples = [[measure(weights) for measure in measures] for weights in bootstrap_weights(first, n_bootstrap, seed)]
@@ -88,10 +88,7 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
             difference = values[metric] - observed[0][metric]
             row = (model, metric, values[metric], *interval, difference, *paired, pvalue, pvalue)
             compared[metric].append(ComparisonRow._make(row))
-    for rows in compared.values():
-        adjusted = holm([row.pvalue for row in rows[1:]]).tolist()
-        rows[1:] = [row._replace(adjusted_pvalue=pvalue) for row, pvalue in zip(rows[1:], adjusted)]
-    return compared
+    return {metric: adjust_pvalues(rows, baseline) for metric, rows in compared.items()}
 
 
 def _by_delong(model: str, scored: Mapping[str, ScoredRows], first: ScoredRows) -> ComparisonRow:

@@ -36,12 +36,12 @@ def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
     scores = summarize(rows, resamples)
     auc = scores[0]
     delong = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
-    sources = delong if len(rows.classes) == 2 else "Intervals are"
     value, interval = estimate(auc.value, auc.low, auc.high)
     confidence = "" if np.isnan(auc.low) else f", with 95 % confidence {interval}"
     points = [
-        f"ROC AUC {value}{confidence}; a model without skill has 0.5. {sources} percentiles of "
-        f"{len(resamples['g_mean'])} stratified bootstrap samples."
+        f"ROC AUC {value}{confidence}; a model without skill has 0.5. "
+        f"{delong if len(rows.classes) == 2 else 'Intervals are'} percentiles of {len(resamples['g_mean'])} stratified "
+        "bootstrap samples."
     ]
     if rows.sample_weight is not None:
         points.append("Rows count by their weights.")
@@ -63,10 +63,12 @@ def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
 def _headline(rows: ScoredRows, auc: float) -> str:
     """Return the headline for readers who do not know the metrics."""
     hits, totals = rows.confusion, rows.totals
-    correct = f"The class that it predicts is right for {percent(float(np.trace(hits) / totals.sum()))} of the rows"
     if len(rows.classes) > 2:
-        return f"The model ranks {percent(auc)} of all pairs of rows of two classes rightly; guessing: 50 %. {correct}."
-    label, of, frequency = rows.classes[1], rows.row_phrases[1], float(rows.frequencies[1])
+        return (
+            f"The model ranks {percent(auc)} of all pairs of rows of two classes rightly; guessing: 50 %. The class "
+            f"that it predicts is right for {percent(float(np.trace(hits) / totals.sum()))} of the rows."
+        )
+    label, of = rows.classes[1], rows.row_phrases[1]
     text = (
         f"A row {of} has a higher score than another row in {percent(auc)} of all such pairs (ROC AUC); guessing gives "
         "50 %."
@@ -74,10 +76,10 @@ def _headline(rows: ScoredRows, auc: float) -> str:
     per_1000 = round(1000 * usual_proportion(rows))
     if k := alert_depths(rows.labels.size).get(per_1000):
         top = metrics_of_top(rows, k)
-        precision, recall = percent(top.precision[0]), percent(top.recall[0])
         text += (
-            f" Of the {per_1000 // 10} % of rows with the highest scores, {precision} are {of}, against "
-            f"{percent(frequency)} of all rows; they hold {recall} of all rows {of}."
+            f" Of the {per_1000 // 10} % of rows with the highest scores, {percent(top.precision[0])} are {of}, "
+            f"against {percent(float(rows.frequencies[1]))} of all rows; they hold {percent(top.recall[0])} of all "
+            f"rows {of}."
         )
     positive = float(hits[:, 1].sum())
     text += f" The model predicts {label} for {percent(positive / float(totals.sum()))} of the rows"
@@ -89,7 +91,6 @@ def _headline(rows: ScoredRows, auc: float) -> str:
 
 def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_groups: bool) -> Section:
     """Return the section on the intended use, if it is known, and on the limits of the metrics."""
-    few = float(rows.totals[rows.present].min())
     points = [
         f"Intended use: {intended_use or 'not stated by the author of this page.'}",
         f"All metrics are estimates from {rows.labels.size:,} rows. They hold for new rows that come from the same "
@@ -97,7 +98,7 @@ def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_group
         seen,
         "Feature importance and partial dependence describe the model. They do not show causes.",
     ]
-    if rows.sample_weight is None and few < 100:
+    if rows.sample_weight is None and (few := rows.totals[rows.present].min()) < 100:
         points.insert(2, f"The rarest class has {few:.0f} rows only, so its metrics are uncertain: see the intervals.")
     if not rows.is_probability:
         points.append("The scores are no probabilities; only their order and the threshold mean something.")
@@ -362,34 +363,27 @@ def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
     """Return names and masks of groups: quartile groups or the most frequent values, and a group of missing values."""
     ordered, missing = as_numbers(values), np.array([is_missing(value) for value in values.tolist()])
     if ordered is None or (values.dtype == object and np.unique(ordered[0][~missing]).size <= _MOST_GROUPS):
-        names, indices = _most_frequent([str(value) for value in values.tolist()], missing)
+        texts = [str(value) for value in values.tolist()]
+        counts = Counter(text for text, is_none in zip(texts, missing) if not is_none)
+        chosen = [text for text, _ in counts.most_common(_MOST_GROUPS)]
+        index_of = {text: index for index, text in enumerate(chosen)}
+        indices = np.array([index_of.get(text, len(chosen)) for text in texts])
+        names = [*shorten(chosen, _MOST_LETTERS), "all others"]
     else:
-        names, indices = _in_order(*ordered, missing)
+        ends, names = _intervals(ordered[0][~missing], ordered[1])
+        indices = np.searchsorted(ends, ordered[0])
     indices[missing] = len(names)
     names = [*names, "missing"]
     names = [name if names.index(name) == index else f"{name} ({index + 1})" for index, name in enumerate(names)]
     return [(name, indices == index) for index, name in enumerate(names) if np.any(indices == index)]
 
 
-def _in_order(
-    values: FloatArray, form: Callable[[float], str], missing: NDArray[np.bool_]
-) -> tuple[list[str], NDArray[np.int64]]:
-    """Return group names and the group of each row: one group per distinct value or, for many values, per quarter."""
-    ends, is_number = np.unique(values[~missing]), form is number
-    is_few = ends.size <= _MOST_GROUPS
-    if not is_few:  # quartiles of dates are dates that occur
-        quarters = np.array([0.25, 0.5, 0.75])
-        ends = np.unique(np.quantile(values[~missing], quarters, method="linear" if is_number else "lower"))
-    texts = numbers(ends.tolist()) if is_number else list(map(form, ends.tolist()))
-    if not is_few:
-        texts = [*(f"to {text}" for text in texts), f"{'above' if is_number else 'after'} {texts[-1]}"]
-    return texts, np.searchsorted(ends, values)
-
-
-def _most_frequent(texts: list[str], missing: NDArray[np.bool_]) -> tuple[list[str], NDArray[np.int64]]:
-    """Return group names and the group of each row: a group for each frequent value, and one for all others."""
-    counts = Counter(text for text, is_none in zip(texts, missing) if not is_none)
-    chosen = [text for text, _ in counts.most_common(_MOST_GROUPS)]
-    index_of = {text: index for index, text in enumerate(chosen)}
-    indices = np.array([index_of.get(text, len(chosen)) for text in texts])
-    return [*shorten(chosen, _MOST_LETTERS), "all others"], indices
+def _intervals(values: FloatArray, form: Callable[[float], str]) -> tuple[FloatArray, list[str]]:
+    """Return the upper ends of groups, one for each distinct value or, for many values, the quartiles; and names."""
+    ends, is_number = np.unique(values), form is number
+    if is_many := ends.size > _MOST_GROUPS:  # quartiles of dates are dates that occur
+        ends = np.unique(np.quantile(values, [0.25, 0.5, 0.75], method="linear" if is_number else "lower"))
+    names = numbers(ends.tolist()) if is_number else list(map(form, ends.tolist()))
+    if is_many:
+        names = [*(f"to {name}" for name in names), f"{'above' if is_number else 'after'} {names[-1]}"]
+    return ends, names
