@@ -251,7 +251,7 @@ def test_values_that_take_too_much_memory_are_refused_at_once(kind, n_bytes, n_c
     monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * n_bytes * 60 * 5)
     explain(model, NEW)
     monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * n_bytes * 60 * 5 - 1)
-    monkeypatch.setattr("aucforest.inspection.explanation._add_trees", None)
+    monkeypatch.setattr("aucforest.inspection.explanation._mean_of_trees", None)
     with pytest.raises(
         ValueError, match=f"^Shapley values of 60 rows, 5 features and {n_classes} classes would take .*: explain"
     ):

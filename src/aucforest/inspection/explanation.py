@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -359,10 +360,9 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
         for explained, by_name, rows in zip(models, forests, features):
             players = _find_players(explained, model)
-            means = {
-                name: _mean_of_trees(forest.trees_, rows, players, shape, n_jobs, progress)
-                for name, forest in by_name.items()
-            }
+            means = {}
+            for name, forest in by_name.items():
+                means[name] = _mean_of_trees(forest.trees_, rows, players, shape, n_jobs, progress)
             inputs.append(InputsOfModel(explained, means, rows, players))
     proba = model._predict_valid(features[0], X)
     total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
@@ -408,51 +408,35 @@ def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]
 
 
 def _mean_of_trees(
-    trees: list[Tree],
-    X: NDArray[Any],
-    players: NDArray[np.int64],
-    shape: tuple[int, ...],
-    n_jobs: int | None,
-    progress: Any,
+    trees: list[Tree], X: NDArray[Any], players: NDArray[np.int64], shape: tuple[int, ...], n_jobs: int | None, bar: Any
 ) -> StepsOfMean:
-    """Return the mean over trees of their values, of the given shape (see `StepsOfMean`), and of their base values."""
-    sums, base = np.zeros(shape), np.zeros(shape[1])
-    most_predicted = max(tree.n_nodes * tree.n_classes for tree in trees)
-    n_together = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
-    for start in range(0, len(trees), n_together):
-        together = trees[start : start + n_together]
-        _add_trees(together, X, players, sums, base, n_jobs)
-        progress.update(len(together))
-    sums /= len(trees)
-    return sums, base / len(trees)
-
-
-def _add_trees(
-    trees: list[Tree],
-    X: NDArray[Any],
-    inputs: NDArray[np.int64],
-    total: NDArray[np.float64],
-    base: NDArray[np.float64],
-    n_jobs: int | None,
-) -> None:
-    """Add the values of trees to total, (n_steps, n_columns, n_samples, n_inputs), and their base values to base.
+    """Return the mean over trees of their values, of the given shape (see `StepsOfMean`), and of their base values.
 
     The trees are processed in order for each block of rows, so sums do not depend on n_jobs.
     """
-    n_steps, n_columns, _, n_inputs = total.shape
-    prepared = [ShapleyTree.of(tree, inputs, n_steps) for tree in trees]
-    predicted = [np.array(tree.prediction.T[-n_columns:], order="C") for tree in trees]
-    for tree, values in zip(trees, predicted):
-        base += values[:, tree.is_leaf] @ tree.weight[tree.is_leaf] / tree.weight[0]
-    shape = scratch_shape(prepared)
+    n_steps, n_columns, _, n_inputs = shape
+    total, base = np.zeros(shape), np.zeros(n_columns)
 
-    def add(start: int) -> None:
-        rows, scratch = slice(start, start + shape[-1]), make_scratch(shape)
+    def add(pairs: list[tuple[ShapleyTree, NDArray[np.float64]]], sizes: tuple[int, int, int], start: int) -> None:
+        rows, scratch = slice(start, start + sizes[-1]), make_scratch(sizes)
         columns = np.array(X[rows].T, dtype=np.float64, order="C")
         for k in range(n_columns):
             sums = np.zeros((n_steps, n_inputs, columns.shape[1]))
-            for tree, values in zip(prepared, predicted):
+            for tree, values in pairs:
                 add_shapley_values(tree, values[k], columns, scratch, sums)
             total[:, k, rows] += sums.transpose(0, 2, 1)
 
-    list(thread_map(n_jobs)(add, range(0, len(X), shape[-1])))
+    most_predicted = max(tree.n_nodes * tree.n_classes for tree in trees)
+    n_together = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
+    for first in range(0, len(trees), n_together):
+        together = trees[first : first + n_together]
+        prepared = [ShapleyTree.of(tree, players, n_steps) for tree in together]
+        predicted = [np.array(tree.prediction.T[-n_columns:], order="C") for tree in together]
+        for tree, values in zip(together, predicted):
+            base += values[:, tree.is_leaf] @ tree.weight[tree.is_leaf] / tree.weight[0]
+        sizes = scratch_shape(prepared)
+        add_block = partial(add, list(zip(prepared, predicted)), sizes)
+        list(thread_map(n_jobs)(add_block, range(0, len(X), sizes[-1])))
+        bar.update(len(together))
+    total /= len(trees)
+    return total, base / len(trees)

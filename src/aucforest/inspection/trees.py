@@ -237,35 +237,46 @@ class TreeDisplay(Display):
         return display.plot(ax)
 
     def _size(self) -> tuple[float, float]:
-        nodes = self._drawn()
-        n_across, n_down = _horizontal_positions(self.tree, nodes)[nodes].max() + 1, self.tree.depth[nodes].max() + 1
-        return max(4.0, 1.6 * n_across), max(2.0, 1.4 * n_down)
+        nodes, across = self._positions()
+        return max(4.0, 1.6 * (across[nodes].max() + 1)), max(2.0, 1.4 * (self.tree.depth[nodes].max() + 1))
 
     def _draw(self, ax: Any) -> None:
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        nodes = self._drawn()
-        across, depth, prediction = _horizontal_positions(self.tree, nodes), self.tree.depth, self.tree.prediction
+        (nodes, across), depth, prediction = self._positions(), self.tree.depth, self.tree.prediction
         self.annotations_ = {}
-        drawn = set(nodes.tolist())
         for node in nodes.tolist():
             child = int(self.tree.left_child[node])
-            if child in drawn:
+            if is_cut := child in nodes:
                 for k in (child, child + 1):
                     ax.plot(across[[node, k]], -depth[[node, k]], color="0.6", linewidth=1.0, zorder=1)
-            self.annotations_[node] = self._draw_node(node, across[node], child in drawn, prediction)
+            self.annotations_[node] = self._draw_node(node, across[node], is_cut, prediction)
         patches = [pyplot.Rectangle((0, 0), 1, 1, facecolor=_mixed(k, 0.6)) for k in range(self.tree.n_classes)]
         ax.legend(patches, self.class_names, title="more frequent than at the root", fontsize=8, title_fontsize=8)
         ax.set_xlim(across[nodes].min() - 0.6, across[nodes].max() + 0.6)
         ax.set_ylim(-depth[nodes].max() - 0.5, 0.5)
         ax.set_axis_off()
 
-    def _drawn(self) -> NDArray[np.int64]:
-        """Return the nodes in the plot."""
-        depth = self.tree.depth
+    def _positions(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the plotted nodes and the horizontal positions of all: ends side by side, parents above children."""
+        tree, depth = self.tree, self.tree.depth
         nodes = np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
         if len(nodes) > _MOST_NODES:
             raise ValueError(f"max_depth={self.max_depth} plots {len(nodes)} nodes, more than {_MOST_NODES}: lower it")
-        return nodes
+        drawn, ends, waiting = set(nodes.tolist()), list[int](), [0]
+        while waiting:
+            node = waiting.pop()
+            child = int(tree.left_child[node])
+            if child in drawn:
+                waiting += [child + 1, child]
+            else:
+                ends.append(node)
+        across = np.full(tree.n_nodes, np.nan)
+        across[ends] = range(len(ends))
+        for node in nodes[::-1]:  # children come after their parents
+            if np.isnan(across[node]):
+                child = tree.left_child[node]
+                across[node] = across[child : child + 2].mean()
+        return nodes, across
 
     def _draw_node(self, node: int, x: float, is_cut: bool, prediction: NDArray[np.float64]) -> Any:
         """Draw the box of a node, colored by the class with the greatest ratio of probabilities at node and root.
@@ -295,25 +306,6 @@ def _mixed(number: int, strength: float) -> NDArray[np.float64]:
     """Return a colour of matplotlib's cycle mixed with white."""
     colors = import_optional("matplotlib.colors", purpose="plotting", extra="plot")
     return 1.0 - strength * (1.0 - np.array(colors.to_rgb(f"C{number % 10}")))
-
-
-def _horizontal_positions(tree: Tree, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the horizontal positions of nodes: ends of plotted paths side by side, parents midway between children."""
-    drawn, ends, waiting = set(nodes.tolist()), list[int](), [0]
-    while waiting:
-        node = waiting.pop()
-        child = int(tree.left_child[node])
-        if child in drawn:
-            waiting += [child + 1, child]
-        else:
-            ends.append(node)
-    across = np.full(tree.n_nodes, np.nan)
-    across[ends] = range(len(ends))
-    for node in nodes[::-1]:  # children come after their parents
-        if np.isnan(across[node]):
-            child = tree.left_child[node]
-            across[node] = across[child : child + 2].mean()
-    return across
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -17,7 +17,7 @@ from aucforest.inspection.models import forest_of
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import is_missing
 from aucforest.report.page import Section, Table, number, percent, shortened
-from aucforest.report.rows import FloatArray, ScoredRows, check_rows, encode_labels, ordered_classes
+from aucforest.report.rows import FloatArray, ScoredRows, check_rows, class_indices, ordered_classes
 from aucforest.tables.columns import names_of, read_table
 from aucforest.tables.dates import as_datetimes, format_duration, format_time, in_seconds
 from aucforest.tables.notes import suspicious_columns
@@ -48,7 +48,7 @@ def read_training(
     if X is None or y is None:
         raise ValueError("the training data are X_train and y_train: give both or none")
     X, y_true, weights = check_rows(X, y, sample_weight, "train")
-    labels, forest = encode_labels(y_true, ordered_classes(model), "y_train"), forest_of(model)
+    labels, forest = class_indices(y_true, ordered_classes(model), "y_train"), forest_of(model)
     has_bootstrap = finds_samples and forest is not None and forest.bootstrap
     return Training(X, y_true, labels, weights, training_rows(forest, X, y_true, weights) if has_bootstrap else None)
 
@@ -240,7 +240,7 @@ def trained_on(model: Any, X: Any, y: NDArray[Any], sample_weight: FloatArray | 
         training_rows(forest, X, y, sample_weight, same_weights=False)
         expected = f": the ROC AUC of out-of-bag rows is {model.oob_score_:.4f}" if model.oob_score is True else ""
         return f"these are the rows that the model was trained on, so that all metrics are too good{expected}"
-    return _beyond_out_of_bag(model, encode_labels(y, model.classes_, "y"), proba, sample_weight)
+    return _beyond_out_of_bag(model, class_indices(y, model.classes_, "y"), proba, sample_weight)
 
 
 def _beyond_out_of_bag(

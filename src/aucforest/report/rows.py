@@ -82,7 +82,7 @@ def score_rows(
         kept = np.flatnonzero(weights)
         X, y_true, weights = safe_indexing(X, kept), y_true[kept], weights[kept]
     classes = ordered_classes(model)
-    labels = encode_labels(y_true, classes, "y_test")
+    labels = class_indices(y_true, classes, "y_test")
     present = np.unique(labels)
     if len(present) < 2:
         held = f"only of class {classes[present[0]]}" if len(present) else "none with weight"
@@ -92,8 +92,11 @@ def score_rows(
     except (ValueError, TypeError) as error:
         raise ValueError(f"{model_name} cannot read X_test: {' '.join(str(error).split())}") from error
     require_finite(scores, f"{model_name}'s scores of X_test")
-    codes = encode_labels(predicted, classes, f"{model_name}'s prediction")
-    names, row_phrases = _name_classes(classes, getattr(y, "name", None))
+    codes = class_indices(predicted, classes, f"{model_name}'s prediction")
+    target = getattr(y, "name", None)
+    has_target = target not in (None, "") and classes.dtype.kind in "biuf"
+    names = tuple(f"{target} = {label}" if has_target else str(label) for label in classes.tolist())
+    row_phrases = tuple(f"with {name}" if has_target else f"of class {name}" for name in names)
     is_probability = hasattr(model, "predict_proba")
     return ScoredRows(model, X, names, row_phrases, labels, codes, scores, is_probability, weights)
 
@@ -115,13 +118,6 @@ def check_rows(
     return X, labels, check_weights(sample_weight, len(labels), of=f"y_{name}")
 
 
-def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return class names, and phrases for their rows. Numbers and booleans include the name of the target."""
-    has_target = target not in (None, "") and classes.dtype.kind in "biuf"
-    names = tuple(f"{target} = {name}" if has_target else str(name) for name in classes.tolist())
-    return names, tuple(f"with {name}" if has_target else f"of class {name}" for name in names)
-
-
 def ordered_classes(model: Any) -> NDArray[Any]:
     """Return the class labels of a model; of two classes the positive one is last."""
     return np.asarray(model.classes_)[positive_last(model)]
@@ -137,7 +133,7 @@ def predict_scores(model: Any, X: Any) -> FloatArray:
     return scores[:, positive_last(model)]
 
 
-def encode_labels(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
+def class_indices(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Return the index of the class of each label; raise ValueError if a label is unknown to the model."""
     unknown_is = f"none of the {len(classes)} classes of the model"
     codes, _ = class_codes(labels, len(labels), labels=classes, name=name, unknown_is=unknown_is)
