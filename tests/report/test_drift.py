@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from aucforest.report import report
@@ -42,26 +43,10 @@ def table(seed):
     return frame, random.random(N) < 0.3
 
 
-def section_of(new, old, labels=None, labels_of_training=None):
+def section_of(new, old, labels=None):
     """Return the section on drift of two tables."""
-    (_, y), (_, y_old) = table(2), table(1)
-    y, y_old = y if labels is None else labels, y_old if labels_of_training is None else labels_of_training
-
-    class Constant(LogisticRegression):
-        def fit(self, X, y):
-            self.classes_ = np.unique(y)
-            return self
-
-        def __sklearn_is_fitted__(self):
-            return True
-
-        def predict_proba(self, X):
-            return np.full((len(X), 2), 0.5)
-
-        def predict(self, X):
-            return np.full(len(X), self.classes_[0])
-
-    model = Constant().fit(old, y_old)
+    y, y_old = (table(seed)[1] for seed in (2, 1))
+    model, y = DummyClassifier().fit(old, y_old), y if labels is None else labels
     (section,) = drift_sections(score_rows(model, new, y, None), read_training(model, old, y_old, None), 0)
     return section
 

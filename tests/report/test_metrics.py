@@ -43,6 +43,14 @@ def model():
     return LogisticRegression().fit(X[TRAIN], Y[TRAIN])
 
 
+def shifted_rows(n_rows, frequency, shift):
+    """Return rows of one feature that is greater for positive rows, and its values."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(n_rows, 1)), rng.random(n_rows) < frequency
+    x[y] += shift
+    return score_rows(LogisticRegression().fit(x, y), x, y, None), x[:, 0]
+
+
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
 def test_scores_are_those_of_scikit_learn(forest, weight):
     rows = score_rows(forest, X[TEST], Y[TEST], weight)
@@ -81,13 +89,9 @@ def test_bins_of_the_calibration_hold_what_lies_between_their_ends(model, weight
 
 
 def test_bins_hold_like_parts_of_both_classes():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(20_000, 1)), rng.random(20_000) < 0.01
-    x[y] += 1.0
-    rows = score_rows(LogisticRegression().fit(x, y), x, y, None)
-    parts = [
-        each.n_rows * (each.observed / y.sum() + (1.0 - each.observed) / np.sum(~y)) for each in reliability(rows, 1)
-    ]
+    rows, _ = shifted_rows(20_000, 0.01, 1.0)
+    negative, positive = rows.totals
+    parts = [bin_.n_rows * (bin_.observed / positive + (1 - bin_.observed) / negative) for bin_ in reliability(rows, 1)]
     assert parts == pytest.approx([0.2] * 10, abs=0.01)
 
 
@@ -106,12 +110,9 @@ def test_curves_of_drawn_rows_are_those_of_scikit_learn(model, weight):
 
 
 def test_merging_scores_hardly_changes_a_curve():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(40_000, 1)), rng.random(40_000) < 0.01
-    x[y] += 1.5
-    rows = score_rows(LogisticRegression().fit(x, y), x, y, None)
-    area = metric_function(rows, 2000)(np.ones(y.size))["average_precision"]
-    assert area == pytest.approx(average_precision_score(y, x[:, 0]), abs=2e-3)
+    rows, x = shifted_rows(40_000, 0.01, 1.5)
+    area = metric_function(rows, 2000)(np.ones(40_000))["average_precision"]
+    assert area == pytest.approx(average_precision_score(rows.labels, x), abs=2e-3)
 
 
 def test_thinned_curves_keep_their_area(model):
@@ -150,30 +151,22 @@ def test_costs_are_those_of_the_forest(model):
     assert cost_matrix(small_forest(threshold=budget | {"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
     for other in (*(small_forest(threshold=rule) for rule in (budget, budget | {"cost": "fit"}, "gmean")), model):
         assert cost_matrix(other) is None
-    assert find_thresholds(score_rows(model, X[TEST], Y[TEST], None)).as_json(None)["cost"] is None
-
-
-def explorer_of(model, X, y):
-    """Return the data of the explorer."""
-    return find_thresholds(score_rows(model, X, y, None)).as_json(np.array([[0, 1], [1, 0]]))
 
 
 def test_the_threshold_of_a_model_is_found():
     for threshold in (0.0, 0.3, 0.9, 1.0):
         model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(X[TRAIN], Y[TRAIN])
-        explorer, called = explorer_of(model, X[TEST], Y[TEST]), confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
-        assert [explorer["fp"][explorer["own"]], explorer["tp"][explorer["own"]]] == called.tolist()
+        found = find_thresholds(score_rows(model, X[TEST], Y[TEST], None))
+        called = confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
+        assert [found.fp[found.model_index], found.tp[found.model_index]] == called.tolist()
 
 
 def test_few_of_many_scores_are_kept_with_the_least_cost_of_all():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(6000, 1)), rng.random(6000) < 0.3
-    x[y] += 1.0
-    model = LogisticRegression().fit(x, y)
-    explorer, scores = explorer_of(model, x, y), model.predict_proba(x)[:, 1]
-    tp, fp = np.array(explorer["tp"]), np.array(explorer["fp"])
+    rows, _ = shifted_rows(6000, 0.3, 1.0)
+    y, scores, found = rows.labels == 1, rows.scores[:, 1], find_thresholds(rows)
+    tp, fp = found.tp, found.fp
     assert len(tp) <= 600
-    thresholds = np.array(explorer["thresholds"][:-1])[:, None]
+    thresholds = found.thresholds[:-1, None]
     np.testing.assert_array_equal(tp[:-1], np.sum(y & (scores >= thresholds), axis=1))
     np.testing.assert_array_equal(fp[:-1], np.sum(~y & (scores >= thresholds), axis=1))
     steps = np.abs(np.diff(tp)) / y.sum() + np.abs(np.diff(fp)) / np.sum(~y)
