@@ -134,21 +134,20 @@ def test_values_do_not_depend_on_threads_and_blocks(n_rows, n_classes):
 
 def test_explanations_of_one_class():
     forest = MODELS["many classes"]()
-    found, predicted = explain(forest, NEW), forest.predict(NEW)
-    chosen = found.of_class(predicted)
-    assert chosen.values.shape == NEW.shape
+    found, chosen = explain(forest, NEW), explain(forest, NEW).of_class(forest.predict(NEW))
     np.testing.assert_allclose(chosen.predictions, logit(chosen.probabilities), atol=1e-9)
     np.testing.assert_array_equal(chosen.probabilities, forest.predict_proba(NEW).max(axis=1))
     np.testing.assert_array_equal(found.of_class(3).values, found.values[..., 3])
     two = explain(MODELS["mixed"](), NEW)
-    assert (two.target, two.of_class(0).target) == ("log odds of 1", "log odds of 0")
-    np.testing.assert_array_equal(two.of_class(0).values, -two.values)
-    np.testing.assert_allclose(two.of_class(0).predictions, -two.predictions, atol=1e-12)
+    first = two.of_class(0)
+    assert (two.target, first.target) == ("log odds of 1", "log odds of 0")
+    np.testing.assert_array_equal(first.values, -two.values)
+    np.testing.assert_allclose(first.predictions, -two.predictions, atol=1e-12)
     np.testing.assert_array_equal(two.of_class(1).predictions, two.predictions)
     with pytest.raises(ValueError, match=r"^label has the label 7, which is not in labels$"):
         found.of_class(7)
     with pytest.raises(ValueError, match="a class was chosen before: this is the log odds of 0"):
-        two.of_class(0).of_class(0)
+        first.of_class(0)
     for method in (found.top, found.plot, found.to_frame):
         with pytest.raises(ValueError, match=r"^the explanation is of 5 classes: choose one by of_class\(label\)$"):
             method()
@@ -226,9 +225,8 @@ def test_dots_of_many_rows():
     assert np.abs(found.values).mean(axis=0).argmax() == found.feature_names.index(names[0])
 
 
-def test_invalid_models_and_arguments_are_refused():
-    forest = MODELS["mixed"]()
-    kinds = "an AUCForestClassifier, an AUCTreeClassifier or an AUCStackingClassifier"
+def test_invalid_arguments_are_refused_and_progress_is_shown(capsys):
+    forest, kinds = MODELS["mixed"](), "an AUCForestClassifier, an AUCTreeClassifier or an AUCStackingClassifier"
     with pytest.raises(TypeError, match=f"^explain needs {kinds}, got LinearAUCClassifier$"):
         explain(LinearAUCClassifier(), X)
     for model in (small_forest(), AUCStackingClassifier()):
@@ -243,6 +241,9 @@ def test_invalid_models_and_arguments_are_refused():
         found.top(0)
     with pytest.raises(ValueError, match=r"^max_features must be an integer >= 1, got 0$"):
         found.plot(max_features=0)
+    assert capsys.readouterr().err == ""
+    explain(forest, NEW, verbose=1)
+    assert "20/20" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("kind", "n_bytes", "n_classes"), [("forest", 40 * 5, 5), ("stack", 104, 2)])
@@ -256,12 +257,3 @@ def test_values_that_take_too_much_memory_are_refused_at_once(kind, n_bytes, n_c
         ValueError, match=f"^Shapley values of 60 rows, 5 features and {n_classes} classes would take .*: explain"
     ):
         explain(model, NEW)
-
-
-def test_progress_is_shown_if_verbose(capsys):
-    forest = MODELS["mixed"]()
-    explain(forest, NEW)
-    assert capsys.readouterr().err == ""
-    explain(forest, NEW, verbose=1)
-    assert "trees: 100%" in (shown := capsys.readouterr().err)
-    assert "20/20" in shown

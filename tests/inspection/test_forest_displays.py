@@ -26,12 +26,11 @@ def test_points_are_scores_of_forests_of_fewer_trees():
     np.testing.assert_allclose(display.scores[1:], [small.oob_score_, forest.oob_score_], rtol=1e-12)
 
 
-def test_the_first_trees_are_scored_on_their_out_of_bag_rows():
+def test_the_first_tree_is_scored_on_its_out_of_bag_rows():
     forest = AUCForestClassifier(10, random_state=0).fit(X, Y)
     display = OOBCurveDisplay.from_estimator(forest, X, Y, n_points=2)
-    tree = forest.estimators_[0]
     unseen = training_rows(forest, X, Y, None).counts(range(1))[:, 0] == 0
-    expected = roc_auc_score(Y[unseen], tree.predict_proba(X[unseen])[:, 1])
+    expected = roc_auc_score(Y[unseen], forest.estimators_[0].predict_proba(X[unseen])[:, 1])
     assert display.scores[0] == pytest.approx(expected, rel=1e-12)
 
 
@@ -71,17 +70,11 @@ def test_a_bar_for_each_variant():
     forest = small_forest(50, criterion=["auc", "gini"]).fit(X, Y)
     display = MixtureDisplay.from_estimator(forest)
     assert display.names == ["auc, best", "gini, best", "auc, random", "gini, random"]
-    widths = [bar.get_width() for bar in display.bars_]
-    assert sum(widths) == pytest.approx(1.0)
-    np.testing.assert_allclose(widths, forest.mixture_["n_trees"] / 50)
-    texts = [text.get_text() for text in display.ax_.texts]
-    assert texts[0] == f"{forest.mixture_['oob_score'][0]:.3f} ± {forest.mixture_['oob_score_std'][0]:.3f}"
-
-
-def test_variants_without_scores_have_no_labels():
-    axes = pyplot.subplots()[1]
-    display = MixtureDisplay.from_estimator(small_forest(16, bootstrap=False).fit(X, Y), ax=axes)
-    assert display.ax_ is axes
+    np.testing.assert_allclose([bar.get_width() for bar in display.bars_], forest.mixture_["n_trees"] / 50)
+    score, error = (forest.mixture_[name][0] for name in ("oob_score", "oob_score_std"))
+    assert display.ax_.texts[0].get_text() == f"{score:.3f} ± {error:.3f}"
+    axes = pyplot.subplots()[1]  # without scores there are no labels
+    assert MixtureDisplay.from_estimator(small_forest(16, bootstrap=False).fit(X, Y), ax=axes).ax_ is axes
     assert [text.get_text() for text in axes.texts] == [""] * 8
 
 

@@ -31,9 +31,8 @@ def test_trees_and_forests_of_models():
     assert check_forest(forest) is forest
     with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
         check_forest(tree)
-    advice = re.escape("""got AUCStackingClassifier: pass its forest, stack.members_["forest"]""")
     for read in (trees_of, check_forest):
-        with pytest.raises(TypeError, match=advice):
+        with pytest.raises(TypeError, match=r"got AUCStackingClassifier: pass its forest, stack\.members_"):
             read(stack)
 
 
@@ -107,14 +106,9 @@ def test_the_number_of_listed_categories_can_be_limited():
     assert all(re.search(r"\{\d, \.\.\.\}", side) for side in short)
 
 
-@pytest.mark.parametrize(
-    ("model", "error", "sentence"),
-    [
-        (RandomForestClassifier(), TypeError, "expected an AUCForestClassifier, .*, got RandomForestClassifier"),
-        (AUCForestClassifier(), NotFittedError, "not fitted"),
-    ],
-)
-def test_other_models_are_refused(model, error, sentence):
+def test_other_models_are_refused():
     for show in (forest_summary, export_text):
-        with pytest.raises(error, match=sentence):
-            show(model)
+        with pytest.raises(TypeError, match=r"expected an AUCForestClassifier, .*, got RandomForestClassifier"):
+            show(RandomForestClassifier())
+        with pytest.raises(NotFittedError, match="not fitted"):
+            show(AUCForestClassifier())

@@ -62,13 +62,9 @@ def test_the_positive_class_can_be_the_first():
 
 def test_costs_are_the_fit_time_and_means_over_trees():
     fitted = fold(2, False)
-    assert METRICS["fit_seconds"].measure(fitted) == 1.5
-    indicator, first = fitted.forest.decision_path(fitted.X)
-    n_trees = len(first) - 1
-    assert METRICS["n_nodes"].measure(fitted) == first[-1] / n_trees
-    passed = [indicator[:, first[i] : first[i + 1]].sum(axis=1).max() - 1 for i in range(n_trees)]
-    # Test rows may not reach the deepest leaf of a tree.
-    assert np.mean(passed) <= METRICS["depth"].measure(fitted) <= np.mean(passed) + 1
+    trees = fitted.forest.trees_
+    expected = 1.5, np.mean([len(tree.feature) for tree in trees]), np.mean([tree.depth.max() for tree in trees])
+    assert tuple(METRICS[name].measure(fitted) for name in ("fit_seconds", "n_nodes", "depth")) == expected
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -88,13 +84,8 @@ def test_metrics_at_k(n_classes, weighted):
             assert found.greatest(n_classes) == (np.inf if kind == "lift" else 1.0)
 
 
-@pytest.mark.parametrize("name", ["precision_at_k", "precision_at_", "f1_at_1", "recall_at_1.2.3", "recall_at_-1"])
+@pytest.mark.parametrize("name", ["precision_at_k", "precision_at_", "f1_at_1", "recall_at_1.2.3", "precision_at_0"])
 def test_unknown_names_are_refused(name):
-    with pytest.raises(ValueError, match=f"metrics must be among roc_auc, .*precision_at_K.*, got '{name}'"):
-        find_metric(name)
-
-
-@pytest.mark.parametrize("name", ["precision_at_0", "recall_at_1.5"])
-def test_invalid_k_is_refused(name):
-    with pytest.raises(ValueError, match=f"^k of '{name}' must be"):
+    sentence = f"^k of '{name}' must be" if name.endswith("0") else f"must be among roc_auc, .* got '{name}'"
+    with pytest.raises(ValueError, match=sentence):
         find_metric(name)

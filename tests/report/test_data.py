@@ -11,7 +11,7 @@ from aucforest import AUCStackingClassifier
 from aucforest.report.data import Training, check_training, column_table, data_section, trained_on
 from aucforest.report.rows import score_rows
 from tests.estimators.data import make_table, small_forest
-from tests.report.pages import TEST
+from tests.report.pages import TEST, printed
 from tests.report.pages import X as PLAIN_X
 from tests.report.pages import Y as PLAIN_Y
 
@@ -31,9 +31,9 @@ def test_columns_of_frames_are_described(frames):
     assert list(described) == list(columns)
     assert described["kind"][0] == "category"
     assert "big (" in described["kind"][3]
-    kind, missing, distinct, usual = described["number"]
-    assert (kind, missing, int(distinct)) == ("number", "0.20 %", len(set(PLAIN_X[1:, 1])))
-    assert float(usual.split()[0].replace("−", "-")) == pytest.approx(np.median(PLAIN_X[1:, 1]), abs=5e-4)
+    *first, usual = described["number"]
+    assert first == ["number", "0.20 %", str(len(set(PLAIN_X[1:, 1])))]
+    assert printed(usual.split()[0]) == pytest.approx(np.median(PLAIN_X[1:, 1]), abs=5e-4)
     assert described["day"] == ["date", "0.0 %", "100", "2024-02-19 (90 % from 2024-01-05 to 2024-04-04)"]
     assert described["wait"] == ["duration", "0.0 %", "3", "2:00:00 (90 % from 1:00:00 to 1 day, 6:00:00)"]
     flags = pd.DataFrame({"flag": pd.array([True, None, False, True] * 125, dtype="boolean")})

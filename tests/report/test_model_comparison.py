@@ -1,4 +1,4 @@
-"""Several models on one page: paired intervals by brute force, the verdict, and the same rows for all."""
+"""Models on one page: paired intervals by brute force, the verdict, the same rows for all; and criteria on folds."""
 
 import re
 from types import SimpleNamespace
@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from aucforest.inspection import compare_criteria
 from aucforest.inspection.comparison import ComparisonRow
 from aucforest.metrics import compare_auc
 from aucforest.report import report
@@ -18,7 +19,7 @@ from aucforest.report.model_comparison import compare_models, distinct_names, jo
 from aucforest.report.rows import ScoredRows, score_rows
 from tests.estimators.data import small_forest
 from tests.reference import metrics, paired_bootstrap
-from tests.report.pages import BARE, TEST, TRAIN, X3, Y3, Page, X, Y, figures
+from tests.report.pages import BARE, TEST, TRAIN, X3, Y3, Page, X, Y, figures, printed
 
 N_SAMPLES, SEED = 30, 5
 MANY = BARE | {"n_bootstrap": 60}
@@ -45,18 +46,16 @@ def three_models(n_rows, n_classes, weight=None):
 
 def two_class_metrics():
     """Return the metrics of two classes by their definitions."""
-    is_positive, second = (lambda codes: [code == 1 for code in codes]), (lambda proba: [p[1] for p in proba])
 
     def precision(codes, proba, weights):
         hits, size = paired_bootstrap.top_hits(codes, proba, weights, 0.1)
         return hits / size
 
     def recall(codes, proba, weights):
-        hits, _ = paired_bootstrap.top_hits(codes, proba, weights, 0.1)
-        return hits / sum(w for code, w in zip(codes, weights) if code == 1)
+        return paired_bootstrap.top_hits(codes, proba, weights, 0.1)[0] / np.dot(codes, weights)
 
     return {
-        "average_precision": lambda y, p, w: metrics.average_precision(is_positive(y), second(p), w),
+        "average_precision": lambda y, p, w: metrics.average_precision([code == 1 for code in y], [q[1] for q in p], w),
         "precision_at_0.1": precision,
         "recall_at_0.1": recall,
         "log_loss": paired_bootstrap.log_loss,
@@ -139,8 +138,9 @@ def test_the_verdict_says_better_worse_and_no_difference():
         "+0.0140; other does not differ significantly from forest: ROC AUC 0.9040 against 0.9030, difference +0.0010, "
         "95 % interval −0.0040 to +0.0060."
     )
-    assert verdict([forest, worse, nothing]).startswith("worse ranks worse than forest: ROC AUC 0.853 against 0.903, ")
-    assert "; tree cannot be tested against forest: ROC AUC 0.500 against 0.903, " in verdict([forest, worse, nothing])
+    sentence = verdict([forest, worse, nothing])
+    assert sentence.startswith("worse ranks worse than forest: ROC AUC 0.853 against 0.903, ")
+    assert "; tree cannot be tested against forest: ROC AUC 0.500 against 0.903, " in sentence
     unclear = worse._replace(adjusted_pvalue=0.06)  # the interval alone, which is not adjusted, leaves out 0
     assert verdict([forest, unclear]).startswith("worse does not differ significantly from forest")
 
@@ -229,3 +229,39 @@ def test_names_are_made_distinct_and_tables_are_joined(frame):
     both = joined([frame[["b", "a"]], frame[["a", "c"]], pl.from_pandas(frame[["c"]])])
     assert list(both.columns) == ["b", "a", "c"]
     assert joined([X, frame]) is X
+
+
+def compared(X, y, criteria, **options):
+    return compare_criteria(X, y, criteria=criteria, verbose=0, random_state=0, **options)
+
+
+def test_a_comparison_is_shown_with_its_tests(tmp_path):
+    comparison = compared(X, Y, ["auc", "gini"], cv=3, metrics=["roc_auc", "fit_seconds", "brier"], n_estimators=5)
+    page = report(comparison, title="Criteria")
+    with pytest.raises(ValueError, match=r"^the report of a comparison takes no rows"):
+        report(comparison, X, Y)
+    with pytest.raises(OSError, match="nowhere"):
+        page.save(tmp_path / "nowhere" / "page.html")
+    assert list(tmp_path.iterdir()) == []
+    page.save(tmp_path / "page.html")
+    shown = Page((tmp_path / "page.html").read_text())
+    assert shown.headings == ["Criteria", "At a glance", "Metrics", "Fit time and sizes of trees"]
+    assert comparison.verdict() in (tmp_path / "page.html").read_text()
+    first = comparison.summary()[0]
+    cells = figures(shown, "ROC AUC (more is better)")["auc"]
+    assert printed(cells[0]) == pytest.approx(first.mean, abs=5e-4)
+    assert printed(cells[2]) == pytest.approx(first.difference, abs=5e-4)
+    assert cells[4] == first.pvalue_text.removeprefix("p = ").removeprefix("p ")
+    assert figures(shown, "Brier score (less is better)")["gini"][2:] == ["–", "–", "–"]
+    assert shown.tables["fit time in seconds (less is better)"][0][-1] == "95 % interval"  # without p-values
+
+
+def test_a_comparison_with_a_stack_says_what_it_compares():
+    page = report(compared(X, Y, ["stack"], cv=2, metrics=["roc_auc"], n_estimators=25)).html
+    assert "Forests that differ only in the split criterion, and a stack of a forest, on the same 2 folds" in page
+
+
+def test_criteria_that_are_equal_on_every_fold_have_no_intervals():
+    x = np.linspace(-1, 1, 60)[:, None]
+    page = Page(report(compared(x, x[:, 0] > 0, ["auc"], cv=3, metrics=["roc_auc"], n_estimators=10)).html)
+    assert figures(page, "ROC AUC (more is better)") == {"auc": ["1", "–", "0", "–", "1"], "gini": ["1", *"––––"]}
