@@ -13,7 +13,6 @@ from aucforest import AUCStackingClassifier, LinearAUCClassifier
 from aucforest.inspection import Explanation, Reason, explain
 from tests.estimators.data import make_table, small_forest, small_tree
 from tests.estimators.stacks import fitted
-from tests.inspection.test_shapley import by_subsets
 
 matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -66,18 +65,6 @@ def test_values_equal_those_of_shap(name):
     np.testing.assert_allclose(found.base_values, np.broadcast_to(base, found.base_values.shape), rtol=0, atol=1e-9)
 
 
-def test_values_of_categories_equal_those_by_all_subsets():
-    frame, y = make_frame()
-    forest = small_forest(4, shrinkage=5.0, max_depth=6).fit(frame, y)
-    rows = frame[:8].copy()
-    rows.loc[0, "town"] = "never seen"
-    encoded = forest.encode(rows).to_numpy(np.float64)
-    assert any(len(tree.sets) for tree in forest.trees_)
-    expected = np.mean([[by_subsets(tree, row) for row in encoded] for tree in forest.trees_], axis=0)
-    found = explain(forest, rows, scale="probability")
-    np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-8)
-
-
 @settings(max_examples=25)
 @given(st.data())
 def test_values_add_up_to_the_prediction(data):
@@ -106,20 +93,7 @@ def test_probabilities_are_explained_before_calibration():
     chosen = found.of_class(0)
     assert chosen.target == "mean probability of the trees of 0"
     np.testing.assert_allclose(chosen.predictions, 1 - before, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_explanations_have_the_calibrated_probabilities(n_classes):
-    forest = small_forest(20).fit(*make_table(300, n_classes=n_classes))
-    proba, predicted = forest.predict_proba(NEW), forest.predict(NEW)
-    for scale in ("log_odds", "probability"):
-        found = explain(forest, NEW, scale=scale)
-        np.testing.assert_array_equal(found.probabilities, proba[:, 1] if n_classes == 2 else proba)
-        of_predicted = found.of_class(predicted)[3:5]
-        expected = proba[np.arange(len(NEW)), predicted][3:5]
-        np.testing.assert_allclose(of_predicted.probabilities, expected, rtol=0, atol=1e-15)
-        label = of_predicted[0].plot().ax_.get_xlabel()
-        assert label.endswith(f"\n(predicted probability: {expected[0]:.3g})")
+    np.testing.assert_allclose(chosen.probabilities, forest.predict_proba(NEW)[:, 0], rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize(("n_rows", "n_classes"), [(1, 3), (128, 2), (700, 3)])
@@ -136,7 +110,8 @@ def test_explanations_of_one_class():
     forest = MODELS["many classes"]()
     found, chosen = explain(forest, NEW), explain(forest, NEW).of_class(forest.predict(NEW))
     np.testing.assert_allclose(chosen.predictions, logit(chosen.probabilities), atol=1e-9)
-    np.testing.assert_array_equal(chosen.probabilities, forest.predict_proba(NEW).max(axis=1))
+    np.testing.assert_array_equal(found.probabilities, forest.predict_proba(NEW))
+    np.testing.assert_array_equal(chosen.probabilities, found.probabilities.max(axis=1))
     np.testing.assert_array_equal(found.of_class(3).values, found.values[..., 3])
     two = explain(MODELS["mixed"](), NEW)
     first = two.of_class(0)
@@ -206,6 +181,7 @@ def test_bars_of_one_row():
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert names == [*(reason.condition for reason in found.top(2)[0]), "3 others"]
     assert display.ax_.get_xlabel().startswith(f"log odds of 1: {found.predictions[0]:.3g}, from ")
+    assert display.ax_.get_xlabel().endswith(f"\n(predicted probability: {found.probabilities[0]:.3g})")
     assert len(found.plot(max_features=5).bars_) == 5
 
 

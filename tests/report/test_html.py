@@ -42,14 +42,10 @@ def test_equal_seeds_give_equal_pages_with_progress_on_request(forest, forest_pa
     assert capfd.readouterr().err.count("report: ") >= 1
 
 
-@pytest.mark.slow
-def test_sparse_rows_and_rows_that_were_trained_on():
-    """Sparse rows have no columns to describe; a warning stands on the page."""
+def test_sparse_rows_have_no_columns_to_describe():
     model = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
     page = Page(report(model, csr_array(X[TEST]), Y[TEST], **QUICK).html)
     assert not {"Feature importance", "Partial dependence"} & set(page.headings)
-    html = report(model, X[TEST], Y[TEST], X_train=X, y_train=Y, **BARE).html
-    assert html.count("<strong>Warning:</strong> 200 of the 200 rows of this report") == 1
 
 
 def test_facts_and_a_target_of_zeros_and_ones(forest, monkeypatch):
