@@ -20,7 +20,7 @@ from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
-from aucforest.metrics.thresholds import error_costs, find_best
+from aucforest.metrics.thresholds import find_best
 from aucforest.report.rows import FloatArray, ScoredRows
 
 LEVEL = 0.95  # confidence level of all intervals and bands of the page
@@ -193,16 +193,6 @@ class Thresholds(NamedTuple):
     model_index: int | None  # index of the model's threshold, None if its labels do not follow a threshold
     model_threshold: float | None  # value of the model's threshold, or None like `model_index`
     best_g_mean: int  # index of the threshold with the best G-mean
-
-    def as_json(self, cost: FloatArray | None) -> dict[str, Any]:
-        """Return the data for the script of the page; None stands for the threshold infinity and for unknown costs."""
-        return {
-            "thresholds": [*self.thresholds[:-1].tolist(), None],
-            "tp": self.tp.tolist(),
-            "fp": self.fp.tolist(),
-            "own": self.model_index,
-            "cost": None if cost is None else list(error_costs(cost)),
-        }
 
 
 def find_thresholds(rows: ScoredRows) -> Thresholds:

@@ -12,6 +12,7 @@ from aucforest.metrics import GroupRates, MetricsAtK, average_precision_score, m
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.group_rates import PredictedRows, compare_groups, rate_estimate
 from aucforest.metrics.intervals import normal_quantile, tails
+from aucforest.metrics.thresholds import error_costs
 from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import as_dates, as_numbers, column_arrays
@@ -230,7 +231,13 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
         model_sentence = f"The model's own threshold is {number(thresholds.model_threshold)}."
     explorer = {
         "svg": plots.picture(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line").svg,
-        "data": thresholds.as_json(None if cost is None else cost[np.ix_(order, order)]),
+        "data": {  # for the script of the page
+            "thresholds": [*thresholds.thresholds[:-1].tolist(), None],  # in place of infinity
+            "tp": thresholds.tp.tolist(),
+            "fp": thresholds.fp.tolist(),
+            "own": thresholds.model_index,
+            "cost": None if cost is None else list(error_costs(cost[np.ix_(order, order)])),
+        },
         "start": thresholds.best_g_mean if thresholds.model_index is None else thresholds.model_index,
         "model_sentence": model_sentence,
         "aims": _aims(rows.model),
