@@ -85,16 +85,13 @@ def check(test, train, X=X):
 
 
 def test_rows_of_the_training_are_counted():
+    """Duplicates that are as frequent among the training rows do not alarm."""
     text, warning = check(slice(260, 500), slice(0, 300))
     assert text.startswith("40 of the 240 rows of this report (16.7 %) have the same label and values as")
     assert warning.startswith(text)
     no_row = "No row of this report has the same label and values as a training row."
     assert check(slice(300, 500), slice(0, 300)) == (no_row, None)
-
-
-def test_duplicates_that_are_as_frequent_in_the_training_do_not_alarm():
-    rng = np.random.default_rng(0)
-    coarse = rng.integers(0, 6, size=(500, 2)).astype(float)
+    coarse = np.random.default_rng(0).integers(0, 6, size=(500, 2)).astype(float)
     text, warning = check(slice(300, 500), slice(0, 300), X=coarse)
     assert text.startswith("188 of the 200 rows of this report (94.0 %)")
     assert "among the training rows themselves 9" in text
@@ -108,9 +105,7 @@ def test_frames_are_compared_by_name_whatever_their_types(library):
     names = ["a", "b", None, "c", "d"] * 40
     ids = [2**62 + row for row in range(200)]
     train = frames.DataFrame({"id": ids, "name": names, "count": [float(row) for row in range(200)]})
-    test = frames.DataFrame(
-        {"name": names[:50], "count": list(range(50)), "id": [2**62 + 2 * row for row in range(50)]}
-    )
+    test = frames.DataFrame({"name": names[:50], "count": range(50), "id": ids[:100:2]})
     y = np.arange(200) % 2
     rows = score_rows(small_forest(5).fit(train, y), test[["id", "name", "count"]], y[:50], None)
     text, _ = check_training(rows, Training(train, y, y, None, None))
