@@ -106,7 +106,8 @@ def compare_criteria(
     """
     for criterion in criteria:
         if isinstance(criterion, list | tuple):
-            raise TypeError(f"criteria must hold single criteria, but has the list {criterion!r}")
+            what = f"single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
+            raise TypeError(f"criteria must hold {what}")
     names = criteria if isinstance(criteria, str) else [criterion_name(criterion) for criterion in criteria]
     by_name = {**dict(zip(check_names("criteria", names), criteria)), BASELINE: BASELINE}
     metrics = check_names("metrics", metrics)
@@ -240,6 +241,10 @@ class CriteriaComparison(HtmlTable):
             The metric. None uses the first metric that is neither fit time nor size of trees.
         level : float in (0, 1), default=0.95
             Confidence level.
+
+        Returns
+        -------
+        str
 
         Raises
         ------

@@ -408,7 +408,12 @@ def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]
 
 
 def _mean_of_trees(
-    trees: list[Tree], X: NDArray[Any], players: NDArray[np.int64], shape: tuple[int, ...], n_jobs: int | None, bar: Any
+    trees: list[Tree],
+    X: NDArray[Any],
+    players: NDArray[np.int64],
+    shape: tuple[int, ...],
+    n_jobs: int | None,
+    progress: Any,
 ) -> StepsOfMean:
     """Return the mean over trees of their values, of the given shape (see `StepsOfMean`), and of their base values.
 
@@ -437,6 +442,6 @@ def _mean_of_trees(
         sizes = scratch_shape(prepared)
         add_block = partial(add, list(zip(prepared, predicted)), sizes)
         list(thread_map(n_jobs)(add_block, range(0, len(X), sizes[-1])))
-        bar.update(len(together))
+        progress.update(len(together))
     total /= len(trees)
     return total, base / len(trees)

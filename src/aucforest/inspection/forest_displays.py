@@ -66,6 +66,10 @@ class MixtureDisplay(Display):
         ax
             As in `plot`.
 
+        Returns
+        -------
+        MixtureDisplay
+
         Raises
         ------
         TypeError, NotFittedError, ValueError
@@ -161,6 +165,10 @@ class OOBCurveDisplay(Display):
             The maximum number of points, spaced geometrically from one tree to all trees.
         ax
             As in `plot`.
+
+        Returns
+        -------
+        OOBCurveDisplay
 
         Raises
         ------

@@ -86,6 +86,7 @@ class PermutationImportance(HtmlTable):
         Returns
         -------
         ndarray of shape (n_features, 2), float64
+            Lower and upper bounds, NaN if the standard error is.
         """
         require_level(level)
         half = self.importances_stderr * t_quantile(max(self.n_parts - 1, 1), level)

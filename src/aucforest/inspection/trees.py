@@ -213,6 +213,10 @@ class TreeDisplay(Display):
         ax
             As in `plot`.
 
+        Returns
+        -------
+        TreeDisplay
+
         Raises
         ------
         ValueError, TypeError

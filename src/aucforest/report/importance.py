@@ -1,6 +1,6 @@
 """Permutation importance and partial dependence on rows that a model was not trained on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,12 +34,11 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     chosen = np.sort(np.concatenate(by_class))
     scores_permuted = _by_permutation(rows.model, safe_indexing(rows.X, chosen), len(names))
     parts = scores_of_parts(rows.X, rows, chosen, lambda X, *scored: class_roc_auc(*scored), seed)
-
-    def permuted() -> Iterator[list[Callable[[], FloatArray]]]:
-        for feature in range(len(names)):
-            yield [partial(scores_permuted, feature, generator.permutation(chosen.size)) for _ in range(n_repeats)]
-
-    return measure_importance(parts, rows.scores[chosen], permuted(), n_repeats, names)
+    permuted = (
+        [partial(scores_permuted, feature, generator.permutation(chosen.size)) for _ in range(n_repeats)]
+        for feature in range(len(names))
+    )
+    return measure_importance(parts, rows.scores[chosen], permuted, n_repeats, names)
 
 
 def _by_permutation(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArray[np.int64]], FloatArray]:
