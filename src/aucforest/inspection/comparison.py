@@ -59,7 +59,7 @@ def compare_criteria(
     n_repeats : int, default=1
         The number of times the cross-validation is repeated. Must be 1 if `cv` is a splitter.
     groups : array-like of shape (n_samples,), default=None
-        The group of each sample, such as a customer, for the folds; not passed to the `fit` of the models.
+        The group of each sample, such as a customer, for the folds or the splitter; not passed to the `fit` of models.
     metrics : sequence of str
         By default all of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision",
         "g_mean", "brier", "log_loss", "fit_seconds", "n_nodes" and "depth". "precision_at_K", "recall_at_K" and

@@ -18,7 +18,7 @@ from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import is_missing
 from aucforest.report.page import Section, Table, number, percent, shortened
 from aucforest.report.rows import FloatArray, ScoredRows, check_rows, class_indices, ordered_classes
-from aucforest.tables.columns import names_of, read_table
+from aucforest.tables.columns import column_of, names_of, read_table
 from aucforest.tables.dates import as_datetimes, format_duration, format_time, in_seconds
 from aucforest.tables.notes import suspicious_columns
 
@@ -128,8 +128,7 @@ def _series(X: Any) -> Iterator[tuple[str, Any]]:
     names = column_names(X)
     if names is not None:
         table = read_table(X) if hasattr(X, "columns") else np.asarray(X)
-        columns = (table[:, j] for j in range(len(names))) if isinstance(table, np.ndarray) else table.iter_columns()
-        yield from zip(names, columns)
+        yield from ((name, column_of(table, j)) for j, name in enumerate(names))
 
 
 def _values(column: Any) -> NDArray[Any]:
@@ -157,13 +156,12 @@ def _describe(name: str, column: Any) -> list[str]:
         present = np.sort(numbers[~np.isnan(numbers)])
         kind = {"M": "date", "m": "duration"}.get(values.dtype.kind, "number")
         n_present, usual = present.size, ""
-        n_distinct = _n_distinct(column, values, present) if kind == "number" else np.unique(present).size
+        n_distinct = _n_distinct(column, values, present)
         if present.size:
-            levels = np.array([0.05, 0.5, 0.95])
-            if kind == "number":
-                low, middle, high = map(form, np.quantile(present, levels))
-            else:  # these quantiles are values of the column
-                low, middle, high = map(form, present[(levels * (present.size - 1)).astype(int)])
+            levels = [0.05, 0.5, 0.95]  # quantiles of dates are values of the column
+            low, middle, high = map(
+                form, np.quantile(present, levels, method="linear" if kind == "number" else "lower")
+            )
             usual = f"{middle} (90 % from {low} to {high})"
     missing = 1.0 - n_present / max(len(values), 1)
     return [name, kind, percent(missing), f"{n_distinct:,}", usual or "–"]
