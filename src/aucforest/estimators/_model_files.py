@@ -250,14 +250,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Examples
     --------
-    >>> import tempfile
-    >>> import aucforest
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = aucforest.LinearAUCClassifier().fit(X, y)
-    >>> with tempfile.NamedTemporaryFile() as file:
+    >>> from tempfile import NamedTemporaryFile
+    >>> from aucforest import LinearAUCClassifier, load
+    >>> model = LinearAUCClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> with NamedTemporaryFile() as file:
     ...     model.save(file.name)
-    ...     aucforest.load(file.name)
+    ...     load(file.name)
     LinearAUCClassifier()
     """
     try:

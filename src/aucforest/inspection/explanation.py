@@ -331,12 +331,10 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
     Examples
     --------
-    >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_abalone
-    >>> from aucforest.inspection import explain
-    >>> X, rings = load_abalone(return_X_y=True)
+    >>> from aucforest import AUCForestClassifier, datasets, inspection
+    >>> X, rings = datasets.load_abalone(return_X_y=True)
     >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
-    >>> explanation, proba = explain(forest, X[:5]), forest.predict_proba(X[:5])
+    >>> explanation, proba = inspection.explain(forest, X[:5]), forest.predict_proba(X[:5])
     >>> bool(abs(1 / (1 + np.exp(-explanation.predictions)) - proba[:, 1]).max() < 1e-9)
     True
     >>> [reason.feature for reason in explanation.top(2)[0]]

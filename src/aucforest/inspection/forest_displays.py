@@ -41,12 +41,10 @@ class MixtureDisplay(Display):
 
     Examples
     --------
-    >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_abalone
-    >>> from aucforest.inspection import MixtureDisplay
-    >>> X, rings = load_abalone(return_X_y=True)
+    >>> from aucforest import AUCForestClassifier, datasets, inspection
+    >>> X, rings = datasets.load_abalone(return_X_y=True)
     >>> forest = AUCForestClassifier(100, random_state=0).fit(X, rings >= 18)
-    >>> MixtureDisplay.from_estimator(forest).names[:2]
+    >>> inspection.MixtureDisplay.from_estimator(forest).names[:2]
     ['auc, best', 'gini, best']
     """
 
@@ -122,12 +120,10 @@ class OOBCurveDisplay(Display):
 
     Examples
     --------
-    >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_abalone
-    >>> from aucforest.inspection import OOBCurveDisplay
-    >>> X, rings = load_abalone(return_X_y=True)
+    >>> from aucforest import AUCForestClassifier, datasets, inspection
+    >>> X, rings = datasets.load_abalone(return_X_y=True)
     >>> forest = AUCForestClassifier(100, oob_score=True, random_state=0).fit(X, rings >= 12)
-    >>> display = OOBCurveDisplay.from_estimator(forest, X, rings >= 12, n_points=4)
+    >>> display = inspection.OOBCurveDisplay.from_estimator(forest, X, rings >= 12, n_points=4)
     >>> display.n_trees
     array([  1,   5,  22, 100])
     >>> bool(display.scores[-1] == forest.oob_score_)

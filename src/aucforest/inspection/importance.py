@@ -221,12 +221,10 @@ def oob_permutation_importance(
 
     Examples
     --------
-    >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_abalone
-    >>> from aucforest.inspection import oob_permutation_importance
-    >>> X, rings = load_abalone(return_X_y=True)
+    >>> from aucforest import AUCForestClassifier, datasets, inspection
+    >>> X, rings = datasets.load_abalone(return_X_y=True)
     >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
-    >>> result = oob_permutation_importance(forest, X, rings >= 12, n_repeats=2, random_state=0)
+    >>> result = inspection.oob_permutation_importance(forest, X, rings >= 12, n_repeats=2, random_state=0)
     >>> result.importances.shape
     (8, 2)
     >>> result.feature_names[result.importances_mean.argmax()]  # the weight of the shell

@@ -54,6 +54,7 @@ def export_text(
     Returns
     -------
     str
+        The rules, one in each line.
 
     Raises
     ------
@@ -397,12 +398,10 @@ def forest_summary(model: Any) -> ForestSummary:
 
     Examples
     --------
-    >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_abalone
-    >>> from aucforest.inspection import forest_summary
-    >>> X, rings = load_abalone(return_X_y=True)
+    >>> from aucforest import AUCForestClassifier, datasets, inspection
+    >>> X, rings = datasets.load_abalone(return_X_y=True)
     >>> forest = AUCForestClassifier(10, max_depth=3, random_state=0).fit(X, rings >= 18)
-    >>> summary = forest_summary(forest)
+    >>> summary = inspection.forest_summary(forest)
     >>> summary.n_trees, int(summary.max_depth.max())
     (10, 3)
     """

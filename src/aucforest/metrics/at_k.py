@@ -347,7 +347,7 @@ def recall_at_fpr(
     Returns
     -------
     float
-        In [0, 1]; NaN with an UndefinedMetricWarning when the positive class has no weight.
+        As in `recall_at_precision`.
 
     Examples
     --------
@@ -367,8 +367,10 @@ def gains_curve(
 
     Parameters
     ----------
-    y_true, y_score, pos_label, sample_weight
-        As for `precision_at_k`, with the same errors.
+    y_true, y_score : array-like of shape (n_samples,)
+        Labels and scores as for `precision_at_k`, with the same errors.
+    pos_label, sample_weight
+        As for `precision_at_k`.
 
     Returns
     -------

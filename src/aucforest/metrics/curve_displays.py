@@ -198,11 +198,8 @@ class GainsDisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from aucforest.metrics import GainsDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> y_true = rng.integers(0, 2, 500)
-    >>> display = GainsDisplay.from_predictions(y_true, y_true + rng.normal(size=500), kind="lift")
+    >>> display = GainsDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.8, 0.4, 0.4], kind="lift")
     >>> display.ax_.get_ylabel()
     'Lift'
     """

@@ -351,8 +351,12 @@ def average_precision_score(
 
     Parameters
     ----------
-    y_true, y_score, pos_label, sample_weight
-        As in `roc_curve`, with the same errors.
+    y_true, y_score : array-like of shape (n_samples,)
+        Labels and scores as in `roc_curve`, with the same errors.
+    pos_label : label, optional
+        As in `roc_curve`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative sample weights.
 
     Returns
     -------
