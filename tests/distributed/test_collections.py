@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from aucforest.distributed import _collections
-from aucforest.distributed._collections import align, split
+from aucforest.distributed._collections import align, delayed_partitions
 
 X = da.zeros((10, 4), chunks=(4, 2))
 Y = da.zeros(10, chunks=4)
@@ -46,7 +46,11 @@ SPARSE = X.rechunk({1: -1}).map_blocks(sp.csr_matrix)
         ((X, Y, np.ones(10)), TypeError, "sample_weight must be .* but is a numpy ndarray"),
         ((FRAME[[]], Y), ValueError, "^X has no columns: at least one feature is required$"),
         ((SPARSE, Y), TypeError, r"X has sparse blocks \(csr_matrix\), which a cluster does not support: fit an"),
-        ((X, da.zeros(10, chunks=5)), ValueError, "X has 3 partitions, but y has 2: both must be split at the same"),
+        (
+            (X, da.zeros(10, chunks=5)),
+            ValueError,
+            "X has 3 partitions, but y has 2: both must be split at the same",
+        ),
         (
             (X, Y, da.zeros(10, chunks=((4, 3, 3),))),
             ValueError,
@@ -76,7 +80,7 @@ def test_columns_of_parquet_files_have_the_partitions_of_the_table(tmp_path, mon
         (shuffled[["b", "a"]], shuffled.y),
         (frame.drop(columns="y").to_dask_array(), frame.y),
     ):
-        found = dask.compute(*split(X, *columns), scheduler="sync")
+        found = dask.compute(*delayed_partitions(X, *columns), scheduler="sync")
         assert {len(parts) for parts in found} == {X.npartitions}
         first = np.concatenate(found[0])[:, -1]
         for parts in found[1:]:

@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster
 
 from aucforest.distributed import _tasks
 from aucforest.distributed._executor import DaskExecutor
-from aucforest.distributed._tasks import cut_part, read_labels
+from aucforest.distributed._tasks import cut_part, read_partition_target
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import Part
 from aucforest.tree.binning import BinValues
@@ -25,14 +25,14 @@ def test_cut_rows_are_copies():
 
 
 def test_an_empty_partition_has_no_classes():
-    labelled = read_labels(0, [], [])
+    labelled = read_partition_target(0, [], [])
     assert (len(labelled.classes), len(labelled.labels), len(labelled.sample_weight)) == (0, 0, 0)
     assert _tasks.merge_summaries([None, None], 255) is None
 
 
 def test_weights_of_other_rows_are_refused():
     with pytest.raises(ValueError, match="partition 3 of sample_weight has 1 rows, that of y has 2"):
-        read_labels(3, [0, 1], [1.0])
+        read_partition_target(3, [0, 1], [1.0])
 
 
 def choose_codes_with_two_threads():

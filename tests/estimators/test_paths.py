@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest import AUCTreeClassifier
-from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, Workspace, add_shrunk, path_indicator
+from aucforest.estimators._paths import OutOfBagRows, ShrinkageBuffers, ShrunkSums, add_shrunk, path_indicator
 from tests.estimators.data import make_table
 from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
@@ -117,5 +117,5 @@ def test_buffers_do_not_grow_with_the_depth():
     rows, sums = np.arange(1000.0), make_sums(1000, 1, 1)
     columns, amounts = OutOfBagRows(0, rows[None], np.zeros((1, 1000), dtype=np.uint16)), np.array([5.0])
     add_shrunk([make_chain(1000)], [0], columns, amounts, 0, sums)
-    assert len(Workspace.of(1000, 1, amounts, 0).branches) == 10
+    assert len(ShrinkageBuffers.of(1000, 1, amounts, 0).branches) == 10
     np.testing.assert_allclose(sums.whole, 0.75)

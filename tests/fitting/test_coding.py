@@ -10,7 +10,7 @@ import pytest
 
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import on_disk, target_rates
-from aucforest.fitting.coding import Summary, choose_coding, indices_within, sample_for_bins, summarize
+from aucforest.fitting.coding import Summary, choose_coding, indices_within, sample_for_bins, summarize_table
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, sampled_rows
 from aucforest.tables.columns import as_table, find_categorical
@@ -53,7 +53,7 @@ def code_parts(table, weight, max_bins, bounds):
         n_rows = len(part) if rows is None else len(rows)
         sampled = indices_within(sample, first, n_rows)
         sampled = sampled if rows is None else rows[sampled]
-        summaries.append(summarize(as_table(part), rows, sampled, categorical, max_bins))
+        summaries.append(summarize_table(as_table(part), rows, sampled, categorical, max_bins))
         first += n_rows
     coding = choose_coding(Summary.joined(summaries, max_bins), sample_weight, max_bins, {}, map)
     codes = [coding.encode(coding.read(as_table(part), rows)) for part, rows in zip(parts, kept)]

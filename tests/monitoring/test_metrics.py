@@ -13,14 +13,14 @@ from sklearn.metrics import roc_auc_score
 from aucforest.metrics import precision_at_k, recall_at_k
 from aucforest.monitoring import CBPE, Chunks, expected_confusion_matrix
 from aucforest.monitoring._rows import Rows, label_variance
-from aucforest.monitoring.metrics import THRESHOLD_METRICS, Metric, alert_limits, find_metrics
+from aucforest.monitoring.metrics import THRESHOLD_METRICS, EstimatedMetric, alert_limits, find_metrics
 from tests.monitoring.data import ONE, binary_cases, drawn, load, only
 
 
 @pytest.mark.parametrize("case", [c for c in load("cbpe_unit")["thresholds"] if c["std_mult"] in ([3, 3], [0, 0])])
 def test_recorded_limits(case):
     values = np.array([value for value in case["values"] if value is not None])
-    limits = alert_limits(Metric("m", len, *case["limits"]), values, case["std_mult"][0])
+    limits = alert_limits(EstimatedMetric("m", len, *case["limits"]), values, case["std_mult"][0])
     assert limits == pytest.approx(tuple(case["result"]), abs=1e-12)
 
 

@@ -22,13 +22,13 @@ from aucforest.metrics import auc_confidence_interval
 from aucforest.report.metrics import (
     RECALLS,
     auc_by_trees,
+    compute_scores,
     cost_matrix,
     cumulate_class,
     find_thresholds,
     metric_function,
     reliability,
     resample,
-    summarize,
     thin,
 )
 from aucforest.report.rows import score_rows
@@ -65,7 +65,7 @@ def test_scores_are_those_of_scikit_learn(forest, weight):
         "log loss": (log_loss(y, p, sample_weight=weight), no_skill),
         "G-mean": (np.sqrt(np.prod(recalls)), 0.0),
     }
-    scores = summarize(rows, resample(rows, 20, 0))
+    scores = compute_scores(rows, resample(rows, 20, 0))
     assert {score.name: pytest.approx((score.value, score.no_skill)) for score in scores} == expected
     assert all(score.low <= score.value <= score.high for score in scores)
     assert scores[0][1:4] == auc_confidence_interval(y, p, sample_weight=weight)
@@ -132,7 +132,7 @@ def test_intervals_of_drawn_rows_are_as_wide_as_the_spread_of_means(model):
     resamples = resample(rows, 400, 0)
     assert len(resamples["precision"]) == 400
     assert resamples["brier"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
-    (brier,) = (score for score in summarize(rows, resamples) if score.name == "Brier score")
+    (brier,) = (score for score in compute_scores(rows, resamples) if score.name == "Brier score")
     assert [brier.low, brier.high] == np.quantile(resamples["brier"], [0.025, 0.975]).tolist()
 
 

@@ -19,7 +19,7 @@ from aucforest.report.performance import (
     alert_depths,
     default_groups,
     metrics_of_top,
-    read_groups,
+    read_grouping_columns,
     subgroups_section,
     summary_section,
     threshold_section,
@@ -163,7 +163,7 @@ def test_alerts_are_counted_as_they_are_sorted():
 
 def table_of(model, by, weight=None):
     rows = score_rows(model, X, Y, weight)
-    table, *_ = subgroups_section(rows, read_groups(by, rows, weight)).tables
+    table, *_ = subgroups_section(rows, read_grouping_columns(by, rows, weight)).tables
     return {row[0]: row[1:] for row in table.rows}
 
 
@@ -264,11 +264,11 @@ def test_columns_are_named_or_are_the_most_important_categories():
     rows = score_rows(small_forest(20).fit(frame, Y), frame, Y, None)
     assert list(default_groups(rows, held_out_importance(rows, 1, 0))) == ["kind", "noise"]
     assert list(default_groups(rows, None)) == ["noise", "kind"]
-    assert list(read_groups("kind", rows, None)) == ["kind"]
+    assert list(read_grouping_columns("kind", rows, None)) == ["kind"]
     with pytest.raises(ValueError, match=r"^by names 'y', which is no column of X_test$"):
-        read_groups(["x", "y"], rows, None)
+        read_grouping_columns(["x", "y"], rows, None)
     with pytest.raises(ValueError, match=r"^by has 3 values of 's', but y_test has 500 rows$"):
-        read_groups({"s": [1, 2, 3]}, rows, None)
+        read_grouping_columns({"s": [1, 2, 3]}, rows, None)
 
 
 def test_groups_of_more_classes_have_accuracies():

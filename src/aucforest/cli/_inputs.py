@@ -113,7 +113,7 @@ def read_subgroups(data: Path, by: str, target: str, read_options: ReadOptions) 
     return read_columns(open_table(data, (), read_options), names_in(by)).to_pandas()
 
 
-def read_model(file: Path, jobs: int | None = None, prevalence: float | None = None) -> Any:
+def load_model(file: Path, jobs: int | None = None, prevalence: float | None = None) -> Any:
     """Load a model, set its number of threads, and the frequency of its positive class if that is given."""
     check_exists(file)
     if file.is_dir():
@@ -208,7 +208,7 @@ def _read_times(table: Source, column: Any, name: str) -> NDArray[Any]:
     values, type_ = column.to_pandas(date_as_object=False), column.type
     if kinds.holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
         values = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601").dt.tz_localize(None)
-    elif not kinds.is_number(type_):
+    elif not kinds.is_numeric_type(type_):
         raise ValueError(f"column {name!r} has type {type_}, but times must be dates or numbers")
     if name in table.stray:
         raise ValueError(f"column {name!r}: {table.stray[name]}, but times must be dates or numbers")

@@ -10,7 +10,7 @@ from rich.text import Text
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli import _options, _outputs
-from aucforest.cli._inputs import Labelled, LabelledColumns, echo_notes, read_for_model, read_model, read_subgroups
+from aucforest.cli._inputs import Labelled, LabelledColumns, echo_notes, load_model, read_for_model, read_subgroups
 from aucforest.cli._options import RULE_HELP, parse_rule, rule_for, takes_read_options, usage
 from aucforest.cli._outputs import NARROW, QUALITY, MetricValue
 from aucforest.estimators.thresholds import RULES, is_tuned
@@ -78,7 +78,7 @@ def evaluate(
     Example: aucforest evaluate model.aucforest test.csv --target label --json metrics.json
     """
     _outputs.check_outputs(json_out, inputs=[model, data])
-    forest = read_model(model, jobs, prevalence)
+    forest = load_model(model, jobs, prevalence)
     rule = _check_rule(forest, threshold)
     if by is not None and len(forest.classes_) > 2:
         raise ValueError(f"--by is for two classes, but the model has {len(forest.classes_)}")

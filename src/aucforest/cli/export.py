@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
-from aucforest.cli._inputs import echo_notes, open_table, read_model
+from aucforest.cli._inputs import echo_notes, load_model, open_table
 from aucforest.cli._options import TABLE_HELP, Model, Prevalence, takes_read_options
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.tables.labels import check_has_rows
@@ -56,7 +56,7 @@ def export(
     check_suffix("--onnx", onnx, (".onnx",))
     check_suffix("--sklearn", sklearn, (".skops",))
     check_outputs(onnx, sklearn, inputs=[model, check])
-    forest = read_model(model, prevalence=prevalence)
+    forest = load_model(model, prevalence=prevalence)
     for option, out, method in (("--onnx", onnx, "to_onnx"), ("--sklearn", sklearn, "to_sklearn")):
         if out is not None and not hasattr(forest, method):
             hint = ": use --onnx" if onnx is None and hasattr(forest, "to_onnx") else ""

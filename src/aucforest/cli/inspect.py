@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from sklearn.base import BaseEstimator
 
-from aucforest.cli._inputs import echo_notes, read_model
+from aucforest.cli._inputs import echo_notes, load_model
 from aucforest.cli._options import Model
 from aucforest.cli._outputs import check_outputs, console, rich_table, write_json
 from aucforest.inspection import export_text, forest_summary
@@ -53,7 +53,7 @@ def inspect(
     if text is not None and json_out is not None:
         raise typer.BadParameter("cannot be combined with --text, which prints a tree only", param_hint="--json")
     check_outputs(json_out, inputs=[file])
-    model = read_model(file)
+    model = load_model(file)
     forest = forest_of(model) or model
     if text is not None:
         trees = getattr(forest, "estimators_", [forest])

@@ -8,7 +8,7 @@ import typer
 from numpy.typing import NDArray
 
 from aucforest._progress import is_watched, progress_bar
-from aucforest.cli._inputs import echo_notes, open_table, read_model
+from aucforest.cli._inputs import echo_notes, load_model, open_table
 from aucforest.cli._options import Data, Jobs, Model, Prevalence, names_in, takes_read_options
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.estimators.log_odds import explained_models
@@ -61,7 +61,7 @@ def predict(
     check_outputs(out, inputs=[model, data])
     if level is not None and not interval:
         raise typer.BadParameter("needs --interval", param_hint="--level")
-    forest, kept = read_model(model, jobs, prevalence), names_in(keep)
+    forest, kept = load_model(model, jobs, prevalence), names_in(keep)
     table = open_table(data, None, read_options)
     added = _reasons(forest, reasons)
     added = _interval(forest, 0.95 if level is None else level, added) if interval else added

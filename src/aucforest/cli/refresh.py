@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from aucforest.cli import _options, _outputs
-from aucforest.cli._inputs import LabelledColumns, echo_notes, read_for_model, read_model
+from aucforest.cli._inputs import LabelledColumns, echo_notes, load_model, read_for_model
 from aucforest.cli._options import takes_read_options
 from aucforest.estimators.refreshing import refresh as refresh_model
 from aucforest.report.data import trained_on
@@ -40,7 +40,7 @@ def refresh(
     Example: aucforest refresh model.aucforest may.csv --target label --out refreshed.aucforest
     """
     _outputs.check_model_outputs(out, reference, json_out, [old, data])
-    model = read_model(old, jobs)
+    model = load_model(old, jobs)
     if reference is not None:
         _outputs.check_reference([target], model.classes_, data)
     named = LabelledColumns(target, positive, weight, groups)

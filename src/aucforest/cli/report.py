@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from aucforest.cli._inputs import Labelled, LabelledColumns, can_read_again, read_for_model, read_model, read_subgroups
+from aucforest.cli._inputs import Labelled, LabelledColumns, can_read_again, load_model, read_for_model, read_subgroups
 from aucforest.cli._options import TABLE_HELP, Jobs, PositiveOfModel, Seed, TargetColumn, Weight, takes_read_options
 from aucforest.cli._outputs import check_outputs, check_suffix, positive_class
 from aucforest.report import Report
@@ -64,7 +64,7 @@ def report(
     model_files, data = _models_and_data(files, data)
     check_outputs(out, inputs=[*model_files, data, train])
     names = distinct_names([file.stem for file in model_files])
-    models = {name: read_model(file, jobs) for name, file in zip(names, model_files)}
+    models = {name: load_model(file, jobs) for name, file in zip(names, model_files)}
     model, has_several = next(iter(models.values())), len(models) > 1
     if has_several and by is not None:
         raise typer.BadParameter("is for a report on one model", param_hint="--by")

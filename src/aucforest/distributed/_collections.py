@@ -93,7 +93,7 @@ def align_columns(**columns: Any) -> list[list[Any]]:
                 f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them to match"
                 " the other"
             )
-    return split(*columns.values())
+    return delayed_partitions(*columns.values())
 
 
 def known_lengths(collection: Any) -> tuple[int, ...] | None:
@@ -102,7 +102,7 @@ def known_lengths(collection: Any) -> tuple[int, ...] | None:
     return None if chunks is None or np.isnan(chunks[0]).any() else chunks[0]
 
 
-def split(*collections: Any) -> list[list[Any]]:
+def delayed_partitions(*collections: Any) -> list[list[Any]]:
     """Return the delayed partitions of each collection, which are chunks of whole rows for arrays.
 
     Frames and Series are put into one graph before Dask optimizes it. Otherwise their partitions could differ, because

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from aucforest._sklearn import get_feature_names
 from aucforest.distributed import _tasks
-from aucforest.distributed._collections import Partitions, align_columns, known_lengths, split
+from aucforest.distributed._collections import Partitions, align_columns, delayed_partitions, known_lengths
 from aucforest.distributed._executor import ClusterError, DaskExecutor
 from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
@@ -48,7 +48,7 @@ def read_target(
     # Tables and labels are computed together, so that their common inputs are read once.
     y, weights, tables = executor.compute(partitions.y, partitions.sample_weight or [], partitions.X)
     labelled = [
-        executor.submit(_tasks.read_labels, index, labels, weight)
+        executor.submit(_tasks.read_partition_target, index, labels, weight)
         for index, (labels, weight) in enumerate(zip_longest(y, weights))
     ]
     parts = executor.gather(labelled)
@@ -57,12 +57,12 @@ def read_target(
     return Target.from_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows
 
 
-def find_columns(meta: Any, n_columns: int, params: dict[str, Any]) -> _tasks.Columns:
+def find_columns(meta: Any, n_columns: int, params: dict[str, Any]) -> _tasks.ColumnTypes:
     """Return the kinds of the columns of a collection."""
     # The meta of an array has no columns.
     table = read_table(meta if hasattr(meta, "columns") else np.empty((0, n_columns), dtype=meta.dtype))
     categorical = find_categorical(table, params["categorical_features"])
-    return _tasks.Columns(categorical, find_dates(table, params["date_parts"], categorical))
+    return _tasks.ColumnTypes(categorical, find_dates(table, params["date_parts"], categorical))
 
 
 class RowsOnCluster(TrainingTable):
@@ -295,7 +295,7 @@ def _read_target_only(executor: DaskExecutor, forest: Any, X: Any, y: Any, sampl
             raise ValueError(f"explain_plan needs y if {name} is a dict, but {name}={getattr(forest, name)}")
     if sample_weight is not None:
         raise ValueError("explain_plan needs y if there is a sample_weight")
-    parts = [executor.submit(len, part) for part in executor.compute(*split(X))[0]]
+    parts = [executor.submit(len, part) for part in executor.compute(*delayed_partitions(X))[0]]
     return Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)
 
 

@@ -13,7 +13,7 @@ from aucforest._sklearn import check_y
 from aucforest.distributed._collections import refuse_sparse
 from aucforest.distributed._executor import import_distributed, watch_task
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize
+from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize_table
 from aucforest.fitting.growing import TreeBuffers, grow_batch, grow_rows, map_in_threads
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Growth, Part
@@ -48,7 +48,7 @@ class LabelledPart(NamedTuple):
         return rows, labels, weights
 
 
-def read_labels(index: int, y: Any, sample_weight: Any) -> LabelledPart:
+def read_partition_target(index: int, y: Any, sample_weight: Any) -> LabelledPart:
     """Return the target of a partition; raise ValueError or TypeError if labels or weights are not valid."""
     n_rows = len(y)
     if sample_weight is not None and len(sample_weight) != n_rows:
@@ -63,7 +63,7 @@ def read_labels(index: int, y: Any, sample_weight: Any) -> LabelledPart:
     return LabelledPart(classes, labels, sample_weight)
 
 
-class Columns(NamedTuple):
+class ColumnTypes(NamedTuple):
     """The categorical columns of a table, and the features that its columns of dates become."""
 
     categorical: list[int]
@@ -71,7 +71,7 @@ class Columns(NamedTuple):
 
 
 def summarize_values(
-    index: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], columns: Columns, max_bins: int | None
+    index: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], columns: ColumnTypes, max_bins: int | None
 ) -> Summary | None:
     """Return the summary of the values of a partition, or None if it is empty."""
     n_rows = len(labelled.labels)
@@ -81,7 +81,7 @@ def summarize_values(
     if n_rows == 0:
         return None
     table = expand(read_table(X), columns.dates)
-    return summarize(table, kept_rows(labelled.sample_weight), sample, columns.categorical, max_bins)
+    return summarize_table(table, kept_rows(labelled.sample_weight), sample, columns.categorical, max_bins)
 
 
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._prediction import TreePrediction
 from aucforest.estimators._validation import FeatureModel
-from aucforest.exports.onnx import Ensemble, Stack, is_float32, write_onnx
+from aucforest.exports.onnx import Ensemble, ExportedStack, is_float32, write_onnx
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import like
@@ -21,7 +21,7 @@ class OnnxExport(FeatureModel):
     """Base of the models that can be exported to ONNX."""
 
     @property
-    def _onnx_model(self) -> Ensemble | Stack:
+    def _onnx_model(self) -> Ensemble | ExportedStack:
         """The trees, calibration and combination for the export."""
         raise NotImplementedError
 

@@ -10,7 +10,7 @@ from aucforest.estimators._mixture import describe_alternatives
 from aucforest.estimators._model_files import (
     MOST_FEATURES,
     Field,
-    Part,
+    FileSection,
     are_finite,
     are_frequencies,
     by_class,
@@ -293,6 +293,6 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
         stored.take("positive_first", bool)
 
 
-TREE_PART = Part(_store_trees, _restore_tree)
-TREES_PART = Part(_store_trees, _restore_trees)
-FOREST_PART = Part(_store_forest, _restore_forest)
+TREE_SECTION = FileSection(_store_trees, _restore_tree)
+TREES_SECTION = FileSection(_store_trees, _restore_trees)
+FOREST_SECTION = FileSection(_store_forest, _restore_forest)

@@ -30,7 +30,7 @@ _ESTIMATORS: dict[str, Any] = {}
 _LEFT_OUT = object()
 
 
-class Part(NamedTuple):
+class FileSection(NamedTuple):
     """Two functions: one returns fitted attributes of a model as arrays and metadata, one sets them from a file."""
 
     store: Callable[[Any], tuple[Arrays, dict[str, Any]]]
@@ -86,13 +86,13 @@ def restore_fields(model: Any, stored: StoredModel, fields: Sequence[Field]) -> 
 class Model(ClassifierMixin, BaseEstimator):
     """Base of the estimators: saving, and a `fit` that leaves the estimator unchanged if it fails."""
 
-    _parts: ClassVar[tuple[Part, ...]]
+    _file_sections: ClassVar[tuple[FileSection, ...]]
     # The class names of the parameters that are estimators, by parameter.
     _nested: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "_parts" in vars(cls):
+        if "_file_sections" in vars(cls):
             _ESTIMATORS[cls.__name__] = cls
 
     def __getstate__(self) -> dict[str, Any]:
@@ -197,7 +197,7 @@ class Model(ClassifierMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        if "_parts" not in vars(type(self)):
+        if "_file_sections" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         name = os.path.basename(path)
         if name.endswith((".pkl", ".pickle", ".joblib")):
@@ -219,8 +219,8 @@ def store_model(model: Model) -> tuple[Arrays, dict[str, Any]]:
             left_out.append(name)
     arrays: Arrays = {}
     metadata = {"estimator": type(model).__name__, "parameters": parameters, "left_out": left_out}
-    for part in (_DATA_PART, *model._parts):
-        more_arrays, more_metadata = part.store(model)
+    for section in (_DATA_SECTION, *model._file_sections):
+        more_arrays, more_metadata = section.store(model)
         arrays |= more_arrays
         metadata |= more_metadata
     return arrays, metadata
@@ -273,8 +273,8 @@ def restore_model(stored: StoredModel, *kinds: str) -> Any:
     values |= dict.fromkeys(stored.take("left_out", list), _LEFT_OUT)
     require(all(isinstance(parameter, str) for parameter in values), "left_out are not names")
     model = _make_estimator(name, values)
-    for part in (_DATA_PART, *model._parts):
-        part.restore(model, stored)
+    for section in (_DATA_SECTION, *model._file_sections):
+        section.restore(model, stored)
     stored.check_taken()
     return model
 
@@ -368,4 +368,4 @@ def _text_formats(formats: dict[str, Any], names: Any) -> dict[str, dict[str, st
     return formats
 
 
-_DATA_PART = Part(_store_data, _restore_data)
+_DATA_SECTION = FileSection(_store_data, _restore_data)

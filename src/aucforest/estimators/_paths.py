@@ -70,7 +70,7 @@ class ShrunkSums(NamedTuple):
     n_trees: NDArray[np.int64]  # (n_variants, n_rows), the number of trees that are summed for each row
 
 
-class Workspace(NamedTuple):
+class ShrinkageBuffers(NamedTuple):
     """Buffers of `add_shrunk`, which a thread uses for all its trees.
 
     A branch is a node with out-of-bag rows that still have to descend. The child with fewer rows is processed first, so
@@ -87,7 +87,7 @@ class Workspace(NamedTuple):
     factors: NDArray[np.float64]  # (n_amounts,)
 
     @classmethod
-    def of(cls, n_rows: int, n_columns: int, amounts: NDArray[np.float64], weighted_index: int) -> "Workspace":
+    def of(cls, n_rows: int, n_columns: int, amounts: NDArray[np.float64], weighted_index: int) -> "ShrinkageBuffers":
         """Allocate the buffers."""
         n_branches = max(n_rows, 1).bit_length()
         rows, right = np.empty((2, n_rows), dtype=np.uint64)
@@ -217,7 +217,7 @@ def add_shrunk(
     The sums by variant use amounts[weighted_index]. If rows reach few leaves, this costs less than shrinking all nodes
     by every amount.
     """
-    work = Workspace.of(rows.X.shape[1], sums.whole.shape[1], amounts, weighted_index)
+    work = ShrinkageBuffers.of(rows.X.shape[1], sums.whole.shape[1], amounts, weighted_index)
     some = slice(rows.first, rows.first + rows.X.shape[1])
     for tree, variant, counts in zip(trees, variants, np.ascontiguousarray(rows.counts)):
         tree_sums = ShrunkSums(sums.whole[some], sums.by_variant[variant, some], sums.n_trees[variant, some])

@@ -10,7 +10,7 @@ from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._forest_files import DECISION, describe_rate_table, restore_rate_table
 from aucforest.estimators._model_files import (
     Field,
-    Part,
+    FileSection,
     are_finite,
     by_class,
     restore_fields,
@@ -187,4 +187,4 @@ def _spread_shared_code(model: AdditiveClassifier, forest: Any) -> None:
     model.column_weights_ = np.ascontiguousarray(model.column_weights_[:, columns])
 
 
-STACK_PART = Part(_store_stack, _restore_stack)
+STACK_SECTION = FileSection(_store_stack, _restore_stack)

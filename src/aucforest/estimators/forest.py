@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import Interval, StrOptions, fit_context
 from aucforest.estimators._base import FRACTION, NUMBER, TREE_CONSTRAINTS
-from aucforest.estimators._forest_files import FOREST_PART, TREES_PART
+from aucforest.estimators._forest_files import FOREST_SECTION, TREES_SECTION
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._intervals import bounds_of
 from aucforest.estimators._paths import path_indicator
@@ -294,7 +294,7 @@ class AUCForestClassifier(ForestFit):
     (300, True)
     """
 
-    _parts = (TREES_PART, FOREST_PART)
+    _file_sections = (TREES_SECTION, FOREST_SECTION)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         "criterion": [StrOptions({"auto", *CRITERIA}), callable, list, tuple],

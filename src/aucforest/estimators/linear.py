@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from aucforest._caller import warn
 from aucforest._sklearn import Interval, fit_context
-from aucforest.estimators._model_files import Field, Model, Part, are_finite, restore_fields, store_fields
+from aucforest.estimators._model_files import Field, FileSection, Model, are_finite, restore_fields, store_fields
 from aucforest.estimators._validation import check_weights_of
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairwise import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs, value_and_gradient
@@ -58,7 +58,7 @@ def _restore_linear(model: Any, stored: StoredModel) -> None:
     model.loss_curve_ = curves if len(model.classes_) > 2 else curves[0]
 
 
-_PART = Part(_store_linear, _restore_linear)
+_SECTION = FileSection(_store_linear, _restore_linear)
 
 
 class LinearAUCClassifier(Model):
@@ -125,7 +125,7 @@ class LinearAUCClassifier(Model):
     array([[1., 0.], [1., 0.]])
     """
 
-    _parts = (_PART,)
+    _file_sections = (_SECTION,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "eps": [Interval(Real, LEAST_EPS, None, closed="neither"), None],
         "alpha": [Interval(Real, 0.0, None, closed="left")],

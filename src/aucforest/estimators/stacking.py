@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._sklearn import HasMethods, Interval, StrOptions, fit_context
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._combination import SMALLEST, Combination
-from aucforest.estimators._stack_files import STACK_PART
+from aucforest.estimators._stack_files import STACK_SECTION
 from aucforest.estimators._stack_fit import StackFit
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.exports.onnx import Stack
+from aucforest.exports.onnx import ExportedStack
 
 
 class AUCStackingClassifier(StackFit):
@@ -120,7 +120,7 @@ class AUCStackingClassifier(StackFit):
     True
     """
 
-    _parts = (STACK_PART,)
+    _file_sections = (STACK_SECTION,)
     _nested: ClassVar[dict[str, str]] = {"forest": "AUCForestClassifier"}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "forest": [AUCForestClassifier, None],
@@ -248,7 +248,7 @@ class AUCStackingClassifier(StackFit):
         return self.members_["forest"]
 
     @property
-    def _onnx_model(self) -> Stack:
+    def _onnx_model(self) -> ExportedStack:
         linear, weights = self.members_.get("linear"), dict(zip(self.members_, self.weights_.tolist()))
         if "old" in weights:
             raise TypeError("a refreshed model that keeps an old one cannot be exported to ONNX: fit a new model")
@@ -257,4 +257,4 @@ class AUCStackingClassifier(StackFit):
         ensembles = {name: member._onnx_model for name, member in self.members_.items() if name != "linear"}
         if "boosted" in ensembles:
             ensembles["boosted"] = ensembles["boosted"]._replace(scale=self._boosted_scale)
-        return Stack(ensembles, linear, weights, self.intercepts_, SMALLEST)
+        return ExportedStack(ensembles, linear, weights, self.intercepts_, SMALLEST)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import StrOptions, fit_context
 from aucforest.estimators._base import TREE_CONSTRAINTS, TreeBasedClassifier
-from aucforest.estimators._forest_files import TREE_PART
+from aucforest.estimators._forest_files import TREE_SECTION
 from aucforest.estimators._paths import path_indicator
 from aucforest.exports.sklearn import as_decision_tree
 from aucforest.fitting.spec import FitSpec
@@ -124,7 +124,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
     4
     """
 
-    _parts = (TREE_PART,)
+    _file_sections = (TREE_SECTION,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],

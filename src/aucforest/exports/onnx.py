@@ -235,7 +235,7 @@ class Ensemble(NamedTuple):
         return graph.add("Softmax", odds, output=output, axis=1)
 
 
-class Stack(NamedTuple):
+class ExportedStack(NamedTuple):
     """The members of a stack and their combination; members of weight 0 are not exported."""
 
     ensembles: Mapping[str, Ensemble]  # "forest", and the members "residual" and "boosted" if there are any
@@ -283,7 +283,7 @@ class Stack(NamedTuple):
 
 def write_onnx(
     path: str | os.PathLike[str],
-    model: Ensemble | Stack,
+    model: Ensemble | ExportedStack,
     classes: NDArray[Any],
     threshold: Any = None,
     positive: int = 1,

@@ -77,7 +77,7 @@ def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.in
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
 
 
-def summarize(
+def summarize_table(
     table: Table,
     rows: NDArray[np.int64] | None,
     sample: NDArray[np.int64],

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from aucforest._memory import format_bytes, return_freed_memory
 from aucforest._progress import progress_bar
 from aucforest.fitting.code_matrix import CodeMatrix
-from aucforest.fitting.coding import Coding, Summary, choose_coding, indices_within, sample_for_bins, summarize
+from aucforest.fitting.coding import Coding, Summary, choose_coding, indices_within, sample_for_bins, summarize_table
 from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
@@ -179,7 +179,7 @@ class RowsOnDisk(TrainingTable):
             rows, index, n_rows = self._features.rows_of(start, table)
             sampled = indices_within(sample, index, n_rows)
             sampled = sampled if rows is None else rows[sampled]
-            return summarize(expand(table, self.dates), rows, sampled, categorical, spec.max_bins)
+            return summarize_table(expand(table, self.dates), rows, sampled, categorical, spec.max_bins)
 
         # Summaries of equal size are merged in pairs, so that each is copied only a few times.
         merged: list[tuple[int, Summary]] = []

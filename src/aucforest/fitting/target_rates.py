@@ -191,10 +191,10 @@ class RateWeights(NamedTuple):
 
     def frequencies(self, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Return the class frequencies in the samples of trees, given the labels and weights of all rows."""
-        return class_frequencies(labels, self.integers(sample_weight), self.by_class)
+        return prior_frequencies(labels, self.integers(sample_weight), self.by_class)
 
 
-def class_frequencies(
+def prior_frequencies(
     labels: NDArray[np.uint16], integers: NDArray[np.int64] | None, by_class: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the class frequencies of rows, (n_classes,), given their integer weights and the factor of each class."""
@@ -389,7 +389,7 @@ def choose_rates(
     `labels` are the labels of all rows, and `by_class` is the weight of a row of each class. Sample weights are not
     used: the likelihood leaves out the weight of each row, which the totals of a cell do not tell.
     """
-    frequencies = class_frequencies(labels, None, by_class)
+    frequencies = prior_frequencies(labels, None, by_class)
     chosen = [choose_tables(rows, sample, frequencies, by_class, with_interactions) for sample in samples]
     gains = sorted((item for _, found in chosen for item in found), key=lambda item: -item[0])
 

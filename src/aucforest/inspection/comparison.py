@@ -109,8 +109,8 @@ def compare_criteria(
             what = f"single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
             raise TypeError(f"criteria must hold {what}")
     names = criteria if isinstance(criteria, str) else [criterion_name(criterion) for criterion in criteria]
-    by_name = {**dict(zip(check_names("criteria", names), criteria)), BASELINE: BASELINE}
-    metrics = check_names("metrics", metrics)
+    by_name = {**dict(zip(check_choices("criteria", names), criteria)), BASELINE: BASELINE}
+    metrics = check_choices("metrics", metrics)
     for name in metrics:
         find_metric(name)  # raises ValueError for an unknown metric
     X = indexable_rows(X)
@@ -254,7 +254,7 @@ class CriteriaComparison(HtmlTable):
         if metric is None and not self.metrics_of_quality:
             raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
         metric = self.metrics_of_quality[0] if metric is None else metric
-        check_names("metric", [metric], self.metrics)
+        check_choices("metric", [metric], self.metrics)
         return _verdict(self._rows(metric, level), level)
 
     @property
@@ -284,7 +284,7 @@ class CriteriaComparison(HtmlTable):
         -------
         matplotlib.figure.Figure
         """
-        metrics = check_names("metrics", self.metrics if metrics is None else metrics, self.metrics)
+        metrics = check_choices("metrics", self.metrics if metrics is None else metrics, self.metrics)
         n_columns = min(4, len(metrics))
         n_rows = -(-len(metrics) // n_columns)
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
@@ -372,7 +372,7 @@ def _subject(names: Sequence[str], verbs: tuple[str, str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]}"
 
 
-def check_names(parameter: str, names: Sequence[str], allowed: Sequence[str] | None = None) -> tuple[str, ...]:
+def check_choices(parameter: str, names: Sequence[str], allowed: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return names as a tuple; raise ValueError if there are no names, duplicates or unknown names."""
     if isinstance(names, str) or not len(names):
         raise ValueError(f"{parameter} must be a non-empty list of names, got {names!r}")

@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 from aucforest.metrics.intervals import t_quantile, tails
 from aucforest.monitoring._rows import FloatArray, Rows, label_variance, side_by_side
 from aucforest.monitoring.calibration import IsotonicCurve, Position
-from aucforest.monitoring.metrics import Metric
+from aucforest.monitoring.metrics import EstimatedMetric
 from aucforest.monitoring.soft import is_small
 
 # Degrees of freedom that stand for infinity, which numpy's generator of the t distribution does not accept.
@@ -122,7 +122,7 @@ class Curves:
         product = self.p * influence
         return self._by_block(self._weights * (product - self.p * product.sum(axis=1, keepdims=True)))
 
-    def offset(self, metric: Metric) -> Offset:
+    def offset(self, metric: EstimatedMetric) -> Offset:
         """Return the estimated minus the realized metric on the reference, or an offset of 0 if one is undefined."""
         estimate = metric.estimate(self._scored.rows)
         realized = metric.estimate(self._truth)
@@ -153,7 +153,12 @@ class Evaluated(NamedTuple):
 
 
 def evaluate(
-    metric: Metric, scored: Scored, curves: Curves | None, offset: Offset | None, cbpe: Any, random: np.random.Generator
+    metric: EstimatedMetric,
+    scored: Scored,
+    curves: Curves | None,
+    offset: Offset | None,
+    cbpe: Any,
+    random: np.random.Generator,
 ) -> Evaluated:
     """Return the estimate of one metric; `offset` is the estimated minus the realized metric on the reference."""
     estimate = metric.estimate(scored.rows)

@@ -14,7 +14,7 @@ from aucforest.metrics.intervals import require_level
 from aucforest.metrics.validation import as_column, check_length, check_option, check_scores, class_codes, is_missing
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, missing
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.metrics import NORMALIZATIONS, Metric
+from aucforest.monitoring.metrics import NORMALIZATIONS, EstimatedMetric
 from aucforest.tables import columns
 from aucforest.tables.dates import find_dates
 from aucforest.tables.rows import indexable_rows
@@ -216,7 +216,7 @@ def check_options(cbpe: Any) -> None:
     require_level(cbpe.level)
 
 
-def check_columns(cbpe: Any, metrics: list[Metric], samples: Samples) -> None:
+def check_columns(cbpe: Any, metrics: list[EstimatedMetric], samples: Samples) -> None:
     """Raise ValueError if required predictions or features are missing."""
     for metric in metrics:
         if metric.needs_predictions and samples.predicted is None:

@@ -19,7 +19,14 @@ from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_sco
 from aucforest.monitoring._tables import UNKNOWN, Samples
 from aucforest.monitoring.calibration import columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.metrics import Metric, Normalize, alert_limits, find_metrics, is_beyond, relative_reach
+from aucforest.monitoring.metrics import (
+    EstimatedMetric,
+    Normalize,
+    alert_limits,
+    find_metrics,
+    is_beyond,
+    relative_reach,
+)
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import LEAST_CHUNKS, MOST_CHUNKS, Sample, ShiftReport, measure_shift, prediction_limits
 from aucforest.monitoring.soft import soft_roc_auc
@@ -405,7 +412,7 @@ class CBPE(BaseEstimator):
         self._warn_if_limits_are_missing(len(pieces))
         self._warn_if_limits_are_wide(reaches)
 
-    def _limits_for(self, metric: Metric, n_rows: float) -> tuple[float, float]:
+    def _limits_for(self, metric: EstimatedMetric, n_rows: float) -> tuple[float, float]:
         """Return the alert limits of a metric for a chunk of `n_rows` samples."""
         widening = max(1.0, np.sqrt(self._usual_size / max(n_rows, 1.0)))
         lower, upper = alert_limits(metric, self._chunk_values[metric.name], self.threshold * widening)
@@ -413,7 +420,7 @@ class CBPE(BaseEstimator):
         return ratio * lower, ratio * upper
 
     def _is_alert(
-        self, metric: Metric, evaluated: Evaluated, limits: tuple[float, float], valid: bool | None
+        self, metric: EstimatedMetric, evaluated: Evaluated, limits: tuple[float, float], valid: bool | None
     ) -> bool | None:
         """Return whether a chunk is an alert, or None if that is undefined; see `ChunkEstimate`."""
         (lower, upper), value = limits, evaluated.estimate

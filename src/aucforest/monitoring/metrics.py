@@ -153,7 +153,7 @@ def proportion_at_k(name: str) -> tuple[str, float] | None:
     return name.partition("_")[0], found[2]
 
 
-class Metric(NamedTuple):
+class EstimatedMetric(NamedTuple):
     """A metric: the function that estimates it, its bounds, and how it depends on chunks."""
 
     name: str
@@ -173,11 +173,11 @@ class Metric(NamedTuple):
 
 def find_metrics(
     names: Sequence[str], classes: NDArray[Any], multi_class: str, normalize: Normalize, cost: ArrayLike | None
-) -> list[Metric]:
+) -> list[EstimatedMetric]:
     """Return the metrics with the given names; ValueError if a name is unknown."""
-    metrics: list[Metric] = []
+    metrics: list[EstimatedMetric] = []
     for name in names:
-        from_scores = partial(Metric, name, needs_predictions=False)
+        from_scores = partial(EstimatedMetric, name, needs_predictions=False)
         at_k = proportion_at_k(name)
         if at_k is not None:
             soft_at_k, simulate_at_k = partial(soft.soft_at_k, *at_k), partial(soft.simulate_at_k, *at_k)
@@ -196,20 +196,20 @@ def find_metrics(
                 raise ValueError(f"metric {name!r} needs cost, a matrix with one row for each true class")
             per_row = name == "cost_per_row"
             function = partial(total_cost, check_cost(cost, len(classes)), per_row=per_row)
-            metrics.append(Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row))
+            metrics.append(EstimatedMetric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row))
         elif name in THRESHOLD_METRICS:
-            metrics.append(Metric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
+            metrics.append(EstimatedMetric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
         else:
             raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
     return metrics
 
 
-def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
+def _cells(classes: NDArray[Any], normalize: Normalize) -> list[EstimatedMetric]:
     """Return a metric for each cell of the confusion matrix."""
     grows, n_classes = normalize is None, len(classes)
     binary = [["true_negative", "false_positive"], ["false_negative", "true_positive"]]
     return [
-        Metric(
+        EstimatedMetric(
             binary[true][predicted] if n_classes == 2 else f"true_{classes[true]}_pred_{classes[predicted]}",
             partial(estimate_by, partial(cell, true, predicted, normalize)),
             high=np.inf if grows else 1.0,
@@ -219,7 +219,7 @@ def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
     ]
 
 
-def alert_limits(metric: Metric, values: FloatArray, threshold: float) -> tuple[float, float]:
+def alert_limits(metric: EstimatedMetric, values: FloatArray, threshold: float) -> tuple[float, float]:
     """Return mean -+ threshold * standard deviation, within the bounds of the metric; NaN for fewer than two values."""
     if values.size < 2:
         return np.nan, np.nan

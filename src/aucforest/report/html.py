@@ -28,7 +28,7 @@ from aucforest.report.drift import drift_sections
 from aucforest.report.importance import held_out_importance
 from aucforest.report.metrics import cost_matrix, resample
 from aucforest.report.page import Section, percent, render
-from aucforest.report.performance import default_groups, read_groups
+from aucforest.report.performance import default_groups, read_grouping_columns
 from aucforest.report.plots import drawing
 from aucforest.report.rows import ScoredRows, score_rows
 
@@ -193,7 +193,7 @@ def report(
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     training = read_training(rows.model, X_train, y_train, sample_weight_train)
-    groups = read_groups(by, rows, sample_weight)
+    groups = read_grouping_columns(by, rows, sample_weight)
     costs = cost_matrix(rows.model) if cost is None else check_cost(cost, len(rows.classes))
     seen, warning = check_training(rows, training)
 

@@ -134,7 +134,7 @@ def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
     return np.searchsorted(-ends, -rows.scores[:, k])
 
 
-def summarize(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Score]:
+def compute_scores(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Score]:
     """Return the metrics on all rows, each with its value for a model that always predicts the class frequencies."""
     frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
     values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}

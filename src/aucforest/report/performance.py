@@ -17,7 +17,7 @@ from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import as_dates, as_numbers, column_arrays
 from aucforest.report.importance import columns_in_order
-from aucforest.report.metrics import LEVEL, find_thresholds, reliability, summarize, usual_proportion
+from aucforest.report.metrics import LEVEL, compute_scores, find_thresholds, reliability, usual_proportion
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
 from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
@@ -34,7 +34,7 @@ Groups = dict[str, NDArray[Any]]
 
 def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Section:
     """Return the section with a headline, and with metrics compared with the metrics of a model without skill."""
-    scores = summarize(rows, resamples)
+    scores = compute_scores(rows, resamples)
     auc = scores[0]
     delong = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
     value, interval = estimate(auc.value, auc.low, auc.high)
@@ -258,7 +258,7 @@ def _aims(model: Any) -> dict[str, float]:
     return aims
 
 
-def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> Groups | None:
+def read_grouping_columns(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> Groups | None:
     """Return the grouping columns, given by name or as arrays, without rows of weight 0; None if `by` is None."""
     if by is None:
         return None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from aucforest.tables.copies import Readable, open_unpacked
 from aucforest.tables.database import text, texts
-from aucforest.tables.files import check_names, check_same_names
+from aucforest.tables.files import check_column_names, check_same_names
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.text_files import NOT_UTF8, TextFiles
 
@@ -255,7 +255,7 @@ def _check_header(name: str, columns: Sequence[str]) -> None:
     """Raise ValueError if two columns have the same name or no name, as if a title is above the header."""
     nameless = [str(index) for index, column in enumerate(columns, 1) if column == ""]
     if len(nameless) < 2:
-        check_names(name, columns)
+        check_column_names(name, columns)
         return
     named, advice = list(filter(None, columns)), "name or remove them"
     if len(named) <= len(nameless):

@@ -49,7 +49,7 @@ def _stamp(file: Path) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
-def check_names(name: str, columns: Sequence[str]) -> None:
+def check_column_names(name: str, columns: Sequence[str]) -> None:
     """Raise ValueError if two columns have the same name, or one contains the null character, which ends names in C."""
     for column in repeated(columns):
         raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
@@ -72,7 +72,7 @@ def rows_of_batch(n_columns: int) -> int:
     return max(1, min(_MOST_ROWS, _CELLS // max(n_columns, 1)))
 
 
-def split(batches: Iterable[Any], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+def split_batches(batches: Iterable[Any], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
     """Yield record batches from `first_row` on, split into batches of at most `rows` rows."""
     n_passed = 0
     for batch in batches:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from aucforest.tables.database import name_of, text, texts
-from aucforest.tables.files import check_names
+from aucforest.tables.files import check_column_names
 from aucforest.tables.text_files import NOT_UTF8, TextFiles
 from aucforest.tables.text_types import KNOWN, NESTED
 
@@ -29,7 +29,7 @@ class JsonFiles(TextFiles):
         sample = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
         described = self._fetch(lambda: f"DESCRIBE FROM {self._source}, {sample})")
         self.columns = [column[0] for column in described]
-        check_names(self.name, self.columns)
+        check_column_names(self.name, self.columns)
         self._check_twins()
         nested = [column for column, type_, *_ in described if "(" in type_ or type_.endswith("]")]
         self._types = dict.fromkeys(nested, NESTED)

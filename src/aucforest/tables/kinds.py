@@ -105,14 +105,14 @@ def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int
         return column.cast(_TYPES[kind])
     if holds_text(type_) and kind != DURATION:
         return as_text(column, table.missing) if kind == TEXT else _parse(column, kind, name, table, first_row)
-    if kind == NUMBER and (is_number(type_) or pa.types.is_boolean(type_)):
+    if kind == NUMBER and (is_numeric_type(type_) or pa.types.is_boolean(type_)):
         return column.cast(pa.float64(), safe=False)
     if (kind == FLAG and pa.types.is_boolean(type_)) or (kind in (DATE, ZONED, DURATION) and _is_temporal(type_)):
         return column
     raise ValueError(f"column {name!r} has type {type_}, but the model needs {kind}")
 
 
-def is_number(type_: Any) -> bool:
+def is_numeric_type(type_: Any) -> bool:
     """Return whether a type is an integer, floating or decimal type."""
     return pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
 
@@ -165,7 +165,7 @@ def feature_names(source: Any, others: Sequence[str]) -> list[str]:
         raise ValueError(f"{source.name} has no feature columns besides {others[0]!r}")
     for field in source.schema(names):
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        is_plain = is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
+        is_plain = is_numeric_type(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
         if not (is_plain or _is_temporal(field.type)):
             raise ValueError(
                 f"column {field.name!r} has type {field.type}: features must be numeric, string, boolean, or dates;"

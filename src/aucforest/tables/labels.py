@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aucforest.metrics.validation import count_classes
-from aucforest.tables.kinds import NamedTable, as_kind, as_text, decode, holds_text, is_number
+from aucforest.tables.kinds import NamedTable, as_kind, as_text, decode, holds_text, is_numeric_type
 from aucforest.tables.sources import Source
 from aucforest.tables.texts import alike_note, listed
 from aucforest.tables.values import NUMBER
@@ -131,7 +131,7 @@ class LabelReader:
 
     def _is_positive(self, column: Any) -> Any:
         """Return whether each label is the positive one, or a number for which the comparison is true."""
-        if self._comparison is not None and is_number(column.type):
+        if self._comparison is not None and is_numeric_type(column.type):
             return self._comparison(column)
         # Arrow casts booleans to lower case strings.
         positive = self._positive.lower() if pa.types.is_boolean(column.type) else self._positive

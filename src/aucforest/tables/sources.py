@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
 from aucforest.tables.database import columns_of, rows_where
-from aucforest.tables.files import Files, check_exists, check_names, check_same_names, rows_of_batch, split
+from aucforest.tables.files import (
+    Files,
+    check_column_names,
+    check_exists,
+    check_same_names,
+    rows_of_batch,
+    split_batches,
+)
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
 from aucforest.tables.kinds import Canonical, NamedTable, canonical_type, find_column
@@ -57,7 +64,7 @@ class ParquetFiles(_Typed, Files):
                 if field.type != expected.type:
                     types = f"{expected.type} in {files[0].name}, but {field.type} in {file.name}"
                     raise ValueError(f"column {field.name!r} is {types}")
-        check_names(files[0].name, self.columns)
+        check_column_names(files[0].name, self.columns)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns in canonical types, from `first_row` on, of at most `rows` rows."""
@@ -76,7 +83,7 @@ class ParquetFiles(_Typed, Files):
                 first = int(np.searchsorted(ends[1:], first_row - start, side="right"))
                 groups = list(range(first, len(sizes)))
                 batches = content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
-                yield from split(batches, first_row - start - int(ends[first]), rows)
+                yield from split_batches(batches, first_row - start - int(ends[first]), rows)
 
     def location(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
@@ -103,7 +110,7 @@ class Streams(_Typed):
         self._source, self.name = source, f"the {type(source).__name__}"
         self._schema = _canonical_schema(self._reader().schema)
         self.columns = self._schema.names
-        check_names(self.name, self.columns)
+        check_column_names(self.name, self.columns)
 
     def _reader(self) -> Any:
         """Return a new stream of all columns."""
@@ -113,7 +120,7 @@ class Streams(_Typed):
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
-        return split(_canonical_batches(self._reader(), self.schema(columns)), first_row, rows)
+        return split_batches(_canonical_batches(self._reader(), self.schema(columns)), first_row, rows)
 
     def done(self, n_rows: int) -> None:
         """Return None, because the number of rows is not known."""
@@ -145,7 +152,7 @@ class SelectedRows:
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
-        return split(self._selected(columns), first_row, rows)
+        return split_batches(self._selected(columns), first_row, rows)
 
     def _selected(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield record batches of the selected rows."""
@@ -233,7 +240,7 @@ def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> A
     if nw.dependencies.is_into_series(source):
         raise TypeError(f"source is a {type(source).__name__}: pass a table, with a column for the target")
     if nw.dependencies.is_pandas_dataframe(source):
-        check_names("the DataFrame", source.columns.tolist())
+        check_column_names("the DataFrame", source.columns.tolist())
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "scanner"):
         return Streams(source)
     raise TypeError(

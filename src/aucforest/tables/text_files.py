@@ -11,7 +11,7 @@ import pyarrow as pa
 from aucforest._optional import import_optional
 from aucforest.tables.copies import Readable
 from aucforest.tables.database import connect_to, fetch, text
-from aucforest.tables.files import Files, rows_of_batch, split
+from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few
@@ -124,7 +124,7 @@ class TextFiles(Files):
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         schema = self.schema(columns)
-        return split(self._read(columns, schema), first_row, rows)
+        return split_batches(self._read(columns, schema), first_row, rows)
 
     def _read(self, columns: Sequence[str], schema: Any) -> Iterator[Any]:
         """Yield record batches of the given columns with a schema."""

@@ -152,7 +152,7 @@ def score_bins(criterion, histogram, classes, buffers):
 
 
 @outlined_device
-def order_categories(criterion, histogram, classes, buffers):
+def sort_category_bins(criterion, histogram, classes, buffers):
     """Sort the bins of a categorical feature into the order in which they are split."""
     histogram.forms.score_bins(criterion, histogram, classes, buffers)
     sort_bins(histogram, buffers)

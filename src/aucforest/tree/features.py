@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, by_code
 from aucforest.tree.binning import bin_of
-from aucforest.tree.categories import order_categories, sample_categories
+from aucforest.tree.categories import sample_categories, sort_category_bins
 from aucforest.tree.random import FEATURE, bounded, derive_key
 from aucforest.tree.samples import row_of, with_codes
 from aucforest.tree.sparse import has_one_code, is_sparse
@@ -150,7 +150,7 @@ def _sample_threshold(histogram, feature, bins, key, buffers):
 
 
 # f(kind, criterion, histogram, classes, buffers): sort the bins into the order in which they are split.
-order_bins = by_code({NUMERIC: _keep_order, CATEGORICAL: order_categories})
+order_bins = by_code({NUMERIC: _keep_order, CATEGORICAL: sort_category_bins})
 # f(kind, histogram, feature, bins, key, buffers) -> (index, threshold): sample the only split that the random splitter
 # evaluates, and sort the bins such that all bins up to the index are on the left.
 sample_split = by_code({NUMERIC: _sample_threshold, CATEGORICAL: sample_categories})

@@ -91,7 +91,7 @@ class Pending(NamedTuple):
     key: np.uint64
 
 
-class Stack(NamedTuple):
+class NodeStack(NamedTuple):
     """A stack of `Pending` nodes: their integers, (capacity, 4), and keys."""
 
     nodes: NDArray[np.int64]
@@ -103,8 +103,8 @@ class Workspace(NamedTuple):
 
     samples: NDArray[np.uint64]
     spill: NDArray[np.uint64]
-    stack: Stack
-    split: Stack  # best first only: the nodes that were split in advance, in the order of their splits
+    stack: NodeStack
+    split: NodeStack  # best first only: the nodes that were split in advance, in the order of their splits
     heap: NDArray[np.int64]  # best first only: the indices of the nodes whose split may be used next
     nodes: Nodes
     limits: NDArray[np.float64]  # (capacity, 2) limits by monotonic constraints, or (0, 2) without constraints
@@ -188,7 +188,7 @@ def make_workspace(columns: Columns, params: TreeParams, sizes: Sizes, table: ND
     by_set = bool(np.any(columns.kinds != NUMERIC))
     n_listed = most_listed(len(columns.sparse.rows), n_features, params.max_features)
     stack, split = (
-        Stack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64)) for _ in range(2)
+        NodeStack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64)) for _ in range(2)
     )
     return Workspace(
         samples=np.empty(n_rows + 1, dtype=np.uint64),  # `take_samples` writes out-of-bag rows after the last sample

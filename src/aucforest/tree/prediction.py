@@ -46,7 +46,7 @@ class TreeNodes(NamedTuple):
         return cls(*[getattr(tree, name) for name in cls._fields])
 
 
-class Split(NamedTuple):
+class NodeSplit(NamedTuple):
     """The split of a node of a `Tree`; set_number is the index of its set, -1 for a split by a threshold."""
 
     threshold: float
@@ -319,7 +319,7 @@ def split_of(nodes, node):
         else:
             after = middle
     set_number = first if first < len(nodes.set_nodes) and nodes.set_nodes[first] == wanted else -1
-    return Split(nodes.threshold[node], nodes.missing_left[node], set_number, nodes.sets)
+    return NodeSplit(nodes.threshold[node], nodes.missing_left[node], set_number, nodes.sets)
 
 
 @bare_device
