@@ -156,9 +156,10 @@ class Compiled(event.Listener):
         pass
 
 
-event.register("numba:compile", Compiled())
-with tempfile.TemporaryDirectory() as folder:
-    fits()
-    forests(folder)
-    measures()
-    others(folder)
+if __name__ == "__main__":
+    event.register("numba:compile", Compiled())
+    with tempfile.TemporaryDirectory() as folder:
+        fits()
+        forests(folder)
+        measures()
+        others(folder)

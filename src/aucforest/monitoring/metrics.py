@@ -90,7 +90,7 @@ def estimate_by(function: Function, rows: Rows) -> Estimate:
     return Estimate(value, value, influence)
 
 
-def accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
+def expected_accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
     """Return the accuracy and its gradient."""
     return total_cost(np.eye(len(counts)), counts, per_row=True)
 
@@ -133,7 +133,7 @@ def cell(true: int, predicted: int, normalize: Normalize, counts: FloatArray) ->
 
 
 THRESHOLD_METRICS: dict[str, Function] = {
-    "accuracy": accuracy,
+    "accuracy": expected_accuracy,
     **{name: partial(class_metric, name) for name in ("precision", "recall", "specificity", "f1")},
 }
 COSTS = ("cost", "cost_per_row")
