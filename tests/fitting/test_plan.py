@@ -84,7 +84,8 @@ def measure(*options):
 
 def resolve(target=TARGET, n_features=3, **params):
     forest = make_forest(**{"n_jobs": 4, **params})
-    return replace(FitSpec.resolve(forest.get_params(), target, None, n_features, 0), n_sums=forest._n_sums(2))
+    spec = FitSpec.resolve(forest.get_params(), target, None, n_features, 0)
+    return replace(spec, n_sums=3 if forest.oob_score else 0)
 
 
 def plan(limit, n_features=100, target=TARGET, **params):
