@@ -85,7 +85,7 @@ def measure(*options):
 def resolve(target=TARGET, n_features=3, **params):
     forest = make_forest(**{"n_jobs": 4, **params})
     spec = FitSpec.resolve(forest.get_params(), target, None, n_features, 0)
-    return replace(spec, n_sums=3 if forest.oob_score else 0)
+    return replace(spec, n_sums=0 if forest.threshold is None else 4)
 
 
 def plan(limit, n_features=100, target=TARGET, **params):

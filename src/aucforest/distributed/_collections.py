@@ -1,4 +1,4 @@
-"""Dask collections and their partitions."""
+"""Dask collections as partitions of rows, with X, y and weights split at the same rows."""
 
 from operator import getitem
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The corrected estimate, standard error and confidence interval of a metric on a chunk.
+"""The estimate of a metric on a chunk, corrected by its error on the reference, with standard error and interval.
 
 Estimates on the reference samples to which a curve was fitted are optimistic, so the difference (estimated - realized)
 on the reference is subtracted from every estimate. The label of reference sample r, in block b of m_b samples, then has

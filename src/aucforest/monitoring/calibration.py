@@ -1,4 +1,4 @@
-"""Calibration of scores by isotonic regression, and tests on the reference of whether scores need it.
+"""Calibration of scores by isotonic regression, and tests on reference data whether scores need it.
 
 A curve depends on the labels of the reference. Block b of a curve has m_b reference samples. If the influences of the
 probabilities in block b on a metric sum to S_b, the metric changes by S_b / m_b if one label in the block changes from

@@ -1,4 +1,4 @@
-"""Copies of files that the database engine cannot read, or not twice: streams, other encodings, spreadsheets."""
+"""Copies of files that the database engine cannot read, or only once: streams, other encodings, spreadsheets."""
 
 import csv
 import os
