@@ -1,4 +1,4 @@
-"""Exports to scikit-learn and ONNX, as methods of the estimators."""
+"""Exports to scikit-learn and ONNX, a mixin of the estimators; each of these collects what is exported."""
 
 import os
 from typing import Any, ClassVar

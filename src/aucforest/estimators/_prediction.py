@@ -1,4 +1,4 @@
-"""Prediction by trees: their layout for traversal, blocks of rows in threads, and the mean over trees."""
+"""Prediction by trees, a mixin: their layout for traversal, blocks of rows in threads, and the mean over trees."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

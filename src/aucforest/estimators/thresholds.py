@@ -1,4 +1,4 @@
-"""Threshold rules, which turn probabilities into labels."""
+"""The threshold rules of estimators, which turn probabilities into labels, and their tuning out of bag."""
 
 import warnings
 from collections.abc import Callable

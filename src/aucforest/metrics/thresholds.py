@@ -1,4 +1,4 @@
-"""Decision thresholds."""
+"""Decision thresholds that maximize a metric, minimize a cost, or limit the number of positive predictions."""
 
 from typing import Any, Literal
 

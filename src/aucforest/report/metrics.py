@@ -1,4 +1,4 @@
-"""The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds, AUC by trees."""
+"""Computation of a report's metrics: scores with intervals and baselines, curves, calibration, thresholds."""
 
 from collections.abc import Callable, Iterator
 from numbers import Real

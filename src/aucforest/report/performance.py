@@ -1,4 +1,4 @@
-"""The sections on the performance of a model: summary, limits, curves, alerts, calibration, thresholds, subgroups."""
+"""The sections on performance, as text, tables and plots: summary, limits, curves, alerts, thresholds, subgroups."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

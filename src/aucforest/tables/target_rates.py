@@ -1,4 +1,4 @@
-"""Target rates: features that are the class frequencies of the categories of a column, smoothed.
+"""The formula and the values of target rates: smoothed class frequencies of the categories of a column.
 
 The rate of class k for a category is (s_k + a q_k) / (n + a), where n is the weight of its training samples, s_k the
 weight of its samples of class k, a the smoothing (Micci-Barreca 2001), and q_k the class frequency in all samples. An

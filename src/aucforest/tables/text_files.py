@@ -1,4 +1,4 @@
-"""Files whose values are text, read by the database engine in types that nearly all values of a column have."""
+"""Files whose values are text: statements with which the database engine counts values and reads rows."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

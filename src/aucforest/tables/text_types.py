@@ -1,4 +1,4 @@
-"""Types of columns of text, decided by counts over all rows, each with the SQL that reads it.
+"""The choice of a type for each column of text from counts of its values, and the SQL that reads the type.
 
 In SQL `{0}` stands for the column.
 """
