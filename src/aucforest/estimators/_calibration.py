@@ -162,9 +162,9 @@ def calibrate(
     whole = scaled.minimize(whole)
     run = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
     half = 0.5 * sum(run(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
-    # 1 / n_trees is further from that of the whole than this is from those of the halves.
-    of_whole, of_first, of_second = (1.0 / sums.n_trees.mean() for sums in parts)
-    extrapolation = float((of_whole - 1.0 / n_trees) / (0.5 * (of_first + of_second) - of_whole))
+    # How much further 1 / n_trees is from that of all trees than this is from the mean of the halves.
+    inverse, first, second = (1.0 / sums.n_trees.mean() for sums in parts)
+    extrapolation = float((inverse - 1.0 / n_trees) / (0.5 * (first + second) - inverse))
     parameters = whole + extrapolation * (whole - half)
     slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)
     differences = np.concatenate(([0.0], parameters[1:]))

@@ -21,7 +21,8 @@ from aucforest.tables.sparse import SparseRows
 from aucforest.tree.random import SCORED_SAMPLE
 from aucforest.tree.tree import Tree
 
-# All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py. The amounts of shrinkage are these.
+# All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
+# The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # The amount for small sets, where out-of-bag scores have large errors, and the one for forests with trees on target
 # rates (benchmarks/DEFAULTS.md).
@@ -190,15 +191,15 @@ class OutOfBagScores:
         """Add consecutive trees, starting with the tree of index `first`, given their variants and encodings."""
         if not trees:
             return
-        halves, of_trees = self._halve(variants), np.array(encodings)
-        indices_of_sums = np.array(variants) * self._n_encodings + of_trees
+        halves, encoding_of = self._halve(variants), np.array(encodings)
+        indices_of_sums = np.array(variants) * self._n_encodings + encoding_of
         np.add.at(self._n_added, indices_of_sums, 1)
         amounts, weighted_index = self._unit * self._amounts, self._index_of(WEIGHED_BY)
 
         def add_half(half: int, rows: slice) -> None:
             whole, by_variant, n_trees = (array[half] for array in self._sums)
-            for encoding in np.unique(of_trees[halves == half]).tolist():
-                indices = np.flatnonzero((halves == half) & (of_trees == encoding)).tolist()
+            for encoding in np.unique(encoding_of[halves == half]).tolist():
+                indices = np.flatnonzero((halves == half) & (encoding_of == encoding)).tolist()
                 counts = self._bags.counts_at(self._rows[rows], [first + index for index in indices], 1)
                 chosen, sums = [trees[index] for index in indices], ShrunkSums(whole[encoding], by_variant, n_trees)
                 for block, X in self._blocks(rows):
