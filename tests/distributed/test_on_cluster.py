@@ -141,7 +141,7 @@ def at(monkeypatch):
 @pytest.mark.parametrize(
     ("phases", "options"),
     [
-        (["read_labels", "grow"], {}),
+        (["read_partition_target", "grow"], {}),
         (["summarize_values", "join_parts"], {}),
         (["encode_partition", "add_out_of_bag"], {}),
         (["sample", "grow_samples"], {"strategy": "gather"}),
