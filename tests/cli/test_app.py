@@ -80,3 +80,9 @@ def test_an_interrupt_during_imports_is_no_traceback(monkeypatch):
     monkeypatch.setattr(__main__, "import_optional", interrupt)
     with pytest.raises(SystemExit, match=r"^130$"):
         __main__.main()
+
+
+def test_wrong_calls_exit_with_2():
+    assert run("fitt").exit_code == 2
+    assert run("predict").exit_code == 2
+    assert run().exit_code == 2

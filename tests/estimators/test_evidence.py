@@ -324,3 +324,17 @@ def test_numbers_of_scored_rows(n_classes, n_rows, n_scored):
     rows = _evidence.rows_to_score(labels, n_classes, n_variants=8, seed=3)
     assert np.array_equal(rows, np.unique(rows))
     assert set(np.bincount(labels[rows])) == {n_scored // n_classes}
+
+
+@pytest.mark.parametrize(
+    ("params", "weight"),
+    [({}, WEIGHT), ({"shrinkage": 20.0}, 1.0 + np.arange(240) % 3), ({"class_weight": "balanced"}, WEIGHT),
+     ({"sampling": "balanced"}, 1.0 + np.arange(240) % 3)],
+    ids=["fractions", "integers", "class weights", "balanced"],
+)  # fmt: skip
+def test_the_scale_of_weights_says_nothing(params, weight):
+    forests = [small_forest(30, **params).fit(X, Y, scale * weight) for scale in (1.0, 4.0, 2.0**-40)]
+    assert len({forest.shrinkage_ for forest in forests}) == 1
+    for forest in forests[1:]:
+        np.testing.assert_array_equal(forest.predict_proba(X), forests[0].predict_proba(X))
+    assert forests[0].shrinkage_ == 0 or forests[0].trees_[0].shrinkage > 0

@@ -424,3 +424,16 @@ def test_predictions_that_are_refused(forest):
         predict_out_of_core(forest, NEW, keep=["wight"])
     with pytest.raises(TypeError, match="can be read only once"):
         predict_out_of_core(forest, NEW.to_reader())
+
+
+@pytest.mark.parametrize("columns", [["double", "nan", "few"], ["float"], ["text", "coded"]])
+def test_columns_of_one_kind(columns):
+    check(TABLE.select([*columns, "label", "weight"]), {})
+
+
+def test_warm_start_adds_trees(folder):
+    forest = make_forest(n_estimators=3, warm_start=True)
+    fit_out_of_core(forest, folder, "label", drop=["weight"])
+    fit_out_of_core(forest.set_params(n_estimators=6), folder, "label", drop=["weight"])
+    expected = make_forest(warm_start=True).fit(*features_and_labels(TABLE))
+    assert_same_fit(forest, expected)

@@ -1,6 +1,7 @@
 """Comparison of criteria: equal rows and seeds, the test against its definition, the table and the plot."""
 
 import math
+import sys
 
 import matplotlib as mpl
 import numba
@@ -380,3 +381,16 @@ def test_invalid_arguments_are_refused(data, params, sentence):
     X, y = data
     with pytest.raises((ValueError, TypeError), match=sentence):
         run((X, params.pop("y", y)), **params)
+
+
+@pytest.mark.parametrize(
+    ("method", "module", "sentence"),
+    [
+        ("plot", "matplotlib.pyplot", r"^plotting needs matplotlib: pip install aucforest\[plot\]$"),
+        ("to_frame", "pandas", r"^to_frame needs pandas: pip install aucforest\[frame\]$"),
+    ],
+)
+def test_a_missing_extra_is_one_sentence(monkeypatch, method, module, sentence):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=sentence):
+        getattr(comparison(), method)()

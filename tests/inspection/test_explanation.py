@@ -13,6 +13,7 @@ from aucforest import AUCStackingClassifier, LinearAUCClassifier
 from aucforest.inspection import Explanation, Reason, explain
 from tests.estimators.data import make_table, small_forest, small_tree
 from tests.estimators.stacks import fitted
+from tests.inspection.test_shapley import by_subsets
 
 matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -233,3 +234,15 @@ def test_values_that_take_too_much_memory_are_refused_at_once(kind, n_bytes, n_c
         ValueError, match=f"^Shapley values of 60 rows, 5 features and {n_classes} classes would take .*: explain"
     ):
         explain(model, NEW)
+
+
+def test_values_of_categories_equal_those_by_all_subsets():
+    frame, y = make_frame()
+    forest = small_forest(4, shrinkage=5.0, max_depth=6).fit(frame, y)
+    rows = frame[:8].copy()
+    rows.loc[0, "town"] = "never seen"
+    encoded = forest.encode(rows).to_numpy(np.float64)
+    assert any(len(tree.sets) for tree in forest.trees_)
+    expected = np.mean([[by_subsets(tree, row) for row in encoded] for tree in forest.trees_], axis=0)
+    found = explain(forest, rows, scale="probability")
+    np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-8)

@@ -21,9 +21,12 @@ X3, Y3 = make_table(n_rows=700, n_classes=3, seed=1)
 WEIGHT, WEIGHT3 = (np.where(np.arange(n) % 7 == 0, 0.0, 1.0 + np.arange(n) % 3) for n in (300, 700))
 
 
-def permuted_proba(forest, X, y, weight, feature, repeat):
-    """Return the rows of positive weight, and their probabilities when the feature is permuted, by loops."""
-    rows = training_rows(forest, X, y, weight)
+def permuted_proba(forest, X, y, weight, feature, repeat, given=None):
+    """Return the rows of positive weight, and their probabilities when the feature is permuted, by loops.
+
+    X is the input of the trees, `given` the input of `fit` if it differs.
+    """
+    rows = training_rows(forest, X if given is None else given, y, weight)
     kept = rows.bags.kept
     counts = rows.counts(range(len(forest)))[kept].T
     column = None
@@ -221,3 +224,18 @@ def test_invalid_arguments_are_refused(options, sentence, params):
     forest = small_forest(**params).fit(X, Y)
     with pytest.raises(ValueError, match=sentence):
         oob_permutation_importance(forest, **{"X": X, "y": Y, **options})
+
+
+def test_categories_are_permuted():
+    kinds = np.array(["a", "b", "c", "d", None], dtype=object)[np.random.default_rng(0).integers(5, size=300)]
+    table = np.column_stack((X.astype(object), kinds))
+    labels = ((kinds == "a") | (kinds == "c")).astype(int)
+    forest = small_forest(30, categorical_features=[5]).fit(table, labels)
+    result = oob_permutation_importance(forest, table, labels, random_state=0)
+    assert result.importances_mean.argmax() == 5
+    codes = forest._validate_X(table, reset=False)
+    (kept, before), (_, after) = (
+        permuted_proba(forest, codes, labels, None, feature, 0, given=table) for feature in (None, 5)
+    )
+    expected = roc_auc_score(labels[kept], before[:, 1]) - roc_auc_score(labels[kept], after[:, 1])
+    assert result.importances[5, 0] == pytest.approx(expected, abs=1e-12)

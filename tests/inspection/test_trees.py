@@ -1,5 +1,6 @@
 """Text, plots and sizes of trees: every line of text is checked by following it."""
 
+import pickle
 import re
 import tracemalloc
 
@@ -240,3 +241,11 @@ def test_features_that_no_tree_uses_take_little_memory():
     assert importances[-2:].tolist() == [0.0, 1.0]
     # Some numbers for every feature, whatever the number of trees.
     assert peak < 4 * importances.nbytes
+
+
+def test_bytes_of_trees_include_sparse_frequencies():
+    forest = small_forest(3).fit(make_table(n_rows=2000)[0], np.arange(2000) % 30)
+    assert not isinstance(forest.trees_[0].frequencies, np.ndarray)
+    for tree, n_bytes in zip(forest.trees_, forest_summary(forest).n_bytes):
+        assert n_bytes == tree.nbytes
+        assert abs(n_bytes / len(pickle.dumps(tree)) - 1) < 0.1

@@ -27,5 +27,5 @@ def many_classes(draw, max_size=12):
 
 
 def labelled():
-    """Draw (scores, labels) with ties and both labels."""
+    """Draw (scores, labels) with ties and both labels: the first two probabilities, .75 and .5, become 1 and 0."""
     return two_classes(max_size=25).map(lambda rows: (rows[0], np.round(rows[1])))

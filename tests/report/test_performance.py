@@ -280,3 +280,18 @@ def test_groups_of_more_classes_have_accuracies():
         inside = half == (name == "True")
         assert rows == "150"
         assert float(accuracy.split()[0]) == pytest.approx(100 * model.score(x[inside], y[inside]), abs=0.06)
+
+
+def test_the_explorer_counts_as_scikit_learn_does(forest, forest_page):
+    data = Page(forest_page.html).explorer
+    scores, y = forest.predict_proba(X[TEST])[:, 1], Y[TEST]
+    assert data["thresholds"][-1] is None
+    for threshold, tp, fp in zip(data["thresholds"][:-1], data["tp"], data["fp"]):
+        (_, false), (_, true) = confusion_matrix(y, scores >= threshold)
+        assert (tp, fp) == (true, false)
+    own = confusion_matrix(y, forest.predict(X[TEST]))
+    assert [data["fp"][data["own"]], data["tp"][data["own"]]] == own[:, 1].tolist()
+    assert data["cost"] == [1.0, 7.0]
+    interval = auc_confidence_interval(y, scores)
+    shown = figures(Page(forest_page.html), SCORES)["ROC AUC"]
+    assert shown[:2] == [f"{interval[0]:.3f}", f"{interval[1]:.3f} to {interval[2]:.3f}"]

@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from aucforest import AUCForestClassifier, _memory
+from aucforest import AUCForestClassifier, AUCTreeClassifier, _memory
 from aucforest.inspection import explain, oob_permutation_importance
 from aucforest.tables import sparse
 from aucforest.tables.sparse import SparseRows
@@ -212,3 +212,9 @@ def test_features_that_do_not_fit_are_refused_before_anything_of_their_number_is
         AUCForestClassifier(5).fit(X, np.arange(200) % 2)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()
+
+
+def test_a_tree_is_that_of_the_dense_rows():
+    X, dense, y = make()
+    tree, expected = (AUCTreeClassifier(random_state=0).fit(rows, y) for rows in (X, dense))
+    np.testing.assert_array_equal(tree.predict_proba(X), expected.predict_proba(dense))

@@ -52,9 +52,9 @@ class DecisionModel(Model):
         X, y, sample_weight
             The samples to tune the threshold on. Only needed if the rule is tuned.
         oob : bool, default=True
-            Whether X and y are the training data, so that out-of-bag probabilities are used. If False, they are other
-            samples, such as a validation set, and there is no `threshold_std_`. After `set_prevalence`, other samples
-            should have the same class frequencies, at least by weight.
+            Whether X and y are the training data, so that out-of-bag probabilities are used; the groups are known.
+            If False, they are other samples, such as a validation set, and there is no `threshold_std_`. After
+            `set_prevalence`, other samples should have the same class frequencies, at least by weight.
 
         Returns
         -------

@@ -233,7 +233,9 @@ def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: 
     if mixture in stored:
         mixed = stored.take(mixture, list)
         if are_variants:
-            mixed = [list(pair) for pair in zip(*mixed, strict=True)]
+            are_columns = all(isinstance(column, list) and len(column) == len(mixed[0]) for column in mixed)
+            require(are_columns, f"{mixture} has no names")
+            mixed = [list(pair) for pair in zip(*mixed)]
         require(len(mixed) > 1 and are_known(mixed), f"{mixture} has no names")
         n_trees = stored.take_array(f"{mixture}_n_trees", "q", (len(mixed),))
         require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), f"{mixture} has no numbers of trees")

@@ -181,7 +181,7 @@ class StackFit(DecisionModel, OnnxExport):
                 features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
                 # A model of the user is fitted first: it may reject the data, and forests take longer.
                 models = [] if self.linear in ("auto", None) else [self.linear]
-                linear = _fit_linear(training, models, indexable_rows(X))
+                linear = _fit_linear(training, models, indexable_rows(X)) if models else []
                 forest._fit_rows(table, forest._start())
                 # The sum of a monotonic forest and another model is not monotonic in general.
                 if self.linear == "auto" and forest.monotonic_cst is None:

@@ -52,7 +52,8 @@ class AUCForestClassifier(ForestFit):
         The strategy used to choose the split at each node: the best threshold of a feature or a random one. "auto"
         uses both if several criteria are mixed, and "best" otherwise. See `AUCTreeClassifier`.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        The number or the fraction of features to consider at each node; None considers all of them.
+        The number or the fraction of features to consider at each node; None considers all of them. Features that are
+        constant in the node are not counted.
     max_depth : int or None, default=None
         The maximum depth of a tree.
     min_samples_split : int or float, default=2
@@ -97,8 +98,9 @@ class AUCForestClassifier(ForestFit):
         The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
         the predictions of its ancestors. The unit is one sample of mean weight; without a bootstrap, integer weights
         count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
-        trees (300 on large data). It is 5, or 50 if some trees have the encoding "rates" or "interactions", unless
-        another value is clearly better and both of two classes have 10 samples. 0 or None turns shrinkage off.
+        trees (300 on large data). If no other value is clearly better, if there are no out-of-bag samples, or if one of
+        two classes has fewer than 10 samples, it is 5, or 50 if some trees have the encoding "rates" or "interactions".
+        0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
         The positive one of two classes, to which `threshold` and `oob_score` refer. None is the second of ``classes_``.
         The trees, the probabilities and the order of ``classes_`` do not depend on it.
@@ -118,8 +120,8 @@ class AUCForestClassifier(ForestFit):
           cross-validation can split it with the samples.
         - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of
           the training samples.
-        - {"alerts": k, "cost": matrix}: of these thresholds, the one with the lowest out-of-bag cost. The costs are as
-          above, or "fit" for the argument `cost` of `fit`.
+        - {"alerts": k, "cost": matrix}: of the thresholds with at most k positive predictions out of bag, the one with
+          the lowest out-of-bag cost. The costs are as above, or "fit" for the argument `cost` of `fit`.
         - {"recall": r}: the highest threshold with a recall of at least r out of bag.
         - {"precision": p}, {"fpr": f}: the threshold with the highest recall out of bag where the precision is at least
           p, or the false positive rate at most f. If no threshold reaches the precision, the threshold with the highest
@@ -144,7 +146,8 @@ class AUCForestClassifier(ForestFit):
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
         - "rates": class frequencies of the category replace the column (target encoding); with more than six classes,
           only those of the six most frequent. Each tree puts the samples in a random order and computes the frequencies
-          of a sample from the samples before it [4]_, those of an out-of-bag sample from all other samples.
+          of a sample from the samples before it [4]_, those of an out-of-bag sample from all other samples, and those
+          of new samples from all training samples.
         - "interactions": like "rates", and also class frequencies of pairs of a category and a part of another feature,
           where the pair predicts the class better than the category and the feature do separately.
         - list: several of these encodings, one for each tree.
