@@ -260,7 +260,7 @@ class RowsOnCluster(TrainingTable):
                 first = start // BLOCK_ROWS * BLOCK_ROWS
                 part_sampler = sampler.part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
                 chosen_rows = running.part(start, stop - start)[1]
-                rows = part_sampler, start - first, chosen_rows
+                rows = _tasks.RowsOutOfBag(part_sampler, start - first, chosen_rows)
                 table, labelled, before = tables[index], self._labelled[index], futures[index]
                 futures[index] = executor.submit(_tasks.add_out_of_bag, table, labelled, reading, trees, rows, before)
         for table in tables:

@@ -202,19 +202,23 @@ class Reading(NamedTuple):
         return append_rates(matrix, self.rates, own)
 
 
+class RowsOutOfBag(NamedTuple):
+    """The rows of positive weight of a partition, for out-of-bag predictions."""
+
+    sampler: BootstrapSampler  # the sampler of the whole blocks of rows that contain the rows of the partition
+    start: int  # the index of the partition's first row in these blocks
+    chosen: NDArray[np.int64] | None  # see `TreeRanges.add`
+
+
 def add_out_of_bag(
     X: Any,
     labelled: LabelledPart,
     reading: Reading,
     trees: tuple[PackedTrees, Sequence[range]],
-    rows: tuple[BootstrapSampler, int, NDArray[np.int64] | None],
+    rows: RowsOutOfBag,
     before: list[Sums] | None,
 ) -> list[Sums] | None:
-    """Return the sum of `before` and the out-of-bag predictions of trees for a partition, or None if it is empty.
-
-    `rows` are the sampler of the whole blocks of rows that contain the rows of positive weight of the partition, the
-    index of its first row in these blocks, and the chosen rows of `TreeRanges.add`.
-    """
+    """Return the sum of `before` and the out-of-bag predictions of trees for a partition, or None if it is empty."""
     kept = kept_rows(labelled.sample_weight)
     if len(labelled.labels if kept is None else kept) == 0:
         return None

@@ -101,8 +101,8 @@ class DecisionModel(Model):
         Raises
         ------
         ValueError
-            If frequencies are not positive or do not sum to 1, if a class has no training samples, or if the model has
-            a `class_weight`, since its probabilities do not refer to a population.
+            If frequencies are not positive or do not sum to 1, if a class has no frequency or no training samples, or
+            if the model has a `class_weight`, since its probabilities do not refer to a population.
 
         Warns
         -----

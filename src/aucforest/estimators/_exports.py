@@ -66,7 +66,8 @@ class OnnxExport(FeatureModel):
             `encode`, and two outputs, ``label`` of shape (n_samples,) and ``probabilities`` of shape (n_samples,
             n_classes), float32.
         dtype : "float64" or "float32", default="float64"
-            The type of ``X``. Rounding to float32 can move a value to the other side of a threshold.
+            The type of ``X``. Use float32 only for software that requires it: rounding can move a value to the other
+            side of a threshold.
 
         Raises
         ------
@@ -124,8 +125,9 @@ class TreeExports(OnnxExport, TreePrediction):
         Returns
         -------
         CalibratedForestClassifier, RandomForestClassifier, or DecisionTreeClassifier for a tree
-            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. Of a calibrated forest, as
-            by default, pass the ``estimator``, the forest before calibration, to tools that read trees.
+            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. A calibrated forest, as by
+            default, becomes a `CalibratedForestClassifier`. Pass its ``estimator``, the forest before calibration, to
+            tools that read trees.
 
         Raises
         ------
@@ -142,7 +144,8 @@ class TreeExports(OnnxExport, TreePrediction):
         `encode`.
 
         ``predict`` returns the most probable class; for another threshold use
-        `sklearn.model_selection.FixedThresholdClassifier`. Impurities and ``feature_importances_`` are Gini's.
+        `sklearn.model_selection.FixedThresholdClassifier`. Shrinkage is included. Impurities and
+        ``feature_importances_`` are Gini's.
 
         The nodes below a categorical split are copied for each run of consecutive codes. The weights of the copies, on
         which SHAP values without background data depend, assume that the samples of a side are spread evenly over its

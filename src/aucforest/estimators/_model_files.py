@@ -238,8 +238,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier or LinearAUCClassifier
-        The fitted model. Its predictions are bitwise identical, and ``warm_start`` works. ``pos_label_`` is the
-        positive class of the command line.
+        The fitted model. Its predictions are bitwise identical, and ``warm_start`` works. The classes are in
+        sorted order, as after `fit`, and ``pos_label_`` is the positive class of the command line.
 
     Raises
     ------

@@ -125,7 +125,7 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
 
 def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predicted]:
     """Return the fitted linear models, each with out-of-fold probabilities; none if there is too little evidence."""
-    if len(models) == 0 or not training.is_evidence(training.weights > 0.0):
+    if not training.is_evidence(training.weights > 0.0):
         return []
     n_classes, kept, labels = len(training.classes), np.flatnonzero(training.weights), training.labels.astype(np.int64)
     is_weighted, fold = np.ptp(training.weights[kept]) > 0.0, training.folds(kept)
@@ -180,8 +180,9 @@ class StackFit(DecisionModel, OnnxExport):
                 training = _Training.from_target(X, table.target, forest.class_weight)
                 features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
                 # A model of the user is fitted first: it may reject the data, and forests take longer.
-                models = [] if self.linear in ("auto", None) else [self.linear]
-                linear = _fit_linear(training, models, indexable_rows(X)) if models else []
+                linear = []
+                if self.linear not in ("auto", None):
+                    linear = _fit_linear(training, [self.linear], indexable_rows(X))
                 forest._fit_rows(table, forest._start())
                 # The sum of a monotonic forest and another model is not monotonic in general.
                 if self.linear == "auto" and forest.monotonic_cst is None:

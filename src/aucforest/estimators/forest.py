@@ -115,7 +115,8 @@ class AUCForestClassifier(ForestFit):
           probabilities.
         - {"cost": matrix}: ``cost[i][j]`` is the cost of predicting class j if the true class is i. With two classes,
           the threshold with the lowest out-of-bag cost; with more, the class with the lowest expected cost. With two
-          classes, an array of shape (n_samples, 2, 2) gives each training sample its own matrix.
+          classes, an array of shape (n_samples, 2, 2) gives each training sample its own matrix. The threshold is still
+          a single number, with the lowest total cost.
         - "cost": like an array of costs for each sample, but the array is the argument `cost` of `fit`, so that
           cross-validation can split it with the samples.
         - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of

@@ -147,7 +147,8 @@ def check_raw_scores(scores: FloatArray, fitted: NDArray[np.bool_]) -> None:
     """Raise ValueError if uncalibrated columns are not in [0, 1], or if none is calibrated and rows do not sum to 1."""
     if not fitted.any():
         check_probabilities(scores, n_dims=2, name="y_score")
-    require_range(scores[:, ~fitted], "y_score")
+    for column in scores[:, ~fitted].T:
+        require_range(column, "y_score")  # names the row
 
 
 def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:
