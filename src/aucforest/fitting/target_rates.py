@@ -282,27 +282,36 @@ class CellFinder:
             yield codes, tables
 
 
-def leave_one_out(totals: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float) -> float:
-    """Return the log likelihood of the labels, given the rates of the other samples of a cell and a prior `towards`."""
-    others = np.maximum(totals - 1.0, 0.0) + smoothing * towards
-    total = np.maximum(totals.sum(axis=1, keepdims=True) - 1.0, 0.0) + smoothing
-    return float(np.sum(totals * np.log(np.maximum(others / total, _LEAST_RATE))))
+def leave_one_out(
+    totals: NDArray[np.float64], towards: NDArray[np.float64], smoothings: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the log likelihood of the labels for each smoothing, given the rates of the other samples of a cell.
+
+    `totals`, (n_cells, n_classes), are the weights of the classes in cells, and `towards`, of this shape or
+    (n_classes,), are the priors of the rates.
+    """
+    cells, classes = np.nonzero(totals)  # half of the totals are 0 if most cells have one class only
+    weights, priors = totals[cells, classes], np.broadcast_to(towards, totals.shape)[cells, classes]
+    others, total = np.maximum(weights - 1.0, 0.0), np.maximum(totals.sum(axis=1) - 1.0, 0.0)[cells]
+    rates = ((others + smoothing * priors) / (total + smoothing) for smoothing in smoothings.tolist())
+    return np.array([np.sum(weights * np.log(np.maximum(of_cells, _LEAST_RATE))) for of_cells in rates])
 
 
 def choose_smoothing(totals: NDArray[np.float64], towards: NDArray[np.float64]) -> tuple[float, float]:
     """Return the smoothing with the greatest leave-one-out log likelihood, and this likelihood."""
-    scores = [leave_one_out(totals, towards, smoothing) for smoothing in _SMOOTHING.tolist()]
+    scores = leave_one_out(totals, towards, _SMOOTHING)
     best = int(np.argmax(scores))
-    return float(_SMOOTHING[best]), scores[best]
+    return float(_SMOOTHING[best]), float(scores[best])
 
 
 def towards_additive(
     alone: NDArray[np.float64], frequencies: NDArray[np.float64], smoothing: float, ratios: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the rates of cells that are expected without an interaction, (n_categories, n_parts, n_classes).
+    """Return the rates of cells that are expected without an interaction, (n_cells, n_classes).
 
-    `alone`, (n_categories, 1, n_classes), are the totals of categories. The rate of a class leaves out one sample of
-    this class. `ratios`, (n_parts, n_classes), are class frequencies in a part divided by frequencies in all samples.
+    `alone`, (n_cells, n_classes), are the totals of the category of each cell. The rate of a class leaves out one
+    sample of this class. `ratios`, (n_cells, n_classes), are class frequencies in the part of each cell divided by
+    frequencies in all samples.
     """
     weights = (alone + smoothing * frequencies) * ratios
     own = np.maximum(weights - ratios, _LEAST_RATE)
@@ -359,15 +368,15 @@ def interaction_gain(
     `totals`, (n_categories, n_parts, n_classes), are the weights of the classes in cells. `frequencies` are the class
     frequencies in all samples, and `smoothing` is the smoothing of the table of the column without interaction.
     """
-    alone, by_part = totals.sum(axis=1, keepdims=True), totals.sum(axis=0) + frequencies
+    alone, by_part = totals.sum(axis=1), totals.sum(axis=0) + frequencies
     # Relative to the class frequencies in the sample, which differ from all rows, because categories are sampled.
     own = by_part.sum(axis=0) / by_part.sum()
     ratios = by_part / by_part.sum(axis=1, keepdims=True) / np.maximum(own, _LEAST_RATE)
-    towards = towards_additive(alone, frequencies, smoothing, ratios)
-    is_used = totals.sum(axis=2) > 0.0
-    totals, towards = totals[is_used], towards[is_used]
-    amount, score = choose_smoothing(totals, towards)
-    return amount, score - float(np.sum(totals * np.log(np.maximum(towards, _LEAST_RATE))))
+    categories, parts = np.nonzero(totals.any(axis=2))
+    used = totals[categories, parts]
+    towards = towards_additive(alone[categories], frequencies, smoothing, ratios[parts])
+    amount, score = choose_smoothing(used, towards)
+    return amount, score - float(np.sum(used * np.log(np.maximum(towards, _LEAST_RATE))))
 
 
 class ChosenTables(NamedTuple):
