@@ -1,11 +1,13 @@
 """The features that trees grow on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from aucforest import AUCForestClassifier
-from aucforest.fitting import encodings
+from aucforest.fitting import encodings, growing
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE
 from tests.estimators.data import small_forest
 from tests.persistence.trees import assert_same_trees
@@ -63,6 +65,48 @@ def test_features_that_are_not_kept_are_found_again(forest, monkeypatch):
     again = AUCForestClassifier(24, random_state=0, n_jobs=1).fit(*make_table())
     assert 0 < max(sizes) <= encodings._MOST_KEPT
     assert_same_trees(again.trees_, forest.trees_)
+
+
+@pytest.mark.parametrize("extra", [{}, {"sample_weight": True}, {"groups": True}], ids=["", "weights", "groups"])
+def test_trees_of_a_call_are_those_that_grow_alone(extra, monkeypatch):
+    X, y = make_table(n_rows=700)
+    X["shop"] = X["shop"].where(X.index % 9 > 0)  # some are missing
+    X["place"] = pd.Categorical(np.random.default_rng(2).integers(0, 60, len(X)))
+    values = {"sample_weight": np.random.default_rng(1).random(len(y)), "groups": np.arange(len(y)) // 3}
+    given, sizes, grow_rows = {name: values[name] for name in extra}, [], growing.grow_rows
+
+    def count_trees(growth, rows, keys, buffers):
+        sizes.append(len(keys))
+        return grow_rows(growth, rows, keys, buffers)
+
+    monkeypatch.setattr(growing, "grow_rows", count_trees)
+    together = AUCForestClassifier(60, random_state=0, n_jobs=1).fit(X, y, **given)
+    assert {"sets", "interactions"} <= set(together.encodings_)
+    assert max(sizes) > 4
+    sizes.clear()
+    monkeypatch.setattr(growing, "rows_per_call", lambda n_classes, n_row_codes=1: 0)
+    alone = AUCForestClassifier(60, random_state=0, n_jobs=1).fit(X, y, **given)
+    assert set(sizes) == {1}
+    assert_same_trees(alone.trees_, together.trees_)
+
+
+def test_groups_stay_together_in_the_order_of_a_tree():
+    groups = np.random.default_rng(0).integers(0, 9, 60)
+    order = encodings._order_of_tree(5, slice(20, 50), groups)
+    assert sorted(order.tolist()) == list(range(20, 50))
+    assert np.count_nonzero(np.diff(groups[order])) == len(set(groups[20:50].tolist())) - 1
+
+
+def test_calls_have_few_trees_where_categories_are_many(monkeypatch):
+    given, trees_per_call = [], growing.trees_per_call
+    monkeypatch.setattr(growing, "trees_per_call", lambda *args: given.append(args) or trees_per_call(*args))
+    small_forest(40, categorical_encoding="rates").fit(*make_table(n_rows=400))
+    growth, part = given[0]
+    n_trees = []
+    for n_categories in (100, 20_000, 70_000):
+        digits = replace(growth.digits, n_categories=dict.fromkeys(growth.digits.n_categories, n_categories))
+        n_trees.append(trees_per_call(replace(growth, digits=digits), part))
+    assert n_trees == [40, 3, 1]
 
 
 def test_trees_of_rates_do_not_depend_on_labels_out_of_bag():

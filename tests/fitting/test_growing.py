@@ -11,7 +11,6 @@ import pytest
 from joblib import parallel_config
 
 from aucforest.fitting import growing as _growing
-from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.growing import (
     estimate_seconds,
     grow_batches,
@@ -21,6 +20,7 @@ from aucforest.fitting.growing import (
     trees_per_call,
 )
 from aucforest.fitting.in_memory import RowsInMemory
+from aucforest.fitting.parts import TreeRows
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
 from aucforest.tree.growing import rows_per_call
@@ -48,15 +48,17 @@ def grow_trees(growth, part, keys, n_jobs=1):
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])
 def test_weights_of_one_tree(weights):
-    several = BootstrapSampler.for_rows(101, 60).counts_of_trees(tree_keys(0, range(3)))
-    fixed, unit = tree_weights(*training(weights, n_sampled=60), several)
+    growth, part = training(weights, n_sampled=60)
+    several = part.sample(tree_keys(0, range(3)))
+    fixed, unit = tree_weights(growth, several)
     if weights is None:
-        assert fixed.shape == (3, 0)
+        assert fixed.shape == (0,)
     else:
-        np.testing.assert_allclose(fixed * unit, weights * several, rtol=1e-12)
+        np.testing.assert_allclose(fixed * unit, np.tile(weights, 3) * several.counts, rtol=1e-12)
     # Balanced over the draws of this tree, not over the rows.
-    counts = several[0]
-    (fixed,), unit = tree_weights(*training(weights, n_sampled=60, class_weight="balanced_subsample"), counts[None])
+    counts = several.counts[:101]
+    growth, part = training(weights, n_sampled=60, class_weight="balanced_subsample")
+    fixed, unit = tree_weights(growth, TreeRows.of_tree(part, counts))
     drawn_weight = counts * (1 if weights is None else weights)
     drawn = np.bincount(Y, drawn_weight)
     assert drawn.max() > drawn.min() > 0
@@ -66,7 +68,8 @@ def test_weights_of_one_tree(weights):
 
 def test_balancing_draws_without_a_class():
     counts = np.where(Y == 2, 0, 1).astype(np.uint16)
-    (fixed,), unit = tree_weights(*training(class_weight="balanced_subsample"), counts[None])
+    growth, part = training(class_weight="balanced_subsample")
+    fixed, unit = tree_weights(growth, TreeRows.of_tree(part, counts))
     shares = np.bincount(Y, fixed * unit)
     np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
 

@@ -182,6 +182,15 @@ def test_sizes_of_target_rates_are_those_of_the_codes():
     assert (size.n_rated, size.n_digits) == (2, 2)
     assert size.n_categories == max(map(len, forest.categories_.values()))
     assert size.n_cells >= sum(len(table.totals) for table in forest.target_rates_.tables)
+    # Copies of the rows of several trees are in memory at the same time, up to a maximum.
+    assert size.n_rows > size.tree_rows
+
+    def bytes_of_rates(n_trees):
+        sizes = [replace(size, n_trees=n_trees, n_rated=n_rated) for n_rated in (size.n_rated, 0)]
+        return np.subtract(*[one.thread_bytes(size.n_rows) for one in sizes])
+
+    assert bytes_of_rates(2) - bytes_of_rates(1) > size.copy_bytes
+    assert bytes_of_rates(2) < bytes_of_rates(1000) == bytes_of_rates(1001)
 
 
 def test_rows_that_are_too_many_for_one_matrix_are_copied(monkeypatch):

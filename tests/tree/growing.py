@@ -117,8 +117,10 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     batch = Batch(
         labels=labels,
         keys=np.array([how.key], dtype=np.uint64),
-        counts=counts[None],
-        weights=weights[None],
+        counts=counts,
+        weights=weights,
+        starts=np.array([0, len(labels)]),
+        first_rows=np.zeros(1, dtype=np.int64),
         criteria=np.array([params.criterion]),
         random_splits=np.array([how.random]),
         min_weight_leaf=np.array([how.min_weight_leaf]),

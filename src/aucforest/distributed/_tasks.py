@@ -16,7 +16,7 @@ from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize_table
 from aucforest.fitting.growing import TreeBuffers, grow_batch, grow_rows, map_in_threads
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
-from aucforest.fitting.parts import Growth, Part
+from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
 from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, left_out_rows, sampled_rows
@@ -25,9 +25,6 @@ from aucforest.tables.dates import Dates, expand
 from aucforest.tables.target_rates import RateTable, TargetRates, append_rates
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
-
-# For each tree, the sampled rows of a part, and the number of times that each row is in the sample, (1, n_rows).
-Samples = list[tuple[Part, NDArray[np.uint16]]]
 
 
 class LabelledPart(NamedTuple):
@@ -168,19 +165,18 @@ def grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
     return trees
 
 
-def sample(part: Part, keys: list[int]) -> Samples:
+def sample(part: Part, keys: list[int]) -> list[TreeRows]:
     """Return copies of the rows of each tree that are in a part."""
     return [part.sample([key]) for key in keys]
 
 
-def grow_samples(growth: Growth, keys: list[int], samples: list[Samples]) -> list[Tree]:
+def grow_samples(growth: Growth, keys: list[int], samples: list[list[TreeRows]]) -> list[Tree]:
     """Return the trees of a task, grown on their sampled rows in all parts."""
-    most_rows = max(sum(part.n_rows for part, _ in pieces) for pieces in zip(*samples))
+    most_rows = max(sum(rows.part.n_rows for rows in pieces) for pieces in zip(*samples))
     work, trees = TreeBuffers(most_rows), []
     for key, pieces in zip(keys, zip(*samples)):
-        part = Part.joined([rows for rows, _ in pieces])
-        counts = np.concatenate([counts for _, counts in pieces], axis=1)
-        trees += grow_rows(growth, part, counts, [key], work)
+        part, counts = Part.joined([rows.part for rows in pieces]), np.concatenate([rows.counts for rows in pieces])
+        trees += grow_rows(growth, TreeRows.of_tree(part, counts), [key], work)
     return trees
 
 

@@ -24,11 +24,11 @@ from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.boosted import BoostedTree, Booster, BoostingRows, BoostingState, boosted_classes, sum_steps
 from aucforest.fitting.bootstrap import SampleRecord
-from aucforest.fitting.encodings import encode_sample
+from aucforest.fitting.encodings import encode_samples
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import RatedRows
-from aucforest.fitting.parts import Growth, Part
+from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import tree_keys
 from aucforest.fitting.target_rates import RateWeights
 from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS
@@ -99,7 +99,8 @@ class _Rows:
         if growth.rates is None:
             values = self.values(inside)
         else:
-            growth, part, features = encode_sample(growth, part, key)
+            rows = TreeRows.of_tree(part, np.ones(part.n_rows, dtype=np.uint16))
+            growth, (part, _, _), features = encode_samples(growth, rows, [key])
             values = self._values_of_codes(growth, part, features, self.indices[inside])
         others = self.values(held_out), whole.labels[held_out], self._weights[held_out]
         return growth, BoostingRows(part, values, features, *others)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.growing import TreeBuffers, grow_rows
-from aucforest.fitting.parts import Growth, Part
+from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.samples import FixedPoint
 from aucforest.tree.tree import LEAF, Tree
@@ -121,7 +121,7 @@ class Booster:
         error = np.abs(is_class - proba)
         part = self._rows.part._replace(labels=is_class.astype(np.uint16), weights=self._weights * error)
         counts = (error >= min(_LEAST_ERROR, _LEAST_SHARE * error.mean())).astype(np.uint16)
-        tree = grow_rows(self._growth, part, counts[None], [key], self._buffers)[0]
+        tree = grow_rows(self._growth, TreeRows.of_tree(part, counts), [key], self._buffers)[0]
         if (features := self._rows.features) is not None:
             renamed = np.append(features, LEAF).astype(np.int32)[tree.feature]
             tree = replace(tree, feature=renamed, n_features=self._rows.values.shape[1])

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.parts import Growth, Part
+from aucforest.fitting.parts import Growth, TreeRows
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE, Digits
 from aucforest.tables.target_rates import INTERACTIONS, SETS, TargetRates
 from aucforest.tree.binning import BinValues
@@ -39,25 +39,29 @@ class TreeFeatures(NamedTuple):
         return cls(indices, growth.bins_of(indices), rules)
 
 
-class TreeSample(NamedTuple):
-    """The sample of a tree with the codes of the features that it grows on."""
+class EncodedRows(NamedTuple):
+    """The rows of trees with the codes of the features that they grow on."""
 
     growth: Growth
-    part: Part
+    rows: TreeRows
     features: NDArray[np.int64]  # the indices of these features among all features
 
 
-def encode_sample(growth: Growth, part: Part, key: int) -> TreeSample:
-    """Return the sample of a tree with the codes of its features; target rates are computed from this sample."""
-    indices, values, rules = _find_features(growth, _tables_of_tree(growth, key))
+def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> EncodedRows:
+    """Return the rows of trees with the codes of their features; the target rates of a tree are those in its sample.
+
+    The trees have the same features, and each has rows of its own.
+    """
+    part = rows.part
+    indices, values, rules = _find_features(growth, tables_of_tree(growth, keys[0]))
     tree_growth = growth.with_features(indices, values)
     if not rules:
-        return TreeSample(tree_growth, part._replace(codes=part.codes[: len(indices)]), indices)
+        return EncodedRows(tree_growth, rows._replace(part=part._replace(codes=part.codes[: len(indices)])), indices)
     n_base = len(indices) - sum(rule.n_features for rule in rules.values())
     codes = np.empty((len(indices), part.n_rows), dtype=part.codes.dtype)
     np.take(part.codes, indices[:n_base], axis=0, out=codes[:n_base], mode="clip")  # other modes copy once more
-    _write_rates(growth, part, key, rules, codes[n_base:])
-    return TreeSample(tree_growth, part._replace(codes=codes), indices)
+    _write_rates(growth, rows, keys, rules, codes[n_base:])
+    return EncodedRows(tree_growth, rows._replace(part=part._replace(codes=codes)), indices)
 
 
 def _find_features(growth: Growth, tables: tuple[int, ...]) -> TreeFeatures:
@@ -83,7 +87,7 @@ def _rates_of(growth: Growth, tables: Sequence[int]) -> NDArray[np.int64]:
     return digits.first + np.concatenate([np.arange(rates.n_features)[rates.indices(number)] for number in tables])
 
 
-def _tables_of_tree(growth: Growth, key: int) -> tuple[int, ...]:
+def tables_of_tree(growth: Growth, key: int) -> tuple[int, ...]:
     """Return the indices of the tables whose rates a tree grows on, in ascending order."""
     rates, _ = _rates_and_digits(growth)
     alone = [i for i, table in enumerate(rates.tables) if not table.is_interaction]
@@ -95,18 +99,32 @@ def _tables_of_tree(growth: Growth, key: int) -> tuple[int, ...]:
 
 
 def _write_rates(
-    growth: Growth, part: Part, key: int, rules: dict[int, RateRule], codes: NDArray[np.unsignedinteger]
+    growth: Growth,
+    rows: TreeRows,
+    keys: Sequence[int],
+    rules: dict[int, RateRule],
+    codes: NDArray[np.unsignedinteger],
 ) -> None:
-    """Write the codes of rates; the rates of a sample are computed from earlier samples in random order."""
+    """Write the codes of rates; the rates of a sample are computed from earlier samples of its tree in random order."""
     _, digits = _rates_and_digits(growth)
-    groups = None if part.groups is None else np.unique(part.groups, return_inverse=True)[1].astype(np.int64)
+    part, slices, first = rows.part, rows.slices, 0
+    groups = None if part.groups is None else part.groups.astype(np.int64)
     data = SampleData.of(part.codes, groups, part.rate_weights)
-    order, first = sample_order(key, part.n_rows, groups), 0
+    order = np.concatenate([_order_of_tree(key, where, groups) for key, where in zip(keys, slices)])
+    # Each tree has categories of its own, so that no rate counts samples of another tree.
+    tree_of = np.repeat(np.arange(len(keys), dtype=np.int32), np.diff(rows.starts))
     for column, rule in rules.items():
-        categories = digits.decode(part.codes, column)
-        by_category = sort_by_category(categories, digits.n_categories[column], order, part.labels)
+        categories, n_categories = digits.decode(part.codes, column), digits.n_categories[column]
+        np.add(categories, n_categories * tree_of, out=categories, where=categories >= 0)
+        by_category = sort_by_category(categories, n_categories * len(keys), order, part.labels)
         encode_rates(rule, data, by_category, codes[first : first + rule.n_features])
         first += rule.n_features
+
+
+def _order_of_tree(key: int, where: slice, groups: NDArray[np.int64] | None) -> NDArray[np.int32]:
+    """Return a random order of the rows of a tree; groups stay together."""
+    numbers = None if groups is None else np.unique(groups[where], return_inverse=True)[1]
+    return sample_order(key, where.stop - where.start, numbers) + np.int32(where.start)
 
 
 def _rule_of(growth: Growth, numbers: list[int]) -> RateRule:

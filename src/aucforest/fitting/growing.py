@@ -15,8 +15,8 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from aucforest._compile import compile_scorer
-from aucforest.fitting.encodings import encode_sample
-from aucforest.fitting.parts import Grown, Growth, Part
+from aucforest.fitting.encodings import encode_samples, tables_of_tree
+from aucforest.fitting.parts import Grown, Growth, Part, TreeRows
 from aucforest.fitting.spec import balance
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria.entropy import entropy_table
@@ -123,31 +123,50 @@ def _backend_map(n_jobs: int | None, task_seconds: float, all_seconds: float) ->
 
 
 def trees_per_call(growth: Growth, part: Part) -> int:
-    """Return the maximum number of trees that one call grows; they must have the same rows and unit of weight.
+    """Return the maximum number of trees that one call grows; they must have the same features and unit of weight.
 
     The overhead of a call in Python is about the time for growing a tree on a hundred rows.
     """
-    one_by_one = growth.rates is not None or part.copies_rows or growth.spec.balanced_subsample
+    # The trees of a call have the same rows or, with target rates, copies of their rows, because rates differ by tree.
+    one_by_one = growth.spec.balanced_subsample or part.copies_rows != (growth.digits is not None)
     if one_by_one or growth.params.max_leaf_nodes > 0 or growth.is_custom:
         return 1
-    return max(1, min(len(growth.spec.numbers), rows_per_call(growth.n_classes) // part.n_rows))
+    if growth.digits is None:
+        most_rows, n_rows = rows_per_call(growth.n_classes), part.n_rows
+    else:
+        most_rows = rows_per_call(growth.n_classes, len(part.codes))
+        n_rows = max(part.n_rows, *growth.digits.n_categories.values())
+    return max(1, min(len(growth.spec.numbers), most_rows // n_rows))
 
 
-def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:
-    """Return the fixed-point weights of all rows in trees and their unit, given the counts, both (n_trees, n_rows).
+def _calls(growth: Growth, keys: Sequence[int], most: int) -> list[list[int]]:
+    """Return the indices of the trees of each call, at most `most`, given their keys.
 
-    If the counts are the weights, the result is (n_trees, 0). Weights only depend on the rows in the sample of a tree.
+    The trees of a call have the same features, which `encode_samples` finds by the first key.
     """
+    by_features: dict[Any, list[int]] = {}
+    for index, key in enumerate(keys):
+        features = None if growth.rates is None or most == 1 else tables_of_tree(growth.for_tree(key), key)
+        by_features.setdefault(features, []).append(index)
+    return [some[first : first + most] for some in by_features.values() for first in range(0, len(some), most)]
+
+
+def tree_weights(growth: Growth, rows: TreeRows) -> tuple[NDArray[np.int64], float]:
+    """Return the fixed-point weights of the rows of trees, (n_counts,), and their unit.
+
+    If the counts are the weights, the result is empty. Weights only depend on the rows in the sample of a tree.
+    """
+    part, counts = rows.part, rows.counts
     if not growth.weighted:
-        return np.empty((len(counts), 0), dtype=np.int64), 1.0
+        return np.empty(0, dtype=np.int64), 1.0
     weights, fixed = np.ones(part.n_rows) if part.weights is None else part.weights, growth.fixed
     if growth.spec.balanced_subsample:
         # There is one tree in a call, since the unit differs between trees.
-        per_class = np.bincount(part.labels, weights=counts[0] * weights, minlength=growth.n_classes)
-        weights = weights * balance(per_class)[part.labels] * (counts[0] > 0)
+        per_class = np.bincount(part.labels, weights=counts * weights, minlength=growth.n_classes)
+        weights = weights * balance(per_class)[part.labels] * (counts > 0)
         fixed = FixedPoint.of(weights, int(counts.sum()))
     assert fixed is not None
-    return fixed.apply(weights) * counts, fixed.unit
+    return (fixed.apply(weights) * counts.reshape(-1, part.n_rows)).ravel(), fixed.unit
 
 
 class TreeBuffers:
@@ -178,30 +197,31 @@ class TreeBuffers:
         return make_workspace(columns, params, sizes, table)
 
 
-def grow_rows(
-    growth: Growth, part: Part, counts: NDArray[np.uint16], keys: Sequence[int], buffers: TreeBuffers
-) -> list[Tree]:
-    """Grow at most `trees_per_call` trees, each of its variant, from rows and their counts in the samples of trees."""
+def grow_rows(growth: Growth, rows: TreeRows, keys: Sequence[int], buffers: TreeBuffers) -> list[Tree]:
+    """Grow at most `trees_per_call` trees, each of its variant, from the rows in their samples."""
     by_set, features, variants = growth.by_set, None, [growth.for_tree(key) for key in keys]
     if growth.rates is not None:
-        growth, part, features = encode_sample(variants[0], part, keys[0])
+        growth, rows, features = encode_samples(variants[0], rows, keys)
+    part, counts, starts = rows
     work, function = buffers.of(growth, part), variants[0].custom_criterion
-    weights, unit = tree_weights(growth, part, counts)
+    weights, unit = tree_weights(growth, rows)
     if function is not None:
         custom = work.buffers.custom._replace(address=compile_scorer(function).address, unit=unit)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
-    tree_weight = (weights if growth.weighted else counts).sum(axis=1, dtype=np.int64)
+    tree_weight = np.add.reduceat(weights if growth.weighted else counts, starts[:-1], dtype=np.int64)
     batch = Batch(
         labels=part.labels,
         keys=np.array(keys, dtype=np.uint64),
         counts=counts,
         weights=weights,
+        starts=starts,
+        first_rows=rows.first_rows,
         criteria=np.array([variant.params.criterion for variant in variants]),
         random_splits=np.array([variant.params.random_splits for variant in variants]),
         min_weight_leaf=np.ceil(growth.spec.min_weight_fraction_leaf * tree_weight).astype(np.int64),
         ends=np.empty(len(keys), dtype=np.int64),
     )
-    columns = growth.columns(part, weights[0])._replace(node=work.sparse_node)
+    columns = growth.columns(part, weights)._replace(node=work.sparse_node)
     nodes = grow_trees(columns, growth.params, batch, work)
     if function is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {function.py_func.__name__} raised an exception")
@@ -212,21 +232,20 @@ def grow_batch(
     growth: Growth, part: Part, is_stopped: Callable[[], object], spare: list[TreeBuffers], keys: list[int]
 ) -> list[Tree]:
     """Grow trees from a part until `is_stopped` returns true; buffers are taken from `spare` and returned to it."""
-    trees: list[Tree] = []
-    per_call = trees_per_call(growth, part)
+    trees, per_call = dict[int, Tree](), trees_per_call(growth, part)
     try:
         work = spare.pop()
     except IndexError:
         n_rows = min(part.n_rows, growth.n_sampled) if part.copies_rows else part.n_rows
         work = TreeBuffers(n_rows, per_call)
-    for start in range(0, len(keys), per_call):
+    for indices in _calls(growth, keys, per_call):
         if is_stopped():
-            return trees
-        called = keys[start : start + per_call]
-        trees += grow_rows(growth, *part.sample(called), called, work)
+            break
+        called = [keys[index] for index in indices]
+        trees |= zip(indices, grow_rows(growth, part.sample(called), called, work))
     # Reused by the next batch, because freed buffers would leave gaps of memory between the trees.
     spare.append(work)
-    return trees
+    return [trees[index] for index in sorted(trees)]
 
 
 def estimate_seconds(growth: Growth) -> float:

@@ -43,30 +43,33 @@ class Part(NamedTuple):
         """Number of rows."""
         return len(self.labels)
 
-    def sample(self, keys: Sequence[int]) -> tuple["Part", NDArray[np.uint16]]:
-        """Return the rows that trees grow from, copied for a single tree only, and their counts, (n_trees, n_rows)."""
+    def sample(self, keys: Sequence[int]) -> "TreeRows":
+        """Return the rows that trees grow from, or copies of the rows in the sample of each tree."""
         if self.sampler is None:
             counts = np.ones((len(keys), self.n_rows), dtype=np.uint16)
         else:
             counts = self.sampler.counts_of_trees(keys)
         if not self.copies_rows:
-            return self, counts
-        rows = np.flatnonzero(counts[0] > 0)  # numpy finds true items much faster than nonzero items
-        codes = self._copy_codes(counts[0], len(rows))
+            return TreeRows(self, counts.ravel(), np.arange(len(keys) + 1) * self.n_rows)
+        by_tree = [np.flatnonzero(is_sampled) for is_sampled in counts > 0]  # faster than of counts
+        rows, starts = np.concatenate(by_tree), np.cumsum([0, *map(len, by_tree)])
         weights, rate_weights = (None if w is None else w[rows] for w in (self.weights, self.rate_weights))
         groups = self.sampler.groups[rows] if isinstance(self.sampler, GroupSampler) else None
+        codes = self._copy_codes(counts, len(rows))
         part = Part(codes, self.labels[rows], weights, groups=groups, rate_weights=rate_weights)
-        return part, counts[:, rows]
+        sampled = np.concatenate([of_tree[rows] for of_tree, rows in zip(counts, by_tree)])
+        return TreeRows(part, sampled, starts)
 
     def _copy_codes(self, counts: NDArray[np.uint16], n_sampled: int) -> NDArray[np.unsignedinteger]:
-        """Return a copy of the codes of the rows in a sample; mapped codes are released after every `MAPPED_BYTES`."""
+        """Return a copy of the codes of the rows in samples; mapped codes are released after every `MAPPED_BYTES`."""
         copied = np.empty((len(self.codes), n_sampled), dtype=self.codes.dtype)
         positions, n_copied = np.empty(BLOCK_ROWS, dtype=np.uint16), 0
         step = max(MAPPED_BYTES // max(copied[:, :1].nbytes, 1), 1) if self.release is not None else self.n_rows
-        for start in range(0, self.n_rows, step):
-            n_copied = copy_sampled(self.codes, start, counts[start : start + step], positions, copied, n_copied)
-            if self.release is not None:
-                self.release()
+        for of_tree in counts:
+            for start in range(0, self.n_rows, step):
+                n_copied = copy_sampled(self.codes, start, of_tree[start : start + step], positions, copied, n_copied)
+                if self.release is not None:
+                    self.release()
         return copied
 
     @classmethod
@@ -78,6 +81,29 @@ class Part(NamedTuple):
         rate_weights = [part.rate_weights for part in parts if part.rate_weights is not None]
         joined = [np.concatenate(arrays) if arrays else None for arrays in (weights, rate_weights)]
         return cls(codes, labels, joined[0], rate_weights=joined[1])
+
+
+class TreeRows(NamedTuple):
+    """The rows that the trees of a call grow from: the same for all trees, or those of one tree after the other."""
+
+    part: Part
+    counts: NDArray[np.uint16]  # (n_counts,) how often rows are in the samples of trees, tree by tree
+    starts: NDArray[np.int64]  # (n_trees + 1,) where the counts of each tree start
+
+    @classmethod
+    def of_tree(cls, part: Part, counts: NDArray[np.uint16]) -> "TreeRows":
+        """Return the rows of a single tree, given their counts, (n_rows,)."""
+        return cls(part, counts, np.array([0, part.n_rows]))
+
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """The first row of each tree, (n_trees,)."""
+        return self.starts[:-1] if len(self.counts) == self.part.n_rows else np.zeros_like(self.starts[:-1])
+
+    @property
+    def slices(self) -> list[slice]:
+        """The rows of each tree, if trees have rows of their own."""
+        return list(map(slice, self.starts[:-1].tolist(), self.starts[1:].tolist()))
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,8 @@ _LOOKED_UP_BYTES = _item_bytes(
     _SPARSE_NODE.node_of, _SPARSE_NODE.sample_of, _SPARSE_NODE.found, _SPARSE_NODE.found_codes, _SPARSE_NODE.is_other
 )
 _LISTED_BYTES = _item_bytes(_SPARSE_NODE.before, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
-# Bytes while target rates are computed, for a row (order, group, category, sorted by category) and for a category, and
-# bytes of a row while the totals of groups are computed (measured).
+# Bytes while target rates are computed, for a row (order, group, tree, category, sorted by category) and a category,
+# and bytes of a row while the totals of groups are computed (measured).
 _RATED_BYTES, _CATEGORY_BYTES, _SORTED_GROUP_BYTES = 32, 16, 64
 # Bytes of a sampled value while bins are computed, and additional bytes for the feature whose bins are being computed,
 # without and with weights (measured).
@@ -155,9 +155,14 @@ class FitSize:
         return self.n_rows * self.row_bytes
 
     @property
+    def n_row_codes(self) -> int:
+        """Number of codes of a row."""
+        return self.n_features + self.n_digits
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of the codes of a row."""
-        return (self.n_features + self.n_digits) * self.code_bytes
+        return self.n_row_codes * self.code_bytes
 
     @property
     def feature_bytes(self) -> int:
@@ -165,10 +170,14 @@ class FitSize:
         return _FEATURE_BYTES * self.n_features
 
     @property
+    def copied_row_bytes(self) -> int:
+        """Bytes of a row that is copied for a tree."""
+        return self.row_bytes + _COPIED_BYTES + min(self.weight_bytes, _WEIGHT_BYTES)
+
+    @property
     def copy_bytes(self) -> int:
         """Bytes of a copy of the rows of a tree."""
-        weight_bytes = min(self.weight_bytes, _WEIGHT_BYTES)
-        return self.tree_rows * (self.row_bytes + _COPIED_BYTES + weight_bytes)
+        return self.tree_rows * self.copied_row_bytes
 
     @property
     def rate_total_bytes(self) -> int:
@@ -176,17 +185,21 @@ class FitSize:
         return 8 * self.n_classes * self.n_cells
 
     def _thread_rate_bytes(self, n_rows: int) -> int:
-        """Return the bytes of a thread for target rates of the rows of a tree, and for the codes of these features.
+        """Return the bytes of a thread for target rates of the rows of a call, and for the codes of these features.
 
-        The rows in the sample of the tree are copied, unless these are all n_rows rows.
+        The rows in the samples of trees are copied, unless these are all n_rows rows.
         """
         if self.n_rated == 0:
             return 0
         n_classes = count_rated_classes(self.n_classes)
         n_made = n_classes * (self.n_rated + INTERACTIONS_OF_TREE)
         of_row = (self.n_features + n_made) * self.code_bytes + _RATED_BYTES
-        copied = self.copy_bytes if n_rows > self.tree_rows else 0
-        return copied + self.tree_rows * of_row + _CATEGORY_BYTES * self.n_categories
+        if n_rows > self.tree_rows:
+            of_row += self.copied_row_bytes
+        # A call grows one tree, or several small trees.
+        most_rows = rows_per_call(self.n_classes, self.n_row_codes)
+        n_call_rows = max(self.tree_rows, min(self.n_trees * self.tree_rows, most_rows))
+        return n_call_rows * of_row + _CATEGORY_BYTES * max(self.n_categories, most_rows)
 
     def thread_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread that grows trees from a matrix of n_rows rows, without the matrix."""

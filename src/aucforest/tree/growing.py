@@ -57,8 +57,8 @@ from aucforest.tree.splitter import (
 )
 from aucforest.tree.tree import ClassTotals, Nodes, depth_first, first_nodes, make_nodes
 
-# Maximum number of rows, summed over the trees of a call, if a call grows several trees.
-_CALL_ROWS = 2**16
+# Maximum numbers of rows, and of their codes if rows are copied, summed over the trees of a call that grows several.
+_CALL_ROWS, _CALL_CODES = 2**16, 2**22
 # Maximum numbers of codes and of rows of the smallest matrix, which should fit into the cache of a core.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
@@ -124,21 +124,29 @@ class Sizes(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The samples and keys of the trees of a call, and the parameters that differ between them, (n_trees,) each."""
+    """The samples and keys of the trees of a call, and the parameters that differ between them, (n_trees,) each.
 
-    labels: NDArray[np.uint16]  # (n_rows,) the classes of the rows, common to all trees
+    The trees grow from the same rows, or each tree has rows of its own, which follow those of the tree before.
+    """
+
+    labels: NDArray[np.uint16]  # (n_rows,) the classes of all rows
     keys: NDArray[np.uint64]  # the keys of the roots
-    counts: NDArray[np.uint16]  # (n_trees, n_rows) the number of times that a row is in the sample
-    weights: NDArray[np.int64]  # (n_trees, n_rows), or (n_trees, 0) if the counts are the weights
+    counts: NDArray[np.uint16]  # (n_counts,) the number of times that a row is in the sample, tree by tree
+    weights: NDArray[np.int64]  # (n_counts,), or (0,) if the counts are the weights
+    starts: NDArray[np.int64]  # (n_trees + 1,) where the counts of each tree start
+    first_rows: NDArray[np.int64]  # the first row of each tree; 0 if all trees have the same rows
     criteria: NDArray[np.int64]  # this and the next two are fields of `TreeParams`
     random_splits: NDArray[np.bool_]
     min_weight_leaf: NDArray[np.int64]
     ends: NDArray[np.int64]  # output: where the nodes of each tree end
 
 
-def rows_per_call(n_classes: int) -> int:
-    """Return the maximum number of rows of a call, summed over trees; class totals of many classes take memory."""
-    return _CALL_ROWS // max(1, n_classes // 8)
+def rows_per_call(n_classes: int, n_row_codes: int = 1) -> int:
+    """Return the maximum number of rows of a call, summed over trees; class totals of many classes take memory.
+
+    `n_row_codes` is the number of codes of a row if each tree grows from copies of its rows.
+    """
+    return min(_CALL_ROWS // max(1, n_classes // 8), _CALL_CODES // n_row_codes)
 
 
 def branch_rows(n_features: int, max_features: int) -> int:
@@ -532,8 +540,11 @@ def _grow_trees(find, columns, params, batch, work):
     """Grow trees one after the other, and write to the batch where the nodes of each tree end."""
     n_nodes = np.int64(0)
     for tree in range(len(batch.keys)):
-        weights = batch.weights[tree]
-        n_samples = take_samples(batch.labels, batch.counts[tree], len(weights) == 0, work.samples)
+        start, stop, row = batch.starts[tree], batch.starts[tree + 1], batch.first_rows[tree]
+        labels, weights = batch.labels[row : row + stop - start], batch.weights[start - row :]
+        n_samples = take_samples(labels, batch.counts[start:stop], len(batch.weights) == 0, work.samples)
+        for i in range(n_samples if row > 0 else 0):
+            work.samples[i] += np.uint64(row)
         tree_params = _with_variant(
             params, batch.criteria[tree], batch.random_splits[tree], batch.min_weight_leaf[tree]
         )
