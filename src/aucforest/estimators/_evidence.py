@@ -39,6 +39,7 @@ _STANDARD_ERRORS = 1.5
 _ROWS, _ROWS_TIMES_CLASSES, _PROPORTION, _ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
 # Number of scored trees. More trees cost little if there are at least _SAMPLES_A_ROW training samples for each scored
 # row, and many classes need them, because the AUC of few trees is not yet linear in 1 / n_trees.
+# Several encodings need them, too, because each has only some of the trees.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 # The trees of each variant are divided into two halves, for extrapolation to more trees.
 _N_HALVES = 2
@@ -165,7 +166,7 @@ class OutOfBagScores:
     def n_scored_trees(self) -> int:
         """The number of trees to score; these are the first trees of the forest."""
         is_large = self._bags.sampler.n_rows >= _SAMPLES_A_ROW * len(self._truth)
-        return _MOST_SCORED_TREES if is_large else SCORED_TREES
+        return _MOST_SCORED_TREES if is_large or self._n_encodings > 1 else SCORED_TREES
 
     def _counts_by_class(self) -> NDArray[np.int64]:
         """Return the number of scored rows of each class, without absent classes; or of groups, if there are groups."""

@@ -26,7 +26,7 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
-from aucforest.estimators._mixture import STRENGTH, Mixture, assign_alternatives, describe_alternatives
+from aucforest.estimators._mixture import STRENGTH, Mixture, assign_alternatives, describe_alternatives, stages_of
 from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
@@ -256,8 +256,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if keep:
             mixture.keep(variants)
             encoding_mixture.keep(encodings)
-        larger = max(mixture, encoding_mixture, key=lambda one: len(one.weights))
-        for stage in larger.stages(self.n_estimators, with_evidence=scores is not None):
+        n_alternatives = (names.n_new, n_encodings) if scores is not None else (1, 1)
+        for stage in stages_of(*n_alternatives, self.n_estimators):
             n_trees = max(stage.stop, len(trees))
             variants = assign_alternatives(mixture.weights, variants, [0] * n_trees, n_trees)
             encodings = assign_alternatives(encoding_mixture.weights, encodings, variants, n_trees)

@@ -12,6 +12,9 @@ from aucforest.estimators._evidence import SCORED_TREES, weights_of
 # Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees, so that
 # a larger forest starts with the trees of a smaller one, except for trees of encodings that were dropped.
 _FIRST_TURNS = 4
+# With several encodings, these and variants are evaluated once more after this number of trees: 96 trees have too few
+# of each encoding (benchmarks/DEFAULTS.md).
+_TREES_WITH_ENCODINGS = 192
 # The factor c in the weights exp(c n g), where n is the effective number of rows; chosen with benchmarks/ranking.py.
 STRENGTH = 2.0
 
@@ -55,6 +58,16 @@ def assign_alternatives(
     return [alternative for alternative in assigned if alternative is not None]
 
 
+def stages_of(n_variants: int, n_encodings: int, n_trees: int) -> list[range]:
+    """Return the ranges of tree indices between the evaluations of variants and encodings."""
+    n_alternatives = max(n_variants, n_encodings)
+    first = _FIRST_TURNS * n_alternatives
+    evaluated = {first, max(first, SCORED_TREES)} if n_alternatives > 1 else set[int]()
+    if n_encodings > 1:
+        evaluated.add(max(first, _TREES_WITH_ENCODINGS))
+    return [range(*pair) for pair in pairwise([0, *sorted(n for n in evaluated if n < n_trees), n_trees])]
+
+
 class Mixture:
     """Weights of the variants or of the encodings of a forest.
 
@@ -64,12 +77,6 @@ class Mixture:
 
     def __init__(self, n: int) -> None:
         self.weights = np.full(n, 1.0 / n)
-
-    def stages(self, n_trees: int, *, with_evidence: bool) -> list[range]:
-        """Return the ranges of tree indices between evaluations."""
-        first = _FIRST_TURNS * len(self.weights)
-        evaluated = {first, max(first, SCORED_TREES)} if with_evidence and len(self.weights) > 1 else set()
-        return [range(*pair) for pair in pairwise([0, *sorted(n for n in evaluated if n < n_trees), n_trees])]
 
     def keep(self, existing: Sequence[int]) -> None:
         """Set the weights to the proportions of the existing trees, unless a variant has no trees."""

@@ -98,9 +98,9 @@ class AUCForestClassifier(ForestFit):
         The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
         the predictions of its ancestors. The unit is one sample of mean weight; without a bootstrap, integer weights
         count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
-        trees (300 on large data). If no other value is clearly better, if there are no out-of-bag samples, or if one of
-        two classes has fewer than 10 samples, it is 5, or 50 if some trees have the encoding "rates" or "interactions".
-        0 or None turns shrinkage off.
+        trees (300 on large data, and if trees have different encodings). If no other value is clearly better, if there
+        are no out-of-bag samples, or if one of two classes has fewer than 10 samples, it is 5, or 50 if some trees have
+        the encoding "rates" or "interactions". 0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
         The positive one of two classes, to which `threshold` and `oob_score` refer. None is the second of ``classes_``.
         The trees, the probabilities and the order of ``classes_`` do not depend on it.
@@ -271,8 +271,9 @@ class AUCForestClassifier(ForestFit):
     of a smaller one.
 
     If a column has more than 50 categories, trees also have different encodings, which are evaluated after the same
-    numbers of trees (:doc:`details </howto/many_categories>`). An encoding with a weight below 1 % at the first
-    evaluation is dropped, and its trees are replaced. A forest that ends before this starts with other trees.
+    numbers of trees. Encodings and variants are then evaluated once more after 192 trees
+    (:doc:`details </howto/many_categories>`). An encoding with a weight below 1 % at the first evaluation is dropped,
+    and its trees are replaced. A forest that ends before this starts with other trees.
 
     References
     ----------
