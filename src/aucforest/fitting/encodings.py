@@ -111,11 +111,12 @@ def _write_rates(
     groups = None if part.groups is None else part.groups.astype(np.int64)
     data = SampleData.of(part.codes, groups, part.rate_weights)
     order = np.concatenate([_order_of_tree(key, where, groups) for key, where in zip(keys, slices)])
-    # Each tree has categories of its own, so that no rate counts samples of another tree.
-    tree_of = np.repeat(np.arange(len(keys), dtype=np.int32), np.diff(rows.starts))
     for column, rule in rules.items():
         categories, n_categories = digits.decode(part.codes, column), digits.n_categories[column]
-        np.add(categories, n_categories * tree_of, out=categories, where=categories >= 0)
+        # Each tree gets categories of its own, so that no rate counts samples of another tree.
+        for tree, where in enumerate(slices[1:], 1):
+            own = categories[where]
+            np.add(own, tree * n_categories, out=own, where=own >= 0)
         by_category = sort_by_category(categories, n_categories * len(keys), order, part.labels)
         encode_rates(rule, data, by_category, codes[first : first + rule.n_features])
         first += rule.n_features
