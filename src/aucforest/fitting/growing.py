@@ -208,7 +208,10 @@ def grow_rows(growth: Growth, rows: TreeRows, keys: Sequence[int], buffers: Tree
     if function is not None:
         custom = work.buffers.custom._replace(address=compile_scorer(function).address, unit=unit)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
-    tree_weight = np.add.reduceat(weights if growth.weighted else counts, starts[:-1], dtype=np.int64)
+    least_weights = np.zeros(len(keys), dtype=np.int64)
+    if fraction := growth.spec.min_weight_fraction_leaf:
+        tree_weight = np.add.reduceat(weights if growth.weighted else counts, starts[:-1], dtype=np.int64)
+        least_weights = np.ceil(fraction * tree_weight).astype(np.int64)
     batch = Batch(
         labels=part.labels,
         keys=np.array(keys, dtype=np.uint64),
@@ -218,7 +221,7 @@ def grow_rows(growth: Growth, rows: TreeRows, keys: Sequence[int], buffers: Tree
         first_rows=rows.first_rows,
         criteria=np.array([variant.params.criterion for variant in variants]),
         random_splits=np.array([variant.params.random_splits for variant in variants]),
-        min_weight_leaf=np.ceil(growth.spec.min_weight_fraction_leaf * tree_weight).astype(np.int64),
+        min_weight_leaf=least_weights,
         ends=np.empty(len(keys), dtype=np.int64),
     )
     columns = growth.columns(part, weights)._replace(node=work.sparse_node)

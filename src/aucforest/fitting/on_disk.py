@@ -122,7 +122,7 @@ class RowsOnDisk(TrainingTable):
         self._matrix = CodeMatrix(self._job, self._coding.n_codes, n_rows, rows_with_values, n_digits)
         self._codes = self._matrix.codes
         self._write_codes()
-        if self._codes.size > _CHUNK_CELLS:
+        if self._codes.size > _BATCH_CELLS:
             return_freed_memory()  # of batches and of the values that bins were chosen from
         self.X = RowsWithValues(target.rows_at(rows_with_values), self._matrix.values)
         return self._coding
