@@ -92,3 +92,27 @@ def test_names_of_labels_are_no_markup(tmp_path):
     result = succeed("evaluate", file, tmp_path / "train.csv", "--target", "label")
     assert "[red]x[/red]" in result.stdout
     assert "[/]" in result.stdout
+
+
+def test_weights_and_compared_targets_are_numbers_in_any_spelling(tmp_path):
+    rows = make_rows().drop(columns="label").assign(w=np.arange(600) % 7 * 1000.5, y=np.arange(600) * 97 % 5000)
+    spelled = rows.assign(**{name: [f"{number:,}" for number in rows[name]] for name in "wy"})
+    named = ["--target", "y", "--positive", ">=2000", "--weight", "w"]
+    for name, table in (("plain", rows), ("spelled", spelled)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+        succeed("fit", tmp_path / f"{name}.csv", "--trees", 20, "--out", tmp_path / f"{name}.model", *named)
+    assert (tmp_path / "plain.model").read_bytes() == (tmp_path / "spelled.model").read_bytes()
+    model, named = tmp_path / "plain.model", ["--target", "y", "--weight", "w"]
+    results = []
+    for name in ("plain", "spelled"):
+        succeed("evaluate", model, tmp_path / f"{name}.csv", *named, "--json", tmp_path / name)
+        results.append(json.loads((tmp_path / name).read_text())["metrics"])
+    assert results[0] == results[1]
+    spelled.loc[5, "w"] = "many"
+    spelled.to_csv(tmp_path / "stray.csv", index=False)
+    for command in (["fit", "--positive", ">=2000", "--out", tmp_path / "m"], ["evaluate", model]):
+        result = run(*command, tmp_path / "stray.csv", *named)
+        error = "Error: stray.csv, line 7: column 'w' has no weight: 1 of 600 values is no number ('many')"
+        assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, error)
+        result = run(*command, tmp_path / "stray.csv", *named, "--where", "y <> '485' AND y <> '5'")
+        assert result.exit_code == 0, result.stderr

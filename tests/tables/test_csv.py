@@ -50,13 +50,13 @@ def indices(path, n_rows, **options):
     return [int(source.location(row).partition(", line ")[2]) for row in range(n_rows)]
 
 
-def test_missing_value_markers_are_those_of_pandas(written):
+def test_missing_value_markers_are_those_of_pandas_and_two_more(written):
     """pandas reads each of them as missing, in numeric and string columns, and a few other strings not."""
     words = [*MISSING, "none", "-", "0"]
     text = "a,b\n" + "".join(f"{word},x\n" for word in words) + '"NA",x\n"",x\n'
     content = read_all(written(text))
     missing = [value is None for value in content.column("a").to_pylist()]
-    assert missing == pd.read_csv(io.StringIO(text))["a"].isna().tolist()
+    assert missing == pd.read_csv(io.StringIO(text), na_values=[r"\N", "NaT"])["a"].isna().tolist()
     assert missing == [*(word in MISSING for word in words), True, True]
 
 
@@ -85,6 +85,8 @@ def test_text_is_read_unchanged(tmp_path_factory, rows, separator):
         ("id,'no,te'\n1,'a,b'\n2,'it''s'\n", {"id": ["1", "2"], "no,te": ["a,b", "it's"]}),
         ('id,note\n1,"5\\""\n2,"x"\n', {"id": ["1", "2"], "note": ['5"', "x"]}),
         ('id,note\n1,"5\\"""\n2,"x"\n', {"id": ["1", "2"], "note": ['5\\"', "x"]}),
+        ("a,b\n'tis nice,1\nthe dogs',2\n", {"a": ["'tis nice", "the dogs'"], "b": ["1", "2"]}),
+        ('"a","b"\r"1","c:\\dir\\"\r"3","4"\r', {"a": ["1", "3"], "b": ["c:\\dir\\", "4"]}),
         ("a,b\n1,it's\n2,o'clock\n", {"a": ["1", "2"], "b": ["it's", "o'clock"]}),
         ('a,b\n1,5" nail\n2,z\n', {"a": ["1", "2"], "b": ['5" nail', "z"]}),
         ("a,A\n1,2\n", {"a": ["1"], "A": ["2"]}),
@@ -141,6 +143,8 @@ NAMELESS, NONE = "columns without a name (columns", "and is probably no header: 
 # Contents, their encoding and that which is given, and the beginning of the sentence on them.
 REFUSED = [
     ("", None, None, "cannot read t.csv: it is empty"),
+    ("PK\3\4", None, None,
+     "cannot read t.csv: it is a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"),
     ("\n\n", None, None, "t.csv has no header"),
     ("a,b\n1,2\n3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 1"),
     ("a,b\n1,2\n1,2,3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 3"),

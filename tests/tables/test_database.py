@@ -363,7 +363,7 @@ def test_formats_in_a_model_file_are_no_sql(folder, dated, name, written):
 
 
 def test_the_engine_that_reads_text_reaches_its_files_alone(folder):
-    connection = connect_to([str(folder / "table.csv")], str(folder / "spilled"))
+    connection = connect_to([str(folder / "table.csv")], str(folder / "spilled"), 2)
     assert len(connection.execute(f"FROM read_csv('{folder}/table.csv')").fetchall()) == 4
     for sql in (
         f"FROM read_csv('{folder}/canary.csv')", f"FROM glob('{folder}/*')", "FROM read_text('/etc/hostname')",
@@ -387,7 +387,7 @@ def test_data_that_exceed_memory_are_written_to_a_temporary_folder(folder):
 
 
 def test_no_connection_downloads_extensions(folder):
-    for connection in (connect(), connect_to([], "")):
+    for connection in (connect(), connect_to([], "", 0)):
         settings = connection.execute("SELECT name, value FROM duckdb_settings()").fetchall()
         found = {name: value for name, value in settings if name.endswith("known_extensions")}
         assert found == {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}

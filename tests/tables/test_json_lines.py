@@ -82,7 +82,7 @@ def test_columns_that_stay_text(written):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "cannot read t.jsonl: each line must be an object with a name for each value"),
+        ("", "cannot read t.jsonl: it is empty"),
         ("[1]\n", "cannot read t.jsonl: each line must be an object with a name for each value"),
         ('{"a":1}\n[2]\n', "cannot read t.jsonl: each line must be an object with a name for each value"),
         ('{"a":1}\nx\n', "t.jsonl, line 2 is not one JSON object: unexpected character"),
@@ -113,3 +113,9 @@ def test_another_encoding(tmp_path):
 def test_keys_that_look_like_those_the_engine_renames(written):
     for row in ({"json": 1}, {"a": 1, "a_1": 2}, {"A_1": 1, "a": 2}):
         assert read_all(written([row])).to_pylist() == [row]
+
+
+def test_nan_is_missing_in_expressions(written):
+    path = written('{"x":2.5}\n{"x":NaN}\n{"x":5}\n')
+    table = open_source(path, options=ReadOptions(where="x > 1"))
+    assert pa.Table.from_batches(table.batches(["x"]))["x"].to_pylist() == [2.5, 5.0]

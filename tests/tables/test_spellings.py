@@ -26,11 +26,12 @@ SPELLED = {
     "US$ 7": 7.0, "7 km/h": 7.0, "7.5%": 7.5, "5 m²": 5.0, "2.5K": 2500.0, "2.5k": 2500.0, "3M €": 3e6,
     "15.-": 15.0, "-3.-": -3.0, "- 3.\u2013": -3.0, "CHF 1'250.--": 1250.0, "15.\u2013": 15.0,
     "1B": 1e9, "1e3 kg": 1000.0, "12A": 12.0, "Rs 9": 9.0,
+    "$(3.5)": -3.5, "$ (3.5)": -3.5, "₱5": 5.0, "1,234.- €": 1234.0, "\u00a03.5": 3.5, "\u200b-3.5\ufeff": -3.5,
 }  # fmt: skip
 OTHERS = [
     "", "-", ".", "e5", "1e+", "1,2,3", "1.2.3", "1_000", "0x10", "--1", "-1-", "(-1)", "1,23,4", "12 34",
     "0 123", "01,234,567", "1,234e5,6", "10:30", "5-6", "18+", "<5", "\u0661", "1 234 56", "1 kg extra", "€",
-    "1\u000b2", "15.---",
+    "1\u000b2", "15.---", "SAR-1", "COP21", "USD(12)", "kr. 5", "Fr 12",
 ]  # fmt: skip
 
 
@@ -117,12 +118,15 @@ def read(tmp_path):
 
 
 def test_formats_that_dates_may_have():
-    assert spellings.date_formats(["31.12.2024", " 1.2.2024 10:30"]) == ["%d.%m.%Y"]
-    assert spellings.date_formats(["1/2/24"]) == ["%d/%m/%y", "%m/%d/%y"]
-    assert spellings.date_formats(["soon", "1.2.3", "12"]) == []
+    assert spellings.date_formats(" 1.2.2024 10:30", "31.12.2024") == ["%d.%m.%Y"]
+    assert spellings.date_formats("1/2/24", "soon") == ["%d/%m/%y", "%m/%d/%y"]
+    assert spellings.date_formats("11/02/24", "soon") == ["%d/%m/%y", "%m/%d/%y", "%y/%m/%d"]
+    assert spellings.date_formats("1.2.3", "soon") == []
+    assert spellings.date_formats("1899-01", "2024-12") == []
+    assert spellings.date_formats("12DEC1001", "13DEC2024") == []
     for day in spellings.DATE_FORMATS:
         written = date(2024, 2, 29).strftime(day)
-        assert day in spellings.date_formats([written])
+        assert day in spellings.date_formats(written, written)
         assert re.match(spellings.date_pattern(day), f" {written} 10:30")
         assert re.match(spellings.DATE_LIKE, written)
     assert spellings.date_pattern("%d.%m.%Y %H:%M") is None
@@ -154,6 +158,48 @@ def test_the_order_of_day_and_month_is_that_of_the_given_format(read):
     assert read(["1/2/24", "3/4/24"], ReadOptions(date_format="%d/%m/%Y"))[0].to_pylist()[0] == date(2024, 2, 1)
     assert read(["1-2-2024", "3-4-2024"], ReadOptions(date_format="%m/%d/%y"))[0].to_pylist()[0] == date(2024, 1, 2)
     assert read(["13/2/24", "3/4/24"], ReadOptions(date_format="%m/%d/%Y"))[0].to_pylist()[0] == date(2024, 2, 13)
+
+
+def test_the_order_of_day_and_month_is_that_of_other_columns(read):
+    texts = ["1/2/24", "3/4/24"]
+    assert read(texts, sure=["24/02/28", "24/04/30"])[0].type == pa.string()
+    for sure, month in ((["31/1/2024", "2/3/2024"], 2), (["1/31/24", "2/3/24"], 1)):
+        column, notes = read(texts, sure=sure)
+        assert column.to_pylist()[0] == date(2024, month, 3 - month)
+        assert any("'d'" in note and f"are read as {'%d/%m' if month == 2 else '%m/%d'}/%y" in note for note in notes)
+    assert read(texts, sure=["31/1/24", "2/3/24"], other=["1/31/24", "2/3/24"])[0].type == pa.string()
+    assert read(texts, ReadOptions(date_format="%m/%d/%y"), sure=["31/1/24", "2/3/24"])[0][0].as_py() == date(
+        2024, 1, 2
+    )
+
+
+def test_dates_whose_year_may_be_the_first_of_two_digits(read):
+    """They are text if they would be closer to each other then, which may be by chance."""
+    days = [date(2023, 12, 1) + k * DAY for k in range(60)]
+    texts = [day.strftime("%d/%m/%y") for day in days]
+    assert read(texts)[0].to_pylist() == days
+    texts = [day.strftime("%y/%m/%d") for day in days]
+    assert read(texts)[0].type == pa.string()
+    assert read(texts, ReadOptions(date_format="%y/%m/%d"))[0].to_pylist() == days
+    assert read([*texts, "99/12/31"])[0].to_pylist()[:-1] == days
+    yearly = ["31/12/19", "31/12/20", "31/12/21"]
+    assert read(yearly)[0].type == pa.string()
+    assert read(yearly, sure=["13/01/2020"] * 3)[0].to_pylist()[2] == date(2021, 12, 31)
+    assert read(yearly, ReadOptions(date_format="%d/%m/%Y"))[0].to_pylist()[2] == date(2021, 12, 31)
+    assert read(["31.12.19", "31.12.20"])[0].to_pylist()[1] == date(2020, 12, 31)
+
+
+def test_columns_of_months_without_days_are_dates(read):
+    days = [date(1990 + i, 1 + i % 12, 1) for i in range(40)]
+    for form in ("%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y"):
+        column, notes = read([day.strftime(form) for day in days])
+        assert column.to_pylist() == days
+        assert notes[0].endswith(f"are read as {form}")
+    assert read([f"{1000 + i}-{1 + i % 12:02}" for i in range(40)], other="2024-01")[0].type == pa.string()
+    seasons = [f"{2000 + i}-{1 + i:02}" for i in range(13)]
+    quarters = [f"2020-{1 + i % 4}" for i in range(40)]
+    for codes in (seasons, quarters, ["May-2020"] * 30 + ["Pro-2020"], ["12DEC1001", "13MAR9999"], ["12-2004"]):
+        assert read(codes)[0].type == pa.string()
 
 
 def test_columns_of_months_by_name_are_dates(read):

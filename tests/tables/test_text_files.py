@@ -1,11 +1,13 @@
 """Files of text as tables: stray text wherever it is, columns in types of a model, files that change."""
 
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
+from functools import partial
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from aucforest.tables import text_types
+from aucforest.tables import text_files, text_types
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.tables.text_tables import read_all, write_column
@@ -129,6 +131,45 @@ def test_units_that_differ_from_those_of_the_model_are_noted(tmp_path, values, u
     assert source.remarks == ({} if note is None else {"d": note})
 
 
+@pytest.mark.parametrize(
+    ("values", "other", "type_", "found", "note"),
+    [
+        # What other columns of the file say comes before what the model says.
+        (
+            ["1/2/24"],
+            "31/1/24",
+            "%m/%d/%y",
+            datetime(2024, 2, 1),
+            "dates such as '1/2/24' are read as %d/%m/%y, unlike",
+        ),
+        (["1/2/24"], "1/1/24", "%m/%d/%y", datetime(2024, 1, 2), None),
+        (
+            ["1.2.24"],
+            "31/1/24",
+            "%d/%m/%y",
+            datetime(2024, 2, 1),
+            "dates such as '1.2.24' are read as %d.%m.%y, unlike",
+        ),
+        (["1,234"], "0,5", ".", 1.234, "numbers such as '1,234' are read as 1.234, unlike in fit"),
+        (["1,234"], "x", ".", 1234.0, None),
+        (["1,234"], "0.5", ",", 1.234, None),  # plain numbers say nothing on ambiguous ones
+    ],
+)
+def test_formats_that_differ_from_those_of_the_model_are_noted(tmp_path, values, other, type_, found, note):
+    is_date = type_.startswith("%")
+    wanted = (
+        text_types.spelled_dates({"date": type_}, pa.timestamp("us"))
+        if is_date
+        else text_types.spelled_numbers({"decimal": type_})
+    )
+    source = write_column(tmp_path, values, e=[other])
+    others = {"x": text_types.TEXT, "0.5": text_types.NUMBER}
+    source.read_as({"d": wanted, "e": others.get(other, wanted)})
+    assert pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist() == [found]
+    assert source.remarks.get("d", "").startswith(note or "")
+    assert ("d" in source.remarks) == (note is not None)
+
+
 def test_an_offset_from_utc_is_not_dropped(tmp_path):
     source = write_column(tmp_path, ["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"])
     with pytest.raises(ValueError, match=r"^column 'd' has times with an offset"):
@@ -143,3 +184,55 @@ def test_rare_stray_text_is_missing_in_new_rows(tmp_path):
     for options, type_ in ((ReadOptions(stray_text="text"), text_types.NUMBER), (ReadOptions(), text_types.FLAG)):
         with pytest.raises(ValueError, match="line 2: column 'd' has the value 'x'"):
             write_column(tmp_path, values, options).read_as({"d": type_})
+
+
+def test_streams_at_the_same_time_and_streams_that_are_not_exhausted(tmp_path, monkeypatch):
+    """The connection to the engine is closed after a stream of many rows."""
+    monkeypatch.setattr(text_files, "_MANY_ROWS", 5)
+    source = write_column(tmp_path, [f"{number}.5" for number in range(40_000)])
+    first, second, third = (source.batches(["d"]) for _ in range(3))
+    heads = [next(first), next(second), next(third)]
+    del third
+    assert sum(batch.num_rows for batch in first) == sum(batch.num_rows for batch in second) == 40_000 - len(heads[0])
+    assert "_connection" not in vars(source)
+    assert sum(batch.num_rows for batch in source.batches(["x", "d"])) == 40_000
+
+
+def test_types_of_wide_tables_are_those_of_narrow_ones(tmp_path, monkeypatch):
+    columns = {
+        "number": ["1,5", "2"], "date": ["31.12.2024", ""], "word": ["NA", "x"], "flag": ["true", "0"],
+        "clock": ["1:06 PM", "12:00 AM"], "span": ["25:00:00", "1:00:00"], "empty": ["", ""], "code": ["007", "1"],
+    }  # fmt: skip
+    frame = pd.DataFrame({f"{name}{k}": values for k in range(3) for name, values in columns.items()}, dtype=object)
+    for suffix, write in ((".csv", frame.to_csv), (".jsonl", partial(frame.to_json, orient="records", lines=True))):
+        path = tmp_path / f"t{suffix}"
+        write(path, **({"index": False} if suffix == ".csv" else {}))
+        whole = read_all(open_source(path))
+        with monkeypatch.context() as patch:
+            patch.setattr(text_files, "_MOST_COUNTED", 5)
+            assert read_all(open_source(path)).equals(whole)
+        for k in range(1, 3):
+            for name in columns:
+                assert whole[f"{name}{k}"].equals(whole[f"{name}0"])
+        assert whole["clock0"].to_pylist() == [time(13, 6), time(0)]
+        assert whole["span0"].to_pylist() == [timedelta(hours=25), timedelta(hours=1)]
+        assert whole["word1"].to_pylist() == [None, "x"]
+        assert whole["date2"].to_pylist() == [date(2024, 12, 31), None]
+
+
+@pytest.mark.slow
+def test_tables_of_many_columns_of_text(tmp_path):
+    """A statement on all of them would take more memory than the engine may have."""
+    names = [f"c{k}" for k in range(15_000)]
+    (tmp_path / "t.csv").write_text("\n".join([",".join(names), *[",".join(["1.5"] * len(names))] * 20]))
+    table = open_source(tmp_path / "t.csv")
+    assert table.schema(names).types == [pa.float64()] * len(names)
+    assert sum(batch.num_rows for batch in table.batches(names)) == 20
+
+
+def test_text_is_read_as_numbers(tmp_path):
+    source = write_column(tmp_path, ["1,000", "2"], e=["x", "y"], f=["0.5", "1,000.5"])
+    source.keep_as_text(["d", "e"])
+    source.read_numbers(["d", "e"])
+    source.schema(["x", "d", "e", "f"])
+    assert read_all(source).select(["d", "e"]).to_pylist() == [{"d": 1000.0, "e": "x"}, {"d": 2.0, "e": "y"}]

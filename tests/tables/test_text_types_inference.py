@@ -20,7 +20,12 @@ TIME, DURATION = pa.time32("s"), pa.duration("us")
 COLUMNS = [
     (["1", "-2", "+3"], INTEGER), (["1", "2.5"], NUMBER), (["1e5", "inf", "-Infinity"], NUMBER), (["0x1F"], TEXT),
     (["1_000"], TEXT), (["007", "123"], TEXT), (["00.5", "1"], NUMBER), (["0", "1"], INTEGER), ([" 1", "2 "], INTEGER),
-    (["\u00a01", "2"], TEXT), ([str(2**63)], NUMBER), ([str(-(2**63)), str(2**63 - 1)], INTEGER),
+    (["\u00a01", "\u200b2"], NUMBER), (["$(1.5)", "$ 2"], NUMBER), (["1.234,-", "5,- €"], NUMBER), (["kr 5"], TEXT),
+    (["Rs. 500", "Rs. 1,23,456.00"], TEXT), (["5 KB", "3 MB"], TEXT), (["2024-01", "1999-12"], DAY),
+    (["Jan 2024", "May 2024"], DAY), (["4711-01", "2024-01"], TEXT), (["1:06 PM", "12:00:01am"], TIME),
+    (["24/01/01", "25/12/28"], TEXT), (["99/12/31"], DAY), (["01JAN2024"], DAY),
+    (["Jan  1 2024 1:00PM", "Jan 31 2024 1:00AM"], MOMENT),
+    ([str(2**63)], NUMBER), ([str(-(2**63)), str(2**63 - 1)], INTEGER),
     ([str(-(2**127)), "1"], NUMBER), (["1" * 45], NUMBER), (["true", "False", "1"], FLAG), (["tRue"], TEXT),
     (["T", "F"], TEXT), (["yes", "no"], TEXT), (["12,345"], TEXT), (["1,5", "2"], NUMBER), (["1.234,5"], NUMBER),
     (["1.5K", "2M", "3"], NUMBER), (["(1.5)", "2"], NUMBER), (["1.5-"], NUMBER), (["12 %", "-3%"], NUMBER),

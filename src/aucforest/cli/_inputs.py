@@ -145,8 +145,8 @@ def read_training_table(
     table = open_table(file, [*read_apart, *categorical], read_options)
     kinds.find_column(table, *others, *drop, *keep, *categorical)
     _check_categorical(table, categorical)
-    features = kinds.feature_names(table, [*others, *drop])
     reader = LabelReader(table, target, positive, OPTION)
+    features = kinds.feature_names(table, [*others, *drop], reader.numbers(weight))
     classes, y, weights, group_numbers = read_labels(table, reader, weight, groups)
     echo_notes(reader.alike_notes())
     classes, y = with_positive_last(reader, classes, y, positive)
@@ -234,6 +234,10 @@ def read_for_model(
     target, positive, weight, groups, *_ = named
     others = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
     table = open_table(file, None, read_options)
+    kinds.find_column(table, *others)
+    reader = _label_reader(model, table, target, positive)
+    numbers = [] if weight is None else [weight]
+    table.read_numbers(numbers if reader is None else reader.numbers(weight))
     columns = ModelColumns(model, table, others)
     features, batches = list[Any](), list[Any]()
     for typed, batch in columns.batches(others):
@@ -242,7 +246,7 @@ def read_for_model(
     check_has_rows(table, columns.n_rows)
     echo_notes([*stray_notes(table, columns.names), *([] if is_refit else columns.unseen_notes())])
     content = pa.Table.from_batches(batches)
-    y = labels_for_model(model, table, content.column(target), target, positive)
+    y = labels_for_model(model, table, content.column(target), target, reader)
     weights = None if weight is None else read_weights(table, content.column(weight), weight)
     X = columns.features(pa.concat_tables(features, promote_options="permissive"))
     group = None if groups is None else read_groups(table, content.column(groups), groups).to_pandas().to_numpy()
@@ -289,17 +293,29 @@ def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.ui
     )
 
 
-def labels_for_model(model: Any, table: Source, column: Any, target: str, positive: str | None) -> NDArray[Any]:
-    """Return labels as the classes of a model; ValueError if one is missing or not a class, or if all are the same."""
+def _label_reader(model: Any, table: Source, target: str, positive: str | None) -> LabelReader | None:
+    """Return the reader of labels for a model of one label against all others, None for other models."""
+    classes = model.classes_
+    kind = kinds.kind_of(classes.tolist())
+    *_, negative, positive_label = classes[positive_last(model)]
+    if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(positive_label)):
+        shown = listed(list(map(repr, classes.tolist())))
+        raise ValueError(f"--positive must be the model's, but is {positive!r}; its classes are {shown}")
+    is_one_against_others = kind == TEXT and negative == not_label(positive_label)
+    if is_one_against_others or (positive is not None and kind == FLAG):
+        return LabelReader(table, target, str(positive_label) if positive is None else positive, OPTION)
+    return None
+
+
+def labels_for_model(model: Any, table: Source, column: Any, target: str, reader: LabelReader | None) -> NDArray[Any]:
+    """Return labels as the classes of a model; ValueError if one is missing or not a class, or if all are the same.
+
+    `reader` is that of a model of one label against all others.
+    """
     classes = model.classes_
     shown = listed(list(map(repr, classes.tolist())))
     kind = kinds.kind_of(classes.tolist())
-    *_, negative, positive_label = classes[positive_last(model)]
-    is_one_against_others = kind == TEXT and negative == not_label(positive_label)
-    if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(positive_label)):
-        raise ValueError(f"--positive must be the model's, but is {positive!r}; its classes are {shown}")
-    if is_one_against_others or (positive is not None and kind == FLAG):
-        reader = LabelReader(table, target, str(positive_label) if positive is None else positive, OPTION)
+    if reader is not None:
         reader.add(column)
         labels = reader.finish()[1]
         echo_notes(reader.alike_notes())

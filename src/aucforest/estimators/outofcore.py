@@ -72,7 +72,8 @@ def fit_out_of_core(
         The decimal mark, or the thousands separator, for columns of text whose numbers are ambiguous, such as 12,345.
         By default such a column is read like the other columns of the file, or else as text, with a warning.
     date_format : str, default=None
-        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only one that fits nearly all values.
+        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only one that fits nearly all values. Where
+        day and month may have either order, it is that of the other columns, or else the column is categorical.
     stray_text : {"number", "text"}, default="number"
         The handling of a column of numbers or dates in text if fewer than 10 % of the values are other text, such as
         "unknown", or if any number of values are dates of zeros, such as 0000-00-00. With "number" these values are
@@ -139,10 +140,10 @@ def fit_out_of_core(
     # The columns `others` of a CSV file stay strings, so the file is not read again to determine their types.
     table = open_source(source, others, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
     find_column(table, *left_out)
-    names = feature_names(table, left_out)
+    reader = LabelReader(table, target, positive)
+    names = feature_names(table, left_out, reader.numbers(sample_weight))
     for sentence in stray_notes(table, names):
         warn(sentence)
-    reader = LabelReader(table, target, positive)
     rows = Target(*read_labels(table, reader, sample_weight, groups))
     for sentence in reader.alike_notes():
         warn(sentence)

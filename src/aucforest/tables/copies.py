@@ -21,7 +21,7 @@ from aucforest.tables.read_options import has_one_byte
 
 STANDARD, SPREADSHEET = Path("-"), ".xlsx"
 # The first bytes of compressed files, and the number of characters that are copied at a time.
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 _BLOCK = 2**20
 # Encodings by their byte order marks; that of UTF-32-LE is first, as it begins with that of UTF-16-LE. The engine does
 # not see that the first name is in quotes if there is a mark before it.
@@ -58,6 +58,9 @@ class Readable:
             self.path = self._new_path()
             text, self.first_row = _spreadsheet_as_csv(file)
             self.path.write_text(text, "utf-8", newline="")
+        elif compression_of(self.path) == "zip":
+            what = "a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
+            raise ValueError(f"cannot read {self.file.name}: it is {what}")
         elif known := encoding or _marked_encoding(self.path):
             self._in_utf8(known)
         if os.sep == "/" and _STRANGE.search(str(self.path.absolute())):

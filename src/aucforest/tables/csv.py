@@ -55,7 +55,7 @@ class CsvFiles(TextFiles):
 
     def _read_header(self) -> None:
         first = self._readable[0].file
-        self.columns, self._dialects = [], list[_Dialect]()
+        self._dialects = list[_Dialect]()
         self._has_numbers = any(copy.is_spreadsheet for copy in self._readable)
         for copy in self._readable:
             dialect, columns = _read_head(copy, self._options.separator)
@@ -70,7 +70,8 @@ class CsvFiles(TextFiles):
         compressions = [file.compression for file in self._readable]
         files = zip(self._dialects, compressions, self._patterns)
         for (dialect, compression), group in groupby(files, key=lambda file: file[:2]):
-            missing = [mark for mark in ("",) + MISSING * (not raw) if dialect.separator not in mark]
+            marks = {dialect.separator, dialect.escape}  # which the engine does not allow in these strings
+            missing = [mark for mark in ("",) + MISSING * (not raw) if marks.isdisjoint(mark)]
             tables.append(
                 f"read_csv([{texts([pattern for *_, pattern in group])}], auto_detect=false, columns={{{columns}}},"
                 f" header=false, skip={dialect.n_skipped}, new_line='{dialect.new_line}', hive_partitioning=false,"
@@ -95,17 +96,15 @@ class CsvFiles(TextFiles):
         where = name if match is None else f"{name}, line {_line_of(copy, dialect, int(match[1]))}"
         if found := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", sentence):
             return f"{where}: the header has {found[1]} columns, but the row has {found[2]}"
-        if "unterminated quote" in sentence:
-            return f"{where}: a quote is not closed"
         if "not utf-8 encoded" in sentence:
             return f"{where} is {NOT_UTF8}"
         if "Maximum line size" in sentence:
             return f"{where} is longer than {_LONGEST >> 20} MiB: a quote may not be closed"
-        if "invalid state" in sentence:
+        if "unterminated quote" in sentence or "invalid state" in sentence:
             line = _odd_line(copy, dialect)
             if line is not None:
                 return _ODD_LINE.format(f"{name}, line {line}")
-            return f"{where}: a quote is not closed, or text follows it"
+            return f"{where}: a quote is not closed{', or text follows it' * ('invalid state' in sentence)}"
         reason = sentence.split(":", 1)[-1].strip().splitlines()[0]
         return f"cannot read {where}: {reason}"
 
@@ -227,8 +226,8 @@ def _separator_of(head: Sequence[str], name: str, quote: str) -> str:
 
 def _quote_of(head: Sequence[str]) -> str:
     """Return a single quote if it encloses a separator and there are no double quotes, else a double quote."""
-    lines, marks = "".join(head), "".join(_SEPARATORS)
-    is_single = re.search(rf"(^|[{marks}])'[^'\n]*[{marks}][^'\n]*'([{marks}]|\r?$)", lines, re.MULTILINE)
+    lines, marks = _lines(head), "".join(_SEPARATORS)
+    is_single = re.search(rf"(^|[{marks}])'[^'\n]*[{marks}][^'\n]*'([{marks}]|$)", lines, re.MULTILINE)
     return "'" if is_single and '"' not in lines else '"'
 
 
@@ -236,9 +235,14 @@ def _escape_of(head: Sequence[str], separator: str, quote: str) -> str:
     """Return the character that escapes a quote within a value: the quote itself or a backslash."""
     mark = re.escape(separator)
     # Of two quotes after a backslash, either the second one ends the value, or the first one escapes the second.
-    end = rf"(?:{mark}|\r?$)"
+    end = rf"(?:{mark}|$)"
     pattern = rf"(^|{mark}){quote}[^{quote}\n]*\\{quote}(?!{end}|{quote}(?!{end}))"
-    return "\\" if re.search(pattern, "".join(head), re.MULTILINE) else quote
+    return "\\" if re.search(pattern, _lines(head), re.MULTILINE) else quote
+
+
+def _lines(head: Sequence[str]) -> str:
+    """Return lines of any line ends as one text."""
+    return "\n".join(line.rstrip("\r\n") for line in head)
 
 
 def _hint(columns: Sequence[str]) -> str:

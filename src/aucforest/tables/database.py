@@ -41,12 +41,14 @@ _REFUSED_FUNCTIONS = {
     "current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad",
 }  # fmt: skip
 _SHOWN = 200  # the maximum length of an expression in a message
+# The memory of the engine, and of each column besides, as it allocates vectors of 2,048 rows for each column.
+_BYTES, _COLUMN_BYTES = 2**30, 2**18
 
 
-def connect(**settings: str | Sequence[str]) -> Any:
-    """Return a connection to a new database in memory, which prints nothing."""
+def connect(n_columns: int = 0, /, **settings: str | Sequence[str]) -> Any:
+    """Return a connection to a new database in memory, which prints nothing, for tables of n_columns columns."""
     duckdb = import_optional("duckdb", purpose="reading text, and --where", extra="arrow")
-    memory = min(2**30, machine_memory() // 4)
+    memory = min(_BYTES + n_columns * _COLUMN_BYTES, machine_memory() // 4)
     connection = duckdb.connect(config={"memory_limit": f"{memory}B", **_SETTINGS})
     # `fetch` shows the progress; the engine would print it on standard output in notebooks and interactive sessions.
     progress = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
@@ -56,9 +58,9 @@ def connect(**settings: str | Sequence[str]) -> Any:
     return connection
 
 
-def connect_to(paths: Sequence[str], temporary: str) -> Any:
+def connect_to(paths: Sequence[str], temporary: str, n_columns: int) -> Any:
     """Return a connection that can only read the given files, and write data that exceed memory to a folder."""
-    return connect(temp_directory=temporary, allowed_paths=paths, **_LOCKED)
+    return connect(n_columns, temp_directory=temporary, allowed_paths=paths, **_LOCKED)
 
 
 def text(value: str) -> str:

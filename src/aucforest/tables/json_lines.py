@@ -16,6 +16,7 @@ class JsonFiles(TextFiles):
 
     _reads_types = False
     _has_numbers = True
+    _known = KNOWN
 
     def _read_header(self) -> None:
         compressions = {file.compression for file in self._readable}
@@ -45,14 +46,16 @@ class JsonFiles(TextFiles):
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in self.columns)
-        sql = "{0}" if raw else KNOWN
-        values = (f"{sql.replace('{0}', name_of(name))} AS c{index}" for index, name in enumerate(self.columns))
+        values = (f"{name_of(name)} AS c{index}" for index, name in enumerate(self.columns))
         return f"(SELECT {', '.join(values)} FROM {self._source}, columns={{{columns}}}))"
 
     def _explained(self, sentence: str) -> str:
-        name = self._readable[self._index_in(sentence)].file.name
+        file = self._readable[self._index_in(sentence)]
+        name = file.file.name
         if "expected records" in sentence:
-            return f"cannot read {name}: each line must be an object with a name for each value"
+            is_empty = file.path.stat().st_size == 0
+            reason = "it is empty" if is_empty else "each line must be an object with a name for each value"
+            return f"cannot read {name}: {reason}"
         found = re.search(r"in line (\d+): ([^.\n]*)", sentence)
         if found is None:
             return f"cannot read {name}: {sentence.split(':', 1)[-1].strip().splitlines()[0]}"

@@ -21,10 +21,10 @@ _TYPES = {
     ZONED: pa.timestamp("us", "UTC"),
     DURATION: pa.duration("us"),
 }
-# The missing-value markers of pandas.read_csv.
+# The missing-value markers of pandas.read_csv, those of database dumps, and those that pandas writes for dates.
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
-    "NULL", "NaN", "None", "n/a", "nan", "null",
+    "NULL", "NaN", "None", "n/a", "nan", "null", r"\N", "NaT",
 )  # fmt: skip
 # The spellings of booleans, which are those that pyarrow.csv reads by default.
 WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
@@ -46,6 +46,9 @@ class NamedTable:
     stray: Mapping[str, Any] = {}
     remarks: Mapping[str, str] = {}
     rounded: Collection[str] = ()
+
+    def read_numbers(self, columns: Sequence[str]) -> None:
+        """Read columns of text files as numbers; see `TextFiles`."""
 
     def location(self, row: int) -> str:
         """Return the position of a row for error messages: the table and its number from 1; `row` is its index."""
@@ -154,8 +157,12 @@ def _cast(column: Any, kind: str) -> Any:
         return None
 
 
-def feature_names(source: Any, others: Sequence[str]) -> list[str]:
-    """Return the names of all columns except `others` and unnamed ones; ValueError if one cannot be a feature."""
+def feature_names(source: Any, others: Sequence[str], numbers: Sequence[str] = ()) -> list[str]:
+    """Return the names of all columns except `others` and unnamed ones; ValueError if one cannot be a feature.
+
+    Of `others`, the columns `numbers` are read as numbers. In files of text, all types are inferred at once.
+    """
+    source.read_numbers(numbers)
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
     if set(nameless) - set(others):
         warn("a column without a name, such as a row index, is ignored")
@@ -163,7 +170,7 @@ def feature_names(source: Any, others: Sequence[str]) -> list[str]:
     names = [name for name in source.columns if name not in left_out]
     if not names:
         raise ValueError(f"{source.name} has no feature columns besides {others[0]!r}")
-    for field in source.schema(names):
+    for field in list(source.schema([*names, *numbers]))[: len(names)]:
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         is_plain = is_numeric_type(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
         if not (is_plain or _is_temporal(field.type)):

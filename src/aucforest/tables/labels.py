@@ -64,6 +64,11 @@ class LabelReader:
         self._first_missing = -1
         self._dtype: Any = None
 
+    def numbers(self, weight: str | None) -> list[str]:
+        """Return the columns of labels and weights that are read as numbers."""
+        numbers = [] if weight is None else [weight]
+        return numbers if self._comparison is None else [*numbers, self.target]
+
     def add(self, column: Any) -> None:
         """Encode the labels of the next rows."""
         column = self._read(column)
@@ -84,12 +89,12 @@ class LabelReader:
 
     def _read(self, column: Any) -> Any:
         """Return the values of a column to encode; `_labels` converts text to labels after the last batch."""
-        if self._table.is_text:
+        if self._table.is_text and self._comparison is not None:
+            column = as_kind(column, NUMBER, self.target, self._table, self._n_rows)
+        elif self._table.is_text:
             column = as_text(column, self._table.missing)
             if self._positive is None:
                 return column
-            if self._comparison is not None:
-                column = as_kind(column, NUMBER, self.target, self._table, self._n_rows)
         return self._typed(column)
 
     def _labels(self) -> list[Any]:
@@ -216,7 +221,8 @@ def check_has_rows(table: NamedTable, n_rows: int) -> None:
 
 def refuse_missing(table: NamedTable, target: str, n_missing: int, first: int) -> NoReturn:
     """Raise ValueError for missing labels with their number and the position of the first."""
-    raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.location(first)}")
+    stray = f": {table.stray[target]}" if target in table.stray else ""
+    raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.location(first)}{stray}")
 
 
 def _encode(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) -> NDArray[Any]:
@@ -260,8 +266,9 @@ def read_weights(table: NamedTable, column: Any, name: str, first_row: int = 0) 
     bad = ~((weights >= 0.0) & np.isfinite(weights))
     if np.any(bad):
         row = int(np.argmax(bad))
-        where = table.location(first_row + row)
-        raise ValueError(f"{where}: column {name!r} has the weight {weights[row]}: weights must be >= 0")
+        where, stray = table.location(first_row + row), table.stray.get(name)
+        what = f"the weight {weights[row]}: weights must be >= 0" if stray is None else f"no weight: {stray}"
+        raise ValueError(f"{where}: column {name!r} has {what}")
     return weights
 
 

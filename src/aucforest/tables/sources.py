@@ -322,5 +322,5 @@ def _open_parquet(file: Path) -> Any:
     try:
         # pyarrow takes a relative path that begins with ~ as a path in a home directory.
         return pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(f"cannot read {file}: {error}") from error

@@ -5,6 +5,7 @@ The patterns match the same text in `re` and in the database engine, so columns 
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 # Stray text in a column of numbers or dates becomes missing if less than this proportion of the values is stray.
@@ -14,37 +15,43 @@ _GAP = r"[ \t\n\f\r]*"
 # Numbers as Python writes them.
 PLAIN = rf"^{_GAP}[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan)){_GAP}$"
 MINUSES = "\u2010-\u2013\u2212\ufe63\uff0d"
-_SPACE = " \u00a0\u2007\u2009\u202f"
-_CURRENCY = "(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|Rs|[A-Z]{0,2}[€$£¥₹₩₽₺¢])"
+SPACE, _NO_WIDTH = " \u00a0\u2007\u2009\u202f\u3000", "\u200b\u200e\u200f\ufeff"
+SYMBOLS = "€$£¥₹₩₽₺¢₱฿₦₫₪₴"
+_SYMBOL = f"[A-Z]{{0,2}}[{SYMBOLS}]"
+_CURRENCY = f"(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|Rs|{_SYMBOL})"
+# What may stand before and after a number: whitespace, also without width, and marks of direction and byte order.
+EDGE = rf"[ \t\n\f\r{SPACE}{_NO_WIDTH}]*"
 _LETTERS = "[A-Za-zµ°\u00c0-\u024f\u0370-\u03ff]{1,12}[23²³]?"
-_SUFFIX = rf"[kKMB]?[{_SPACE}]?(?:[%‰]|{_CURRENCY}|{_LETTERS}(?:/{_LETTERS})?)?"
-_BY_SPACE = rf"[1-9][0-9]{{0,2}}(?:['’{_SPACE}][0-9]{{3}})+"
+_SUFFIX = rf"[kKMB]?[{SPACE}]?(?:[%‰]|{_CURRENCY}|{_LETTERS}(?:/{_LETTERS})?)?"
+_BYSPACE = rf"[1-9][0-9]{{0,2}}(?:['’{SPACE}][0-9]{{3}})+"
 # Patterns of digits by the decimal mark. Commas may also separate digits in the Indian way, as in 12,34,567.
 _DIGITS = {
-    ".": rf"(?:(?:[0-9]+|{_BY_SPACE}|[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}})(?:\.[0-9]*)?|\.[0-9]+)",
-    ",": rf"(?:(?:[0-9]+|{_BY_SPACE}|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+)(?:,[0-9]+)?|,[0-9]+)",
+    ".": rf"(?:(?:[0-9]+|{_BYSPACE}|[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}})(?:\.[0-9]*)?|\.[0-9]+)",
+    ",": rf"(?:(?:[0-9]+|{_BYSPACE}|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+)(?:,[0-9]+)?|,[0-9]+)",
 }
 
 
 def _pattern(decimal: str) -> str:
     """Return the pattern of a number, with a sign before or after it, or in parentheses, which mean a minus."""
     number = rf"{_DIGITS[decimal]}(?:[eE][-+]?[0-9]+)?{_SUFFIX}"
-    money, sign = rf"(?:{_CURRENCY}[{_SPACE}]?)?", f"[-+{MINUSES}]"
-    forms = (rf"(?:{sign}[{_SPACE}]?)?{money}{number}", rf"{_CURRENCY}[{_SPACE}]?{sign}{number}")
+    money, sign = rf"(?:{_CURRENCY}[{SPACE}]?)?", f"[-+{MINUSES}]"
+    forms = (rf"(?:{sign}[{SPACE}]?)?{money}{number}", rf"{_CURRENCY}[{SPACE}]?{sign}{number}")
     # Dashes in place of cents.
-    no_cents = rf"(?:{sign}[{_SPACE}]?)?{money}(?:[0-9]+|{_BY_SPACE})[{decimal}][-{MINUSES}]{{1,2}}"
-    behind = rf"{money}{number}[{_SPACE}]?[-{MINUSES}]"
-    return rf"^{_GAP}(?:{forms[0]}|{forms[1]}|{behind}|{no_cents}|\({money}{number}\)){_GAP}$"
+    whole = rf"(?:[0-9]+|{_BYSPACE}|[1-9][0-9]{{0,2}}(?:[{'.' if decimal == ',' else ','}][0-9]{{3}})+)"
+    no_cents = rf"(?:{sign}[{SPACE}]?)?{money}{whole}[{decimal}][-{MINUSES}]{{1,2}}(?:[{SPACE}]?{_CURRENCY})?"
+    behind = rf"{money}{number}[{SPACE}]?[-{MINUSES}]"
+    negative = rf"(?:{_SYMBOL}[{SPACE}]?)?\({money}{number}\)"
+    return rf"^{EDGE}(?:{forms[0]}|{forms[1]}|{behind}|{no_cents}|{negative}){EDGE}$"
 
 
 PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
 # Patterns of a minus (but not in 15.- and 15.--), of digits with their marks, of a factor after
 # the digits, and of everything but a unit.
-MINUS = rf"^{_GAP}\(|^[^0-9]*[-{MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{_GAP}$"
-DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{_SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
+MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
+DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
-NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{_SPACE}{MINUSES}]"
+NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{SPACE}{_NO_WIDTH}{MINUSES}]"
 
 _RE = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
 _NO_UNIT, _FACTOR = re.compile(NO_UNIT), re.compile(FACTOR)
@@ -155,19 +162,24 @@ OFFSET, UTC = r":[0-9]{2}.*([-+][0-9]{2}(:?[0-9]{2})?|Z)\s*$", r"([-+]00(:?00)?|
 ZEROS = r"^\s*(0{1,4}[-./]0{1,2}[-./]0{1,4}|1900-01-00)([T ]00:00(:00(\.0+)?)?)?\s*$"
 # All dates match this pattern. Numbers, and words without digits, do not.
 DATE_LIKE = (
-    r"^\s*([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? [0-9])"
+    r"^\s*([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? +[0-9]"
+    r"|[0-9]{4}-[A-Za-z]{3}-[0-9]|[0-9]{1,2}[A-Za-z]{3}[0-9]{4}"
+    r"|([0-9]{4}[-/][0-9]{2}|[0-9]{2}/[0-9]{4}|[A-Za-z]{3,9}-[0-9]{4})\s*$)"
 )
 TIME_OF_DAY = r"^\s*([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\s*$"
+TWELVE_HOURS = r"^\s*(0?[1-9]|1[0-2]):[0-5][0-9](:[0-5][0-9])?\s?(?i:[AP]M)\s*$"
 # Days and a time as pandas, Python and DuckDB write them.
 DURATION = r"^\s*([-+]?[0-9]{1,6} days?(,? |\s*$))?([-+]?[0-9]{1,4}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?)?\s*$"
 
 # In dates with points, the day comes before the month. If the month is a name, day and month may have any order.
-_MONTHS = ("%b", "%B")
+_MONTHS, _YEAR_FIRST = ("%b", "%B"), "%y/%m/%d"
 DATE_FORMATS = (
     "%Y.%m.%d", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%d/%m/%y", "%m/%d/%Y", "%m/%d/%y",
-    "%d-%m-%Y", "%m-%d-%Y",
+    _YEAR_FIRST, "%d-%m-%Y", "%m-%d-%Y", "%Y-%b-%d", "%d%b%Y",
     *(f"%d{mark}{month}{mark}%{year}" for mark in "- /." for month in _MONTHS for year in "Yy"),
-    *(form.format(month) for month in _MONTHS for form in ("%d. {} %Y", "{} %d, %Y", "{} %d %Y")),
+    *(form.format(month) for month in _MONTHS for form in ("%d. {} %Y", "{} %d, %Y", "{} %d %Y", "{}. %d, %Y")),
+    # Months without a day are dates of their first day.
+    "%Y-%m", "%Y/%m", "%m/%Y", *(f"{month}{mark}%Y" for month in _MONTHS for mark in " -"),
 )  # fmt: skip
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p")
 
@@ -190,34 +202,55 @@ _DIRECTIVES = {
 def date_pattern(day: str) -> str | None:
     """Return the pattern of dates in a format, or None if the format has directives other than `_DIRECTIVES`.
 
-    The pattern limits the digits of years, as the engine would accept any number of them.
+    The pattern limits the digits of years, as the engine would accept any number of them, and those of months in
+    formats without a day, as 2020-1 may be a quarter.
     """
     parts = [part for part in re.split("(%.)", day) if part]
     if any(part.startswith("%") and part not in _DIRECTIVES for part in parts):
         return None
-    return rf"^\s*{''.join(_DIRECTIVES.get(part) or re.escape(part) for part in parts)}([^0-9]|$)"
+    directives = _DIRECTIVES if "%d" in day else _DIRECTIVES | {"%m": "[0-9]{2}"}
+    pattern = "".join(directives.get(part) or re.escape(part) for part in parts)
+    return rf"^\s*{pattern.replace(re.escape(' '), ' +')}([^0-9]|$)"
 
 
 _DATE_PATTERNS = {day: re.compile(pattern) for day in DATE_FORMATS if (pattern := date_pattern(day)) is not None}
+_RECENT_YEAR = re.compile(r"(?<![0-9])(19|20)[0-9]{2}(?![0-9])")
 
 
-def date_formats(dates: Iterable[str]) -> list[str]:
-    """Return the date formats that at least one of the dates matches."""
-    dates = {re.sub(r"\d", "0", date.strip()) for date in dates}
-    return [day for day, pattern in _DATE_PATTERNS.items() if any(pattern.match(date) for date in dates)]
+def date_formats(first: str, last: str) -> list[str]:
+    """Return the date formats that the first or the last date of a column matches, in the order of text.
+
+    Codes such as 4711-03 and 12DEC1001 are no dates, so some formats need years from 1900 to 2099.
+    """
+    dates, are_recent = (first, last), bool(_RECENT_YEAR.search(first) and _RECENT_YEAR.search(last))
+    return [
+        day
+        for day, pattern in _DATE_PATTERNS.items()
+        if (are_recent or ("%d" in day and day != "%d%b%Y")) and any(pattern.match(date.strip()) for date in dates)
+    ]
 
 
-def best_date_formats(counts: Mapping[str, int], given: str | None = None) -> list[str]:
+class FittingDates(NamedTuple):
+    """The dates of a column in a format: their number, and the time from the first to the last of them."""
+
+    n_dates: int
+    n_clocks: int  # those with a time of day
+    span: timedelta
+
+
+def best_date_formats(fits: Mapping[str, FittingDates]) -> list[str]:
     """Return the formats that fit most values, one for each possible order of day and month.
 
-    If day and month may have both orders, they have that of the `given` format.
+    In dates such as 24/03/02 the year may only be first if the dates are then closer to each other.
     """
-    best = [day for day, n in counts.items() if n == max(counts.values())]
-    by_order = {_is_day_first(day): day for day in reversed(best)}
-    order = None if given is None else _is_day_first(given)
-    return [by_order[order]] if order in by_order else list(by_order.values())
+    most = max((fit.n_dates for fit in fits.values()), default=0)
+    best = [day for day, fit in fits.items() if fit.n_dates == most]
+    others = [day for day in best if day != _YEAR_FIRST]
+    if others and best != others and fits[_YEAR_FIRST].span >= min(fits[day].span for day in others):
+        best = others
+    return list({is_day_first(day): day for day in reversed(best)}.values())
 
 
-def _is_day_first(day: str) -> bool | None:
-    """Return whether the day is before the month in a format, None if the month is no number."""
-    return day.find("%d") < day.find("%m") if "%m" in day else None
+def is_day_first(day: str) -> bool | None:
+    """Return whether the day is before the month in a format, None if the month is no number or the year is first."""
+    return day.find("%d") < day.find("%m") if "%m" in day and "%d" in day and day[:2].lower() != "%y" else None

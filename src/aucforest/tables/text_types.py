@@ -5,6 +5,7 @@ In SQL `{0}` stands for the column.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from aucforest.tables import spellings
 from aucforest.tables.database import text, texts
 from aucforest.tables.kinds import MISSING, WORDS
-from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, Readings, is_few
 
 # Returns the values of SQL aggregates by column, see `TextFiles._count`.
@@ -37,7 +38,8 @@ _INTEGER = (
     "CASE WHEN NOT contains({0}, '.') AND NOT contains({0}, '_') AND NOT contains({0}, 'e') AND NOT contains({0}, 'E')"
     " THEN try_cast({0} AS HUGEINT) END"
 )
-_TIME = _if(spellings.TIME_OF_DAY, "try_cast({0} AS TIME)")
+_TWELVE_HOURS = "try_strptime(upper(trim({0})), ['%I:%M %p', '%I:%M:%S %p', '%I:%M%p', '%I:%M:%S%p'])::TIME"
+_TIME = f"coalesce({_if(spellings.TIME_OF_DAY, 'try_cast({0} AS TIME)')}, {_if(spellings.TWELVE_HOURS, _TWELVE_HOURS)})"
 _ISO = _if(spellings.ISO_DATE, "try_cast({0} AS TIMESTAMP)")
 # Without an offset, the engine would assume the time zone of the machine. It accepts no space before an offset.
 _ZONED = _if(
@@ -48,7 +50,7 @@ _ZONED = _if(
 # Days and a time in the spelling that the engine converts.
 _CLOCK = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
 _DAYS = _if(spellings.DURATION, f"epoch_us(try_cast({_CLOCK} AS INTERVAL))")
-_DURATION = f"coalesce({_DAYS}, {_if(spellings.TIME_OF_DAY, 'epoch_us(try_cast({0} AS INTERVAL))')})"
+_DURATION = f"coalesce({_DAYS}, epoch_us({_TIME}))"
 # Text, with NULL in place of missing-value markers.
 KNOWN = f"CASE WHEN {{0}} NOT IN ({texts(MISSING)}) THEN {{0}} END"
 _FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({texts(WORDS[False])}) THEN false END"
@@ -111,7 +113,8 @@ def dates_in(date_format: str) -> str:
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
     pattern = spellings.date_pattern(date_format)
     may_be = "{0} IS NOT NULL" if pattern is None else _matches(pattern)
-    return f"coalesce({_ISO}, CASE WHEN {may_be} THEN try_strptime(trim({{0}}), [{texts(formats)}]) END)"
+    one_space = "regexp_replace(trim({0}), ' +', ' ', 'g')"
+    return f"coalesce({_ISO}, CASE WHEN {may_be} THEN try_strptime({one_space}, [{texts(formats)}]) END)"
 
 
 N_VALUES = "count({0})"
@@ -142,8 +145,8 @@ def _plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
 
 # The beginnings of numbers, dates and times, which few words have.
 _START = (
-    rf"^\s*([-+(.,0-9{spellings.MINUSES}€$£¥₹₩₽₺¢]|[A-Z]{{1,3}}[€$£¥₹₩₽₺¢]?[-0-9 {spellings.MINUSES}]"
-    r"|Rs|[A-Za-z]{3,9}\.? [0-9])"
+    rf"^{spellings.EDGE}([-+(.,0-9{spellings.MINUSES}{spellings.SYMBOLS}]"
+    rf"|[A-Z]{{1,3}}[{spellings.SYMBOLS}]?[-(0-9{spellings.SPACE}{spellings.MINUSES}]|Rs|[A-Za-z]{{3,9}}(\.? +|-)[0-9])"
 )
 # The counts that identify words: values that are not missing, booleans, and values that may be numbers or dates.
 _WORD_COUNTS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]
@@ -262,16 +265,23 @@ def _type_of_numbers(
 
 
 def infer_types(
-    names: Sequence[str], count: Count, options: ReadOptions, *, has_numbers: bool = False
+    names: Sequence[str],
+    count: Count,
+    options: ReadOptions,
+    *,
+    known: ReadOptions = DEFAULT_OPTIONS,
+    has_numbers: bool = False,
 ) -> tuple[dict[str, TextType], set[str]]:
     """Return the types of columns, and the names of those in which float64 rounds an integer.
 
-    If the file `has_numbers`, not only text, plain numbers are never read with a decimal comma.
+    A model's `known` decimal mark and date format decide what neither the options nor other columns of the file do. If
+    the file `has_numbers`, not only text, plain numbers are never read with a decimal comma.
     """
     most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
     plain = count(names, _NUMBER_COUNTS)
     types = {name: _plain_type(row, most_stray) for name, row in plain.items()}
-    types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, options, most_stray)
+    day = options.date_format or known.date_format
+    types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, day, most_stray)
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= _EXACT]
     rounded = {name for name, (n_rounded,) in count(large, [_N_ROUNDED]).items() if n_rounded}
@@ -279,8 +289,8 @@ def infer_types(
     types |= {name: _type_of_words(row, most_stray) for name, row in others.items()}
     others = count([name for name, type_ in types.items() if type_ is None], _TEXT_COUNTS, distinct=True)
     counts = {name: Counts(row) for name, row in others.items()}
-    mark, with_comma = _decimal_mark(counts, [] if has_numbers else numbers, count, options)
-    dates = _types_of_dates(counts, count, options.date_format, most_stray)
+    mark, with_comma = _decimal_mark(counts, [] if has_numbers else numbers, count, options, known)
+    dates = _types_of_dates(counts, count, options.date_format, known.date_format, most_stray)
     for name, found in counts.items():
         types[name] = (
             _type_of_clocks(found, most_stray)
@@ -292,10 +302,9 @@ def infer_types(
 
 
 def _types_of_compact_dates(
-    names: Sequence[str], count: Count, options: ReadOptions, most_stray: float
+    names: Sequence[str], count: Count, day: str | None, most_stray: float
 ) -> dict[str, TextType]:
     """Return the types of columns of digits that are dates in the given format, such as %Y%m%d for 20240131."""
-    day = options.date_format
     if day is None or re.fullmatch("(%[YymdHMS])+", day) is None:
         return {}
     sql, types = dates_in(day), dict[str, TextType]()
@@ -308,19 +317,20 @@ def _types_of_compact_dates(
 
 
 def _decimal_mark(
-    counts: Mapping[str, Counts], numbers: Sequence[str], count: Count, options: ReadOptions
+    counts: Mapping[str, Counts], numbers: Sequence[str], count: Count, options: ReadOptions, known: ReadOptions
 ) -> tuple[str | None, dict[str, TextType]]:
     """Return the decimal mark of columns that fit both marks, and the types of plain numbers if it is a comma.
 
-    The mark is that of the options. If they have none, it is the only mark that other columns require, or None.
+    The mark is that of the options. If they have none, it is the only one that other columns require, or the known one.
     """
     sure = {found.readings.required for found in counts.values() if found.readings.decimal(MOST_STRAY)} - {None}
     mark = options.point_or_comma
-    points = count(numbers, [_N_SURE_OF_POINT, _FIRST_WITH_POINT]) if mark == "," or "," in sure else {}
-    if any(n_sure for n_sure, _ in points.values()):
+    may_be_comma = "," in {mark, known.point_or_comma, *sure}
+    points = count(numbers, [_N_SURE_OF_POINT, _FIRST_WITH_POINT]) if may_be_comma else {}
+    if "," in sure and any(n_sure for n_sure, _ in points.values()):  # plain numbers alone do not decide
         sure |= {"."}
-    if mark is None and len(sure) == 1:
-        (mark,) = sure
+    if mark is None:
+        mark = next(iter(sure)) if len(sure) == 1 else known.point_or_comma
     types = {}
     for name, (n_sure, first) in points.items():
         if mark == "," and n_sure == 0 and first is not None:
@@ -330,28 +340,67 @@ def _decimal_mark(
 
 
 def _types_of_dates(
-    counts: Mapping[str, Counts], count: Count, given: str | None, most_stray: float
+    counts: Mapping[str, Counts], count: Count, given: str | None, known: str | None, most_stray: float
 ) -> dict[str, TextType]:
-    """Return the types of columns whose dates have one format: the given one if it fits, or the only best one."""
+    """Return the types of columns whose dates have one format: the given one if it fits, or the only best one.
+
+    If day and month may have both orders, they have that of the given format, of the other columns, or of the known
+    format.
+    """
+    all_may_be = given is not None or known is not None
     names = [
         name
         for name, found in counts.items()
-        if not found.are_dates(found.n_iso, most_stray) and (given or found.are_dates(found.n_may_be_dates, most_stray))
+        if not found.are_dates(found.n_iso, most_stray)
+        and (all_may_be or found.are_dates(found.n_may_be_dates, most_stray))
     ]
-    formats = spellings.date_formats(date for name in names for date in counts[name].dates if date is not None)
-    formats = [*([given] if given else []), *(day for day in formats if day != given)]
+    given_or_known = list(filter(None, [given, known]))
+    possible = {
+        name: given_or_known + ([] if None in counts[name].dates else spellings.date_formats(*counts[name].dates))
+        for name in names
+    }
+    formats = list(dict.fromkeys(chain.from_iterable(possible.values())))
     if not formats:
         return {}
     dates = [dates_in(day) for day in formats]
-    counts_of_formats = [_n_rows(sql) for date in dates for sql in (f"{date} IS NOT NULL", _is_clock(date))]
-    types = {}
+    counts_of_formats = [
+        sql
+        for date in dates
+        for sql in (_n_rows(f"{date} IS NOT NULL"), _n_rows(_is_clock(date)), f"max({date}) - min({date})")
+    ]
+    fits = {}
     for name, row in count(names, counts_of_formats, distinct=True).items():
-        n_dates, n_clocks = dict(zip(formats, row[::2])), dict(zip(formats, row[1::2]))
-        fitting = {day: n for day, n in n_dates.items() if counts[name].are_dates(n, most_stray)}
-        best = [given] if given in fitting else spellings.best_date_formats(fitting, given)
-        if len(best) == 1:
-            arrow = _dates_or_days(n_clocks[best[0]])
-            note = "" if best == [given] else f"dates such as {counts[name].dates[0]!r} are read as {best[0]}"
-            type_ = spelled_dates({"date": best[0]}, arrow, note)
-            types[name] = type_._replace(is_sure=n_dates[best[0]] == counts[name].n_values)
+        found = map(spellings.FittingDates, row[::3], row[1::3], row[2::3])
+        fits[name] = {
+            day: fit
+            for day, fit in zip(formats, found)
+            # Months without a day may be codes, so all values must be some.
+            if day in possible[name] and counts[name].are_dates(fit.n_dates, most_stray if "%d" in day else 0.0)
+        }
+    best = {name: spellings.best_date_formats(fitting) for name, fitting in fits.items()}
+    types = {}
+    for name, day in _choose_formats(best, fits, given, known).items():
+        note = "" if day == given else f"dates such as {counts[name].dates[0]!r} are read as {day}"
+        fit = fits[name][day]
+        type_ = spelled_dates({"date": day}, _dates_or_days(fit.n_clocks), note)
+        types[name] = type_._replace(is_sure=fit.n_dates == counts[name].n_values)
     return types
+
+
+def _choose_formats(
+    best: Mapping[str, Sequence[str]], fits: Mapping[str, Mapping[str, Any]], given: str | None, known: str | None
+) -> dict[str, str]:
+    """Return the date formats of columns, without those that may have several; see `_types_of_dates`."""
+    orders = {spellings.is_day_first(days[0]) for days in best.values() if len(days) == 1} - {None}
+    evidence = list(orders) if len(orders) == 1 and given is None else []
+    evidence += [spellings.is_day_first(day) for day in (given or known,) if day is not None]
+    chosen = {}
+    for name, days in best.items():
+        by_order = {spellings.is_day_first(day): day for day in days}
+        if given is not None and given in fits[name]:
+            chosen[name] = given
+        elif len(days) == 1:
+            chosen[name] = days[0]
+        elif fitting := [by_order[order] for order in evidence if order in by_order]:
+            chosen[name] = fitting[0]
+    return chosen
