@@ -13,6 +13,8 @@ nan, with its message above the table.
     long      1,000,000 x 30, numbers, a date and two columns of text: fit of few trees, reading alone, prediction
     European  200,000 x 12, semicolons, decimal commas, points between thousands, days first, codes with zeros: fit
     Parquet   the same 200,000 rows, and as JSON lines: fit
+    commas    200 x 3,000, numbers with decimal commas: reading alone
+    keys      200 x 3,000 as JSON lines, numbers and text: reading alone
     large     only with `--large`: a CSV of so many gigabytes like "long", few samples for each tree, a limit of 2 GiB
               for the process: fit, one round
 
@@ -49,6 +51,8 @@ ROWS = {
     "european.csv": 200_000,
     "orders.parquet": 200_000,
     "orders.jsonl": 200_000,
+    "commas.csv": 200,
+    "keys.jsonl": 200,
 }
 # Each state has a folder of its own for its models, beside the tables. Earlier ones need to be told semicolons.
 CASES = {
@@ -59,7 +63,10 @@ CASES = {
     "European, fit": "fit ../european.csv --target y --out european.model --trees 10 --separator ;",
     "Parquet, fit": "fit ../orders.parquet --target y --out parquet.model --trees 10",
     "JSON lines, fit": "fit ../orders.jsonl --target y --out json.model --trees 10",
+    "commas, reading": "read ../commas.csv",
+    "keys, reading": "read ../keys.jsonl",
 }
+N_MANY = 3000  # columns of "commas" and "keys"
 READ = """
 import sys
 from aucforest.tables.sources import open_source
@@ -140,6 +147,17 @@ def make_orders(n_rows: int) -> pa.Table:
     return pa.table(columns | amounts | rates | {"y": labels})
 
 
+def make_many(n_rows: int) -> pa.Table:
+    """Return many columns of numbers, every third one of text."""
+    random = np.random.default_rng(0)
+    return pa.table(
+        {
+            f"x{j}": random.normal(size=n_rows).round(4) if j % 3 else random.choice(["red", "green"], n_rows)
+            for j in range(N_MANY)
+        }
+    )
+
+
 def as_european(column: pa.ChunkedArray) -> pa.ChunkedArray | list[str]:
     """Return dates as 03.02.2024, numbers as 1.234,50, and all else as it is."""
     if pa.types.is_date(column.type):
@@ -152,12 +170,13 @@ def as_european(column: pa.ChunkedArray) -> pa.ChunkedArray | list[str]:
 def write(file: str, n_rows: int) -> str:
     """Write a table in the format of the name of its file, and return its shape."""
     path = Path(file)
-    table = {"wide": make_wide, "long": make_long}.get(path.stem, make_orders)(n_rows)
+    makers = {"wide": make_wide, "long": make_long, "commas": make_many, "keys": make_many}
+    table = makers.get(path.stem, make_orders)(n_rows)
     if path.suffix == ".parquet":
         pyarrow.parquet.write_table(table, path)
     elif path.suffix == ".jsonl":
         path.write_text("".join(f"{json.dumps(row, default=str)}\n" for row in table.to_pylist()))
-    elif path.stem == "european":
+    elif path.stem in ("european", "commas"):
         table = pa.table({name: as_european(table[name]) for name in table.column_names})
         pyarrow.csv.write_csv(table, path, pyarrow.csv.WriteOptions(delimiter=";", quoting_style="none"))
     else:
