@@ -133,5 +133,5 @@ def test_labels_that_differ_by_case_and_spaces_are_counted(positive, notes):
 @pytest.mark.parametrize("bad", [-1.0, float("inf"), float("nan"), None])
 def test_weights_are_finite_and_not_negative(bad):
     assert read_weights(TABLE, pa.array([0, 1, 2]), "w").tolist() == [0.0, 1.0, 2.0]
-    with pytest.raises(ValueError, match="the Table, row 12: column 'w' has the weight"):
+    with pytest.raises(ValueError, match=r"the Table, row 12: column 'w' has (the|no) weight"):
         read_weights(TABLE, pa.array([1.0, bad, 2.0]), "w", 10)

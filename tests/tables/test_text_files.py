@@ -137,7 +137,7 @@ def test_units_that_differ_from_those_of_the_model_are_noted(tmp_path, values, u
         # What other columns of the file say comes before what the model says.
         (
             ["1/2/24"],
-            "31/1/24",
+            "31/1/2024",
             "%m/%d/%y",
             datetime(2024, 2, 1),
             "dates such as '1/2/24' are read as %d/%m/%y, unlike",

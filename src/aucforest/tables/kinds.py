@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucforest._caller import warn
+from aucforest.tables.spellings import is_number
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
 # The Arrow types of columns that were strings, or had no type.
@@ -143,7 +144,9 @@ def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int)
         return converted
     row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
     what = f"column {name!r} has the value {column[row].as_py()!r}, which is not {kind}"
-    raise ValueError(f"{table.location(first_row + row)}: {what}")
+    advice = "--decimal or --thousands (in Python, decimal or thousands) says how to read it"
+    is_ambiguous = kind == NUMBER and is_number(column[row].as_py())
+    raise ValueError(f"{table.location(first_row + row)}: {what}{f': {advice}' if is_ambiguous else ''}")
 
 
 def _cast(column: Any, kind: str) -> Any:

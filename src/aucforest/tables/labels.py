@@ -267,7 +267,9 @@ def read_weights(table: NamedTable, column: Any, name: str, first_row: int = 0) 
     if np.any(bad):
         row = int(np.argmax(bad))
         where, stray = table.location(first_row + row), table.stray.get(name)
-        what = f"the weight {weights[row]}: weights must be >= 0" if stray is None else f"no weight: {stray}"
+        what = f"the weight {weights[row]}: weights must be >= 0"
+        if np.isnan(weights[row]):
+            what = "no weight" if stray is None else f"no weight: {stray}"
         raise ValueError(f"{where}: column {name!r} has {what}")
     return weights
 

@@ -172,10 +172,10 @@ TWELVE_HOURS = r"^\s*(0?[1-9]|1[0-2]):[0-5][0-9](:[0-5][0-9])?\s?(?i:[AP]M)\s*$"
 DURATION = r"^\s*([-+]?[0-9]{1,6} days?(,? |\s*$))?([-+]?[0-9]{1,4}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?)?\s*$"
 
 # In dates with points, the day comes before the month. If the month is a name, day and month may have any order.
-_MONTHS, _YEAR_FIRST = ("%b", "%B"), "%y/%m/%d"
+_MONTHS, YEAR_FIRST = ("%b", "%B"), "%y/%m/%d"
 DATE_FORMATS = (
     "%Y.%m.%d", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%d/%m/%y", "%m/%d/%Y", "%m/%d/%y",
-    _YEAR_FIRST, "%d-%m-%Y", "%m-%d-%Y", "%Y-%b-%d", "%d%b%Y",
+    YEAR_FIRST, "%d-%m-%Y", "%m-%d-%Y", "%Y-%b-%d", "%d%b%Y",
     *(f"%d{mark}{month}{mark}%{year}" for mark in "- /." for month in _MONTHS for year in "Yy"),
     *(form.format(month) for month in _MONTHS for form in ("%d. {} %Y", "{} %d, %Y", "{} %d %Y", "{}. %d, %Y")),
     # Months without a day are dates of their first day.
@@ -202,32 +202,24 @@ _DIRECTIVES = {
 def date_pattern(day: str) -> str | None:
     """Return the pattern of dates in a format, or None if the format has directives other than `_DIRECTIVES`.
 
-    The pattern limits the digits of years, as the engine would accept any number of them, and those of months in
-    formats without a day, as 2020-1 may be a quarter.
+    The pattern limits the digits of years, as the engine would accept any number of them. Some formats are also those
+    of codes and quarters, such as 4711-03, 12DEC1001 and 2020-1, so they need years from 1900 to 2099 and two digits.
     """
     parts = [part for part in re.split("(%.)", day) if part]
     if any(part.startswith("%") and part not in _DIRECTIVES for part in parts):
         return None
-    directives = _DIRECTIVES if "%d" in day else _DIRECTIVES | {"%m": "[0-9]{2}"}
+    may_be_code = "%d" not in day or day == "%d%b%Y"
+    directives = _DIRECTIVES | ({"%m": "[0-9]{2}", "%Y": "(19|20)[0-9]{2}"} if may_be_code else {})
     pattern = "".join(directives.get(part) or re.escape(part) for part in parts)
     return rf"^\s*{pattern.replace(re.escape(' '), ' +')}([^0-9]|$)"
 
 
 _DATE_PATTERNS = {day: re.compile(pattern) for day in DATE_FORMATS if (pattern := date_pattern(day)) is not None}
-_RECENT_YEAR = re.compile(r"(?<![0-9])(19|20)[0-9]{2}(?![0-9])")
 
 
-def date_formats(first: str, last: str) -> list[str]:
-    """Return the date formats that the first or the last date of a column matches, in the order of text.
-
-    Codes such as 4711-03 and 12DEC1001 are no dates, so some formats need years from 1900 to 2099.
-    """
-    dates, are_recent = (first, last), bool(_RECENT_YEAR.search(first) and _RECENT_YEAR.search(last))
-    return [
-        day
-        for day, pattern in _DATE_PATTERNS.items()
-        if (are_recent or ("%d" in day and day != "%d%b%Y")) and any(pattern.match(date.strip()) for date in dates)
-    ]
+def date_formats(*dates: str) -> list[str]:
+    """Return the date formats that at least one of the dates matches."""
+    return [day for day, pattern in _DATE_PATTERNS.items() if any(pattern.match(date.strip()) for date in dates)]
 
 
 class FittingDates(NamedTuple):
@@ -245,8 +237,8 @@ def best_date_formats(fits: Mapping[str, FittingDates]) -> list[str]:
     """
     most = max((fit.n_dates for fit in fits.values()), default=0)
     best = [day for day, fit in fits.items() if fit.n_dates == most]
-    others = [day for day in best if day != _YEAR_FIRST]
-    if others and best != others and fits[_YEAR_FIRST].span >= min(fits[day].span for day in others):
+    others = [day for day in best if day != YEAR_FIRST]
+    if others and best != others and fits[YEAR_FIRST].span >= min(fits[day].span for day in others):
         best = others
     return list({is_day_first(day): day for day in reversed(best)}.values())
 

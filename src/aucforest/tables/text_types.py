@@ -391,12 +391,15 @@ def _choose_formats(
     best: Mapping[str, Sequence[str]], fits: Mapping[str, Mapping[str, Any]], given: str | None, known: str | None
 ) -> dict[str, str]:
     """Return the date formats of columns, without those that may have several; see `_types_of_dates`."""
-    orders = {spellings.is_day_first(days[0]) for days in best.values() if len(days) == 1} - {None}
-    evidence = list(orders) if len(orders) == 1 and given is None else []
-    evidence += [spellings.is_day_first(day) for day in (given or known,) if day is not None]
+    # Columns whose year may be first say nothing on others, and others say nothing on them.
+    sure = [days[0] for name, days in best.items() if len(days) == 1 and spellings.YEAR_FIRST not in fits[name]]
+    orders = {spellings.is_day_first(day) for day in sure} - {None}
+    of_file = list(orders) if len(orders) == 1 and given is None else []
+    of_model = [spellings.is_day_first(day) for day in (given or known,) if day is not None]
     chosen = {}
     for name, days in best.items():
         by_order = {spellings.is_day_first(day): day for day in days}
+        evidence = of_model if spellings.YEAR_FIRST in days else of_file + of_model
         if given is not None and given in fits[name]:
             chosen[name] = given
         elif len(days) == 1:

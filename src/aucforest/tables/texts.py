@@ -13,7 +13,7 @@ _EXAMPLES = 3  # the number of values that a note quotes
 # Columns with more than _MOST_ALIKE distinct texts are not searched for texts that differ only by case and spaces.
 # Notes quote at most _MOST_LISTED of these texts.
 _MOST_ALIKE, _MOST_LISTED = 1000, 5
-_NO_UNITS = {"", "st", "nd", "rd", "th", "am", "pm", "AM", "PM"}  # what may follow numbers besides units
+_NO_UNITS = {"", "st", "nd", "rd", "th", "am", "pm"}  # what may follow numbers besides units
 MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 
 _PLAIN = re.compile(PLAIN)
@@ -39,7 +39,8 @@ class StrayText(NamedTuple):
         return self.n_stray > 0 and is_few(self.n_stray, self.n_values, MOST_STRAY)
 
     def __str__(self) -> str:
-        are = f"is no {self.kind}" if self.n_stray == 1 else f"are no {self.kind}s"
+        noun, *rest = self.kind.split(" of ")
+        are = f"is no {self.kind}" if self.n_stray == 1 else f"are no {' of '.join([f'{noun}s', *rest])}"
         return f"{self.n_stray:,} of {self.n_values:,} values {are} ({', '.join(map(repr, self.examples[:_EXAMPLES]))})"
 
     @property
@@ -112,7 +113,8 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
         return None
     decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)
-    units = sorted({unit for unit in readings.units if len(unit) > 1 or not unit.isalpha()} - _NO_UNITS)
+    units = sorted(unit for unit in set(readings.units) if unit.lower() not in _NO_UNITS)
+    units = [unit for unit in units if len(unit) > 1 or not unit.isalpha()]
     if decimal is None and 1 < len(units) <= _MOST_LISTED and len(texts) >= _LEAST_NUMBERS:
         listed_units = ", ".join(map(repr, units))
         return f"numbers with the units {listed_units} are read as text, so that each is a category: write one unit"
