@@ -31,6 +31,8 @@ from aucforest.tree.prediction import PackedTrees
 _BATCH_CELLS = 2**21
 # Approximate number of codes of a chunk, which has one checksum.
 _CHUNK_CELLS = 2**25
+# With more codes, freed memory is returned to the system, which takes some 30 ms.
+_LARGE_CELLS = 2**24
 
 
 class FeatureBatches(NamedTuple):
@@ -122,7 +124,7 @@ class RowsOnDisk(TrainingTable):
         self._matrix = CodeMatrix(self._job, self._coding.n_codes, n_rows, rows_with_values, n_digits)
         self._codes = self._matrix.codes
         self._write_codes()
-        if self._codes.size > _BATCH_CELLS:
+        if self._codes.size > _LARGE_CELLS:
             return_freed_memory()  # of batches and of the values that bins were chosen from
         self.X = RowsWithValues(target.rows_at(rows_with_values), self._matrix.values)
         return self._coding
