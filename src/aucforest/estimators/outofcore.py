@@ -137,7 +137,7 @@ def fit_out_of_core(
     held = process_memory()
     others = [target, *(name for name in (sample_weight, groups) if name is not None)]
     left_out = [*others, *_as_names("drop", drop)]
-    # The columns `others` of a CSV file stay strings, so the file is not read again to determine their types.
+    # Labels and groups in a CSV file stay strings. The types of weights are inferred with those of the features.
     table = open_source(source, others, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
     find_column(table, *left_out)
     reader = LabelReader(table, target, positive)

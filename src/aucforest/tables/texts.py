@@ -113,13 +113,8 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
         return None
     decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)
-    units = sorted(unit for unit in set(readings.units) if unit.lower() not in _NO_UNITS)
-    units = [unit for unit in units if len(unit) > 1 or not unit.isalpha()]
-    if decimal is None and 1 < len(units) <= _MOST_LISTED and len(texts) >= _LEAST_NUMBERS:
-        listed_units = ", ".join(map(repr, units))
-        return f"numbers with the units {listed_units} are read as text, so that each is a category: write one unit"
     if decimal is None:
-        return None
+        return _units_note(readings.units) if len(texts) >= _LEAST_NUMBERS else None
     first = spelled[0]
     if decimal == "":
         return (
@@ -129,6 +124,16 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
         )
     note = f"numbers such as {first!r} are read as text, so that each is a category: write {as_number(first, decimal)}"
     return note if stray.n_stray == 0 else f"{note}; {_leave_empty(stray)}"
+
+
+def _units_note(found: Sequence[str]) -> str | None:
+    """Return a note on numbers that have a few different units, else None; single letters are probably of codes."""
+    letters = {unit for unit in found if len(unit) == 1 and unit.isalpha()}
+    units = sorted({unit for unit in found if unit.lower() not in _NO_UNITS} - letters)
+    if not 1 < len(units) <= _MOST_LISTED:
+        return None
+    listed_units = ", ".join(map(repr, units))
+    return f"numbers with the units {listed_units} are read as text, so that each is a category: write one unit"
 
 
 def _leave_empty(stray: StrayText) -> str:
