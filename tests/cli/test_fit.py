@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import aucforest
-from aucforest.inspection.folds import make_folds, run_folds
+from aucforest.inspection.folds import Samples, make_folds, run_folds
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.tables import text_files
 from aucforest.tables.text_files import TextFiles
@@ -125,10 +125,11 @@ def test_groups_are_never_divided(visits, tmp_path):
     ]
     random = np.random.RandomState(0)
     folds = make_folds(X, y, cv=3, groups=groups, random_state=0)
-    how = {"folds": folds, "metrics": ["roc_auc"], "sample_weight": None, "random_state": random, "verbose": 0}
-    found = run_folds({"": expected.set_params(oob_score=False)}, X, y, groups=groups, **how)["roc_auc"].mean()
+    how = {"folds": folds, "metrics": ["roc_auc"], "random_state": random, "verbose": 0}
+    forests = {"": expected.set_params(oob_score=False)}
+    found = run_folds(forests, Samples(X, y, None, groups), **how)["roc_auc"].mean()
     assert content["metrics"]["3 folds by customer"][0]["value"] == pytest.approx(found)
-    assert found != pytest.approx(run_folds({"": expected}, X, y, **how)["roc_auc"].mean())
+    assert found != pytest.approx(run_folds(forests, Samples(X, y, None), **how)["roc_auc"].mean())
     streamed = read_json("fit", visits, *arguments, "--out", tmp_path / "streamed", "--memory-limit", "1GB")
     assert (tmp_path / "streamed").read_bytes() == (tmp_path / "m").read_bytes()
     assert streamed["metrics"]["out of bag"] == content["metrics"]["out of bag"]

@@ -96,18 +96,23 @@ def check_reference(others: list[str], classes: NDArray[Any], file: Path) -> Non
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 
 
-def out_of_bag_rows(model: Any, target: str, labels: NDArray[Any]) -> tuple[Any, NDArray[np.bool_]]:
-    """Return labels, predictions and probabilities of rows that are out of bag, and a mask; `save_model` drops them."""
-    seen = np.isfinite(model.oob_decision_function_[:, 0])
-    proba = model.oob_decision_function_[seen]
-    predictions = [model.classes_[decide(model, proba)], *proba.T]
-    return pa.table({target: labels[seen], **dict(zip(_prediction_names(model.classes_), predictions))}), seen
+class ReferenceRows(NamedTuple):
+    """The training rows that are out of bag of some trees."""
+
+    scored: Any  # a table of their labels, predictions and probabilities
+    seen: NDArray[np.bool_]  # (n_samples,), which training rows these are
+
+    @classmethod
+    def of(cls, model: Any, target: str, labels: NDArray[Any]) -> "ReferenceRows":
+        """Return these rows, given the labels of all training rows; `save_model` removes them from the model."""
+        seen = np.isfinite(model.oob_decision_function_[:, 0])
+        proba = model.oob_decision_function_[seen]
+        predictions = [model.classes_[decide(model, proba)], *proba.T]
+        return cls(pa.table({target: labels[seen], **dict(zip(_prediction_names(model.classes_), predictions))}), seen)
 
 
-def write_reference(
-    out: Path, rows: tuple[Any, NDArray[np.bool_]], source: Any = None, kept: Sequence[str] = ()
-) -> None:
-    """Write the rows of `out_of_bag_rows`, and columns of their source that are kept."""
+def write_reference(out: Path, rows: ReferenceRows, source: Any = None, kept: Sequence[str] = ()) -> None:
+    """Write out-of-bag rows, and columns of their source that are kept."""
     scored, seen = rows
     kept_schema = source.schema(kept) if kept else pa.schema([])
     types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]

@@ -21,7 +21,7 @@ from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.estimators.thresholds import RULES
 from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean
-from aucforest.inspection.folds import make_folds, run_folds
+from aucforest.inspection.folds import Samples, make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import count_classes, positive_last, recode
@@ -163,7 +163,7 @@ def fit(
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
     metrics = {"out of bag": [_out_of_bag(model, data)]} | validated
-    scored: Any = None if reference is None else _outputs.out_of_bag_rows(model, target, data.classes[data.y])
+    scored: Any = None if reference is None else _outputs.ReferenceRows.of(model, target, data.classes[data.y])
     _outputs.save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
     if reference is not None:
@@ -176,17 +176,10 @@ def _cross_validate(
     """Return means over folds with Nadeau and Bengio's intervals, by name, and descriptions of folds by time."""
     cv = split_rows(data, n_folds, 1, seed)
     random = np.random.RandomState(seed)
-    folds = run_folds(
-        {"model": clone(model).set_params(oob_score=False)},
-        data.X,
-        data.y,
-        folds=make_folds(data.X, data.y, cv=cv, random_state=random),
-        metrics=QUALITY,
-        sample_weight=data.weight,
-        groups=data.groups,
-        random_state=random,
-        verbose=int(sys.stderr.isatty()),
-    )
+    models = {"model": clone(model).set_params(oob_score=False)}
+    samples = Samples(data.X, data.y, data.weight, data.groups)
+    splits = make_folds(data.X, data.y, cv=cv, random_state=random)
+    folds = run_folds(models, samples, splits, QUALITY, random, verbose=int(sys.stderr.isatty()))
     n_classes = len(data.classes)
     metrics = [
         MetricValue(metric, *resampled_mean(folds[metric][:, 0], folds, METRICS[metric].greatest(n_classes), 0.95))

@@ -48,7 +48,7 @@ def refresh(
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
     if (note := trained_on(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
         echo_notes([note])
-    scored: Any = None if reference is None else _outputs.out_of_bag_rows(refreshed.model, target, rows.y)
+    scored: Any = None if reference is None else _outputs.ReferenceRows.of(refreshed.model, target, rows.y)
     _outputs.save_model(refreshed.model, out)
     rule = str(model.threshold) if isinstance(model.threshold, float) else "the rule of the old model"
     lines = [str(refreshed), _outputs.describe_threshold(refreshed.model, rule)]

@@ -75,6 +75,11 @@ class TreeBasedClassifier(TreeExports):
         Returns
         -------
         self : estimator
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter; the message names the counterpart of a parameter of another library.
         """
         if sentence := describe_foreign(type(self), params):
             raise ValueError(sentence)

@@ -184,10 +184,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
         target, n_classes, n_trees = table.target, len(table.target.classes), self.n_estimators
-        rates = None if start.before is None else start.before.target_rates_
-        spec = FitSpec.resolve(
-            self._params(), target, table.names, table.n_features, start.seed, len(start.trees), table.dates, rates
-        )
+        spec = FitSpec.resolve(self._params(), target, table.names, table.n_features, start.seed, table.dates)
+        if start.before is not None:
+            new = range(len(start.trees), n_trees)
+            spec = replace(spec, numbers=new, rates=start.before.target_rates_)
         n_encodings = len(spec.encodings) if table.may_have_rates else 1
         evidence_bytes, scored, compared = 0, spec.scored, spec.compared
         if self.bootstrap and target.is_evidence and self._chooses(len(spec.variant_names), n_encodings):

@@ -68,11 +68,11 @@ class FitSpec:
     categorical_features: Any
     max_features: Any
     encodings: tuple[str, ...]  # allowed encodings of columns of many categories
-    rates: TargetRates | None  # target rates of a warm start; new trees use them, to read the same columns as the old
     seed: int
     numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
     n_jobs: int | None
     verbose: int
+    rates: TargetRates | None = None  # of a warm start; new trees use them, to read the same columns as the old
     # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
     scored: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     # Rows that are compared in pairs, by the trees for which both rows are out of bag.
@@ -108,13 +108,12 @@ class FitSpec:
         names: Sequence[str] | None,
         n_features: int,
         seed: int,
-        n_trees_before: int = 0,
         dates: Dates | None = None,
-        rates: TargetRates | None = None,
     ) -> "FitSpec":
         """Resolve the parameters of a tree or forest by name; raise ValueError or TypeError if one is not valid.
 
         `names` are the names of the columns. With `dates`, one column may become several of the `n_features` features.
+        The result is for a fit without a warm start.
         """
         labels, classes = target.kept_labels, target.classes
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes), dates or {})
@@ -138,9 +137,8 @@ class FitSpec:
             categorical_features=params["categorical_features"],
             max_features=params["max_features"],
             encodings=resolve_encodings(params.get("categorical_encoding", SETS)),
-            rates=rates,
             seed=seed,
-            numbers=range(n_trees_before, params.get("n_estimators", 1)),
+            numbers=range(params.get("n_estimators", 1)),
             n_jobs=params.get("n_jobs", 1),
             verbose=params.get("verbose", 0),
         )

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from aucforest._display import HtmlTable
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.spec import criterion_name
-from aucforest.inspection.folds import make_folds, run_folds
+from aucforest.inspection.folds import Samples, make_folds, run_folds
 from aucforest.inspection.scoring import METRICS, find_metric
 from aucforest.metrics.intervals import require_level, score_interval, t_quantile
 from aucforest.tables.rows import indexable_rows
@@ -118,10 +118,11 @@ def compare_criteria(
     forests = {name: _make_model(criterion, **forest_params) for name, criterion in by_name.items()}
     random = check_random_state(random_state)
     folds = make_folds(X, y, cv=cv, n_repeats=n_repeats, groups=groups, random_state=random)
-    table = run_folds(
-        forests, X, y, folds=folds, metrics=metrics, sample_weight=sample_weight, random_state=random, verbose=verbose
-    )
-    return CriteriaComparison(tuple(by_name), metrics, table, n_classes=len(np.unique(np.asarray(y))))
+    labels = np.asarray(column_or_1d(y))
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    check_consistent_length(X, labels, weights)
+    table = run_folds(forests, Samples(X, labels, weights), folds, metrics, random, verbose)
+    return CriteriaComparison(tuple(by_name), metrics, table, n_classes=len(np.unique(labels)))
 
 
 def _make_model(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,35 +25,39 @@ from aucforest.metrics.validation import unmask
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
+class Samples(NamedTuple):
+    """Labelled rows, as `fit` takes them."""
+
+    X: Any
+    y: NDArray[Any]
+    sample_weight: NDArray[np.float64] | None
+    groups: NDArray[Any] | None = None  # for the sampling of rows
+
+    def take(self, rows: NDArray[np.int64]) -> "Samples":
+        """Return the given rows."""
+        weights, groups = (None if values is None else values[rows] for values in self[2:])
+        return Samples(safe_indexing(self.X, rows), self.y[rows], weights, groups)
+
+
 def run_folds(
     forests: Mapping[str, AUCForestClassifier | AUCStackingClassifier],
-    X: Any,
-    y: ArrayLike,
-    *,
+    samples: Samples,
     folds: Sequence[Fold],
     metrics: Sequence[str],
-    sample_weight: ArrayLike | None,
-    groups: NDArray[Any] | None = None,
     random_state: Any,
     verbose: int,
 ) -> NDArray[np.void]:
     """Return a record for each fold and forest: "fold", "criterion", "n_train", "n_test" and a field for each metric.
 
     The shape is (n_folds, n_forests), and "criterion" is the name of a forest. In each fold, all forests get the same
-    rows and the same seed. `groups` are passed to `fit`, for sampling.
+    rows and the same seed.
     """
-    y = np.asarray(column_or_1d(y))
-    check_consistent_length(X, y, sample_weight)
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-
-    def rows_of(values: Any, rows: NDArray[np.int64]) -> Any:
-        return None if values is None else values[rows]
 
     def fit(forest: Any, rows: NDArray[np.int64]) -> float:
         """Fit a forest to the given rows and return the fit time in seconds."""
-        data = {"X": safe_indexing(X, rows), "y": y[rows], "sample_weight": rows_of(weights, rows)}
+        training = samples.take(rows)._asdict()
         start = perf_counter()
-        forest.fit(**data, groups=rows_of(groups, rows))
+        forest.fit(**training)
         return perf_counter() - start
 
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(folds))
@@ -75,7 +79,7 @@ def run_folds(
         train, test = folds[fold]
         forest = clone(forests[names[k]])
         _forest_in(forest).set_params(random_state=seeds[fold])
-        fitted = FittedFold(forest, fit(forest, train), safe_indexing(X, test), y[test], rows_of(weights, test))
+        fitted = FittedFold(forest, fit(forest, train), *samples.take(test)[:3])
         scores = (find_metric(metric).measure(fitted) for metric in metrics)
         table[fold, k] = (fold, names[k], len(train), len(test), *scores)
     return table
