@@ -1,23 +1,43 @@
-"""Calibration of scores by isotonic regression, and tests on reference data whether scores need it.
+"""Calibration of scores by isotonic regression, and estimates of metrics from calibrated scores, with intervals.
 
 A curve depends on the labels of the reference. Block b of a curve has m_b reference samples. If the influences of the
 probabilities in block b on a metric sum to S_b, the metric changes by S_b / m_b if one label in the block changes from
 0 to 1.
+
+Estimates on the reference samples to which a curve was fitted are optimistic, so the difference (estimated - realized)
+on the reference is subtracted from every estimate. The label of reference sample r, in block b, then has the influence
+(S_b - Sref_b) / m_b + psi_ref_r on the corrected estimate. The variance due to the curves is a quadratic form of the
+covariance matrix of the label sums of the blocks. This matrix is estimated from m_b samples for block b, so intervals
+use Student's t distribution with Satterthwaite's degrees of freedom; see docs/mathematics/monitoring.md.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
+from scipy.sparse import csr_matrix
 
-from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn, Rows, dot, is_probability, label_variance
-from aucforest.monitoring.soft import soft_roc_auc
+from aucforest.metrics.intervals import t_quantile, tails
+from aucforest.monitoring._rows import (
+    FloatArray,
+    IntArray,
+    RankedColumn,
+    Rows,
+    dot,
+    is_probability,
+    label_variance,
+    side_by_side,
+)
+from aucforest.monitoring.metrics import EstimatedMetric
+from aucforest.monitoring.soft import is_small, soft_roc_auc
 
 ONE_SIDED_95 = 1.645
 TWO_SIDED_97 = 2.241  # 97.5 %
 N_FOLDS = 5
+# Degrees of freedom that stand for infinity, which numpy's generator of the t distribution does not accept.
+MANY = 1e9
 
 
 class Position(NamedTuple):
@@ -121,3 +141,168 @@ def _expected_auc_differs(column: RankedColumn, positive: FloatArray) -> bool:
     estimate = soft_roc_auc(Rows([column], p))
     realized = soft_roc_auc(Rows([column], positive[:, None])).value
     return bool(abs(estimate.expected - realized) > TWO_SIDED_97 * np.sqrt(label_variance(p, estimate.influence)))
+
+
+class Offset(NamedTuple):
+    """The estimated minus the realized metric on the reference.
+
+    `spread` is the influence Sref_b of the level of each block on the estimated metric, `cross` is the covariance of
+    the realized metric and the label sum of each block, and `variance` is the variance of the realized metric.
+    """
+
+    value: float
+    spread: FloatArray
+    cross: FloatArray
+    variance: float
+
+    def scaled(self, ratio: float) -> "Offset":
+        """Return the offset of the metric multiplied by `ratio`."""
+        return Offset(ratio * self.value, ratio * self.spread, ratio * self.cross, ratio**2 * self.variance)
+
+
+class Scored(NamedTuple):
+    """Samples with their probabilities, and the positions of their scores in each curve that calibrated them.
+
+    If there are several columns, `rows.p` are the values of the curves divided by their row sums, `totals`.
+    """
+
+    rows: Rows
+    positions: dict[int, Position]
+    totals: FloatArray | None = None
+
+
+class Curves:
+    """Calibration curves fitted to the reference, and the variance of estimates due to the labels of the reference.
+
+    There is a curve for each column that is `fitted`, by index; the scores of other columns are probabilities.
+    The label sums of the blocks of the curves are random variables. `p` are the probabilities of the reference labels,
+    smoothed to (k + 1/2) / (m + 1) so that they are not 0 or 1 in blocks of one class.
+    """
+
+    def __init__(self, reference: Rows, fitted: NDArray[np.bool_], weights: FloatArray | None = None) -> None:
+        columns, self._truth = reference.columns, reference
+        self._fitted = np.flatnonzero(fitted).tolist()
+        self.curves = {k: IsotonicCurve(columns[k], reference.p[:, k], weights) for k in self._fitted}
+        self._mass = np.concatenate([curve.mass for curve in self.curves.values()])
+        zeros = np.zeros_like(self._mass)
+        self.no_offset = Offset(0.0, zeros, zeros, 0.0)  # for a metric without correction
+        self._scored = self.apply(reference)
+        levels, blocks, n_before = [column.scores for column in columns], [], 0
+        for k, curve in self.curves.items():
+            block = columns[k].to_rows(self._scored.positions[k].left)
+            levels[k] = ((curve.hits + 0.5) / (curve.mass + 1.0))[block]
+            blocks.append(n_before + block)
+            n_before += curve.levels.size
+        self._blocks = np.column_stack(blocks)
+        self.p = side_by_side(levels)
+        if len(levels) > 1:
+            self.p /= self.p.sum(axis=1, keepdims=True)
+        self._weights = np.ones((len(self.p), 1)) if weights is None else weights[:, None]
+        self._covariance = self._block_covariance()
+        squares = np.broadcast_to(self._weights**2, self.p.shape)
+        n_rows = self._mass if weights is None else self._mass**2 / self._by_block(squares)
+        self._freedom = np.maximum(n_rows - 1.0, 0.5)
+
+    def apply(self, rows: Rows) -> Scored:
+        """Return the samples with calibrated probabilities."""
+        positions, calibrated = {}, [column.scores for column in rows.columns]
+        for k, curve in self.curves.items():
+            positions[k] = curve.locate(rows.columns[k])
+            calibrated[k] = rows.columns[k].to_rows(curve.at(positions[k]))
+        p, totals = side_by_side(calibrated), None
+        if len(calibrated) > 1:
+            p[p.sum(axis=1) == 0.0] = 1.0  # If all curves are 0, classes are equally probable.
+            totals = p.sum(axis=1, keepdims=True)
+            p /= totals
+        return Scored(rows._replace(p=p), positions, totals)
+
+    def spread(self, scored: Scored, influence: FloatArray) -> FloatArray:
+        """Return the influence of the level of every block on a metric, from the influence of the probabilities."""
+        if scored.totals is not None:
+            influence = (influence - (scored.rows.p * influence).sum(axis=1, keepdims=True)) / scored.totals
+        sums = {k: scored.rows.columns[k].sums(influence[:, k]) for k in self.curves}
+        return np.concatenate([curve.spread(scored.positions[k], sums[k]) for k, curve in self.curves.items()])
+
+    def _by_block(self, values: FloatArray) -> FloatArray:
+        """Return for every block the sum of the values, (n_samples, n_columns), of its samples."""
+        cells = values[:, self._fitted].ravel()
+        return np.bincount(self._blocks.ravel(), cells, minlength=self._mass.size).astype(np.float64)
+
+    def _block_covariance(self) -> FloatArray:
+        """Return the covariance of the label sums of blocks. Of one sample, labels in two columns are correlated."""
+        weighted, starts = self._weights * self.p, np.arange(0, self._blocks.size + 1, self._blocks.shape[1])
+        cells = weighted[:, self._fitted].ravel(), self._blocks.ravel(), starts
+        by_row = csr_matrix(cells, shape=(len(self.p), self._mass.size))
+        result: FloatArray = -(by_row.T @ by_row).toarray()
+        np.fill_diagonal(result, self._by_block(weighted * (self._weights - weighted)))
+        return result
+
+    def cross(self, influence: FloatArray) -> FloatArray:
+        """Return the covariance of the label sum of each block and a metric with the given influence of the labels."""
+        product = self.p * influence
+        return self._by_block(self._weights * (product - self.p * product.sum(axis=1, keepdims=True)))
+
+    def offset(self, metric: EstimatedMetric) -> Offset:
+        """Return the estimated minus the realized metric on the reference, or an offset of 0 if one is undefined."""
+        estimate = metric.estimate(self._scored.rows)
+        realized = metric.estimate(self._truth)
+        value = estimate.expected - realized.value
+        if np.isnan(value):
+            return self.no_offset
+        spread = self.spread(self._scored, estimate.influence)
+        return Offset(value, spread, self.cross(realized.influence), label_variance(self.p, realized.influence))
+
+    def noise(self, scored: Scored, influence: FloatArray, offset: Offset) -> tuple[float, float]:
+        """Return the variance of a corrected estimate due to the labels of the reference and its degrees of freedom."""
+        pull = (self.spread(scored, influence) - offset.spread) / self._mass
+        variance = float(pull @ self._covariance @ pull + 2.0 * pull @ offset.cross + offset.variance)
+        block_variances = pull**2 * np.diag(self._covariance)
+        spread = float((block_variances**2 / self._freedom).sum())
+        if variance <= 0.0 or spread == 0.0:
+            return max(0.0, variance), np.inf
+        return variance, max(1.0, variance**2 / spread)
+
+
+class Evaluated(NamedTuple):
+    """The estimate, standard error and confidence interval of a metric on a chunk; NaN if the metric is undefined."""
+
+    estimate: float = np.nan
+    standard_error: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+
+
+def evaluate(
+    metric: EstimatedMetric,
+    scored: Scored,
+    curves: Curves | None,
+    offset: Offset | None,
+    cbpe: Any,
+    random: np.random.Generator,
+) -> Evaluated:
+    """Return the estimate of one metric; `offset` is the estimated minus the realized metric on the reference."""
+    estimate = metric.estimate(scored.rows)
+    if np.isnan(estimate.value):
+        return Evaluated()
+    centre = estimate.expected if cbpe.bias_correction else estimate.value
+    shift, noise, freedom = 0.0, 0.0, np.inf
+    if curves is not None and estimate.influence.any():
+        offset = offset or curves.no_offset
+        shift = offset.value
+        noise, freedom = curves.noise(scored, estimate.influence, offset)
+    if metric.simulate is not None and (metric.always_simulated or is_small(scored.rows.p)):
+        simulated = metric.simulate(scored.rows, cbpe.n_simulations, random)
+        simulated = simulated[~np.isnan(simulated)]
+        if simulated.size < 2:
+            return Evaluated(float(np.clip(centre - shift, metric.low, metric.high)))
+        moved = np.sqrt(noise) * random.standard_t(min(freedom, MANY), simulated.size)
+        bounds = np.quantile(simulated + moved, tails(cbpe.level))
+        error = np.sqrt(float(simulated.var()) + noise)
+    else:
+        variance = label_variance(scored.rows.p, estimate.influence) + noise
+        error = np.sqrt(variance)
+        freedom = freedom * (variance / noise) ** 2 if noise > 0.0 else np.inf
+        half = error * t_quantile(freedom, cbpe.level)
+        bounds = np.array([centre - half, centre + half])
+    value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()
+    return Evaluated(value, float(error), low, high)

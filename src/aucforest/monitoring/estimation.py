@@ -14,10 +14,9 @@ from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, warn_undefined
 from aucforest.monitoring import _tables
-from aucforest.monitoring._evaluation import Curves, Evaluated, Scored, evaluate
 from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_scores, rank_columns, side_by_side
 from aucforest.monitoring._tables import UNKNOWN, Samples
-from aucforest.monitoring.calibration import columns_to_fit, is_rising
+from aucforest.monitoring.calibration import Curves, Evaluated, Scored, columns_to_fit, evaluate, is_rising
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import (
     EstimatedMetric,
