@@ -1,4 +1,4 @@
-"""Input of commands: models, tables in files or on standard input, and labeled rows.
+"""Input of commands: models, tables in files or on standard input, and labelled rows.
 
 The types of training data are inferred from the file. Other rows are read in the types that the model expects.
 """
@@ -227,7 +227,7 @@ def read_for_model(
     *,
     is_refit: bool = False,
 ) -> Labelled:
-    """Read labeled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes.
+    """Read labelled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes.
 
     If `is_refit` is True, categories that the model does not know are no note, because the rows are fitted to.
     """

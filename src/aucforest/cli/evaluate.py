@@ -1,4 +1,4 @@
-"""``aucforest evaluate``: the performance of a model on labeled rows."""
+"""``aucforest evaluate``: the performance of a model on labelled rows."""
 
 from contextlib import suppress
 from pathlib import Path

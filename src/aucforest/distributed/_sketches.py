@@ -81,7 +81,7 @@ def accuracy(y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
 
 
 def _count_right(y_pred: Any, y_true: Any, sample_weight: Any = None) -> NDArray[np.float64]:
-    """Return the weight of correctly labeled rows, and of all rows."""
+    """Return the weight of correctly labelled rows, and of all rows."""
     lengths = [len(column) for column in (y_pred, y_true, sample_weight) if column is not None]
     if len(set(lengths)) > 1:
         raise ValueError(f"a partition has different numbers of rows in y_pred, y and sample_weight: {lengths}")

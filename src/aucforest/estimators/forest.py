@@ -248,7 +248,7 @@ class AUCForestClassifier(ForestFit):
         trees for which both are out of bag; that of ``oob_decision_function_`` would be too low. ``oob_optimism_`` is
         subtracted. NaN with a warning if one of two classes has a single sample. Other scores use
         ``oob_decision_function_`` and are slightly optimistic, because shrinkage and mixture are chosen on the same
-        samples. If they score labels and the threshold is tuned, each tenth of the samples (or groups) is labeled by a
+        samples. If they score labels and the threshold is tuned, each tenth of the samples (or groups) is labelled by a
         threshold that is tuned on the others.
     oob_optimism_ : float
         Estimate of how much choosing shrinkage and encodings raises the out-of-bag ROC AUC. It may be negative. Only

@@ -37,27 +37,27 @@ _FORESTS = "forest", "residual", "boosted"
 _LOWEST = -700.0
 
 
-class Divided(NamedTuple):
+class Attribution(NamedTuple):
     """A quantity for each class and sample, such as a score, divided among the features."""
 
     values: NDArray[np.float64]  # (n_classes, n_samples, n_features)
     base: NDArray[np.float64]  # (n_classes, n_samples), or (n_classes, 1) if equal for all samples
     end: NDArray[np.float64]  # (n_classes, n_samples), base + sum of the values
 
-    def complement(self) -> "Divided":
+    def complement(self) -> "Attribution":
         """Return 1 minus the quantity."""
-        return Divided(-self.values, 1.0 - self.base, 1.0 - self.end)
+        return Attribution(-self.values, 1.0 - self.base, 1.0 - self.end)
 
-    def log(self, smallest: float) -> "Divided":
+    def log(self, smallest: float) -> "Attribution":
         """Return the logarithms; numbers below `smallest` are replaced by `smallest`."""
         base, end = np.maximum(self.base, smallest), np.maximum(self.end, smallest)
         change = self.end - self.base
         is_same = change == 0.0
         # The slope of np.maximum(x, smallest) between base and end.
         slope = np.where(is_same, self.base > smallest, (end - base) / np.where(is_same, 1.0, change))
-        return Divided(self.values * (slope * _log_slope(base, end))[..., None], np.log(base), np.log(end))
+        return Attribution(self.values * (slope * _log_slope(base, end))[..., None], np.log(base), np.log(end))
 
-    def log_odds_against(self, k: int, classes: Sequence[int]) -> "Divided":
+    def log_odds_against(self, k: int, classes: Sequence[int]) -> "Attribution":
         """Return the log odds of class k against classes, -log sum exp(z_j - z_k) over them, where z are the scores."""
         base, end = (scores[classes] - scores[k] for scores in (self.base, self.end))
         greatest = np.maximum(base, end).max(axis=0)
@@ -65,17 +65,17 @@ class Divided(NamedTuple):
         values = np.zeros_like(self.values[k])
         for j, slope in zip(classes, _exp_slope(base - greatest, end - greatest) * _log_slope(*totals)):
             values += slope[:, None] * (self.values[k] - self.values[j])
-        return Divided(values[None], *(-logsumexp(scores, axis=0, keepdims=True) for scores in (base, end)))
+        return Attribution(values[None], *(-logsumexp(scores, axis=0, keepdims=True) for scores in (base, end)))
 
-    def proba(self) -> "Divided":
+    def proba(self) -> "Attribution":
         """Return class probabilities, the softmax of the scores."""
         n_classes = len(self.base)
         logs = join([self.log_odds_against(k, range(n_classes)) for k in range(n_classes)])
         # Adding the same values to all classes does not change the differences of scores.
         values = self.values - np.mean(self.values - logs.values, axis=0)
-        return Divided(values * _exp_slope(logs.base, logs.end)[..., None], np.exp(logs.base), np.exp(logs.end))
+        return Attribution(values * _exp_slope(logs.base, logs.end)[..., None], np.exp(logs.base), np.exp(logs.end))
 
-    def log_odds(self) -> "Divided":
+    def log_odds(self) -> "Attribution":
         """Return the log odds of each class against all others."""
         n_classes = len(self.base)
         others = [[j for j in range(n_classes) if j != k] for k in range(n_classes)]
@@ -89,9 +89,9 @@ def gauss_legendre(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float
     return (points + 1.0) / 2.0, weights / 2.0
 
 
-def join(parts: Sequence[Divided]) -> Divided:
+def join(parts: Sequence[Attribution]) -> Attribution:
     """Return the parts, which are of different classes, as one object."""
-    return Divided(*map(np.concatenate, zip(*parts)))
+    return Attribution(*map(np.concatenate, zip(*parts)))
 
 
 def _log_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -170,17 +170,17 @@ def can_be_explained(model: Any) -> bool:
         return False
 
 
-def log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> Divided:
+def log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> Attribution:
     """Return the log odds of a model divided among features; `proba` are the probabilities of the model.
 
     `inputs` are of the model, and then of the old model that a refreshed model keeps, of the one that this keeps, etc.
     """
     found = [scores.log_odds() for scores in _steps_of_scores(inputs)]
-    divided = Divided(np.sum([step.values for step in found], axis=0), found[0].base, found[-1].end)
+    divided = Attribution(np.sum([step.values for step in found], axis=0), found[0].base, found[-1].end)
     return _match_proba(divided, proba) if isinstance(inputs[0].model, AUCStackingClassifier) else divided
 
 
-def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Divided]:
+def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Attribution]:
     """Return the class scores of the first model in each step."""
     model, means, X, players = inputs[0]
     steps = {name: _steps_of_mean(*mean) for name, mean in means.items()}
@@ -200,35 +200,37 @@ def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Divided]:
     return [_scores_of_stack(model, dict(zip(steps, numbers))) for numbers in zip(*steps.values())]
 
 
-def _match_proba(divided: Divided, proba: NDArray[np.float64]) -> Divided:
+def _match_proba(divided: Attribution, proba: NDArray[np.float64]) -> Attribution:
     """Return values that sum to the log odds of `proba`; before, rounding errors matter where p is almost 1.
 
     The rounding error of the sum is divided in proportion to the absolute values of the features.
     """
     end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(divided.values)
     total, rest = sizes.sum(axis=2), end - divided.base - divided.values.sum(axis=2)
-    return Divided(divided.values + (rest / np.where(total > 0.0, total, 1.0))[..., None] * sizes, divided.base, end)
+    return Attribution(
+        divided.values + (rest / np.where(total > 0.0, total, 1.0))[..., None] * sizes, divided.base, end
+    )
 
 
-def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> list[Divided]:
+def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> list[Attribution]:
     """Return the mean over trees in each step for all classes; with two classes, only the second one is given."""
     steps, base = [], base[:, None]
     for step_values in values:
-        step = Divided(step_values, base, base + step_values.sum(axis=2))
+        step = Attribution(step_values, base, base + step_values.sum(axis=2))
         steps.append(step if len(base) > 1 else join([step.complement(), step]))
         base = step.end
     return steps
 
 
-def _steps_of_additive(effects: NDArray[np.float64], means: NDArray[np.float64], n_steps: int) -> list[Divided]:
+def _steps_of_additive(effects: NDArray[np.float64], means: NDArray[np.float64], n_steps: int) -> list[Attribution]:
     """Return the class scores of an additive model in each step, given the effects of features and the mean scores."""
     _, weights = gauss_legendre(n_steps)
     change, passed = effects.sum(axis=2), np.append(0.0, np.cumsum(weights))
     levels = [means[:, None] + share * change for share in passed]
-    return [Divided(weight * effects, *ends) for weight, ends in zip(weights, pairwise(levels))]
+    return [Attribution(weight * effects, *ends) for weight, ends in zip(weights, pairwise(levels))]
 
 
-def _scores_of_stack(stack: Any, steps: Mapping[str, Divided]) -> Divided:
+def _scores_of_stack(stack: Any, steps: Mapping[str, Attribution]) -> Attribution:
     """Return the scores of a stack, whose softmax gives the probabilities.
 
     `steps` are, by member, the mean over trees of a forest or the probabilities of another member.
@@ -248,7 +250,7 @@ def _scores_of_stack(stack: Any, steps: Mapping[str, Divided]) -> Divided:
     return _weighted_sum([weights[name] for name in scores], list(scores.values()), stack.intercepts_)
 
 
-def _scores_of_forest(forest: Any, mean: Divided) -> Divided:
+def _scores_of_forest(forest: Any, mean: Attribution) -> Attribution:
     """Return the scores of a forest, whose softmax gives the probabilities."""
     calibration = forest._calibration
     if calibration is None:
@@ -256,8 +258,8 @@ def _scores_of_forest(forest: Any, mean: Divided) -> Divided:
     return _weighted_sum([calibration.slope], [mean.log(LEAST)], calibration.intercepts)
 
 
-def _weighted_sum(weights: Sequence[float], parts: Sequence[Divided], intercepts: Any = (0.0,)) -> Divided:
+def _weighted_sum(weights: Sequence[float], parts: Sequence[Attribution], intercepts: Any = (0.0,)) -> Attribution:
     """Return the weighted sum of scores plus the intercepts of the classes."""
     values, base, end = (sum(w * x for w, x in zip(weights, arrays)) for arrays in zip(*parts))
     intercepts = np.maximum(intercepts, _LOWEST)[:, None]
-    return Divided(values, base + intercepts, end + intercepts)
+    return Attribution(values, base + intercepts, end + intercepts)

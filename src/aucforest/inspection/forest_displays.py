@@ -19,7 +19,7 @@ from aucforest.tables.rows import indexable_rows
 
 @dataclass(repr=False, eq=False)
 class MixtureDisplay(Display):
-    """Bar plot of the proportion of trees of each variant of a mixed forest, labeled with its out-of-bag ROC AUC.
+    """Bar plot of the proportion of trees of each variant of a mixed forest, labelled with its out-of-bag ROC AUC.
 
     Further bars show the encodings of columns with many categories if trees differ in them. The proportions depend on
     what additional trees of a variant contribute to the ROC AUC of the whole forest, not on the score of the variant

@@ -48,7 +48,7 @@ class CBPE(BaseEstimator):
     cannot be detected without labels. The shift report of each chunk indicates how far the data have changed; a chunk
     that differs more from the reference than chunks of the reference differ from each other is an alert.
 
-    On labeled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
+    On labelled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
     They are corrected for bias and for the optimism of a calibration that is evaluated on its own training data. The
     intervals include the randomness of labels and of the calibration. In simulations the coverage of 95 % intervals
@@ -183,7 +183,7 @@ class CBPE(BaseEstimator):
         X: Any = None,
         chunks: Chunks | None = None,
     ) -> Self:
-        """Fit to labeled reference data that the classifier was not trained on; all parameters are passed by name.
+        """Fit to labelled reference data that the classifier was not trained on; all parameters are passed by name.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class CBPE(BaseEstimator):
     def from_forest(
         cls, forest: Any, y_true: ArrayLike, X_ref: Any = None, *, chunks: Chunks | None = None, **options: Any
     ) -> Self:
-        """Fit to the out-of-bag probabilities of a forest or a stack, so that no labeled data need to be held out.
+        """Fit to the out-of-bag probabilities of a forest or a stack, so that no labelled data need to be held out.
 
         The scores of a sample are predicted by the trees for which it is out of bag, about a third of all trees, and
         are slightly noisier than scores of the whole forest. Labels are predicted by the `threshold_` of the forest, so

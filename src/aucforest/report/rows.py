@@ -1,4 +1,4 @@
-"""Labeled rows and the predictions of a fitted model for them."""
+"""Labelled rows and the predictions of a fitted model for them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,7 +63,7 @@ class ScoredRows:
 def score_rows(
     model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, name: str | None = None
 ) -> ScoredRows:
-    """Predict labeled rows with a fitted classifier; raise ValueError or TypeError if X, y and the model do not match.
+    """Predict labelled rows with a fitted classifier; raise ValueError or TypeError if X, y and the model do not match.
 
     `name` is given for one of several models. Its columns are then selected from X, which may have others in any order.
     """
