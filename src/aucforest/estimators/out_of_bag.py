@@ -21,7 +21,7 @@ from aucforest.estimators.thresholds import (
     warn_of_positive,
 )
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
-from aucforest.fitting.out_of_bag import Bags, RatedRows, TrainingRows, dense_blocks
+from aucforest.fitting.out_of_bag import Bags, RatedRows, TrainingRows
 from aucforest.fitting.spec import tree_keys
 from aucforest.fitting.target import Target, find_few_groups
 from aucforest.fitting.target_rates import CodedRows, LeftOutTotalsFinder, RateWeights, count_totals
@@ -30,6 +30,7 @@ from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, positive_last
+from aucforest.tables.sparse import dense_blocks
 from aucforest.tables.target_rates import SETS
 from aucforest.tree.prediction import PackedTrees
 

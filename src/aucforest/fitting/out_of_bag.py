@@ -1,6 +1,6 @@
 """Out-of-bag sums of each row, over the trees whose samples do not contain the row."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from aucforest._caller import warn
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.target_rates import LeftOutTotalsFinder
-from aucforest.tables.sparse import SparseRows
+from aucforest.tables.sparse import SparseRows, dense_blocks
 from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.random import PARTS_OF_ROWS
@@ -166,14 +166,6 @@ class TrainingRows:
         for block in range(bags.sampler.n_blocks):
             counts[bags.rows(block)] = bags.counts(block, trees).T
         return counts
-
-
-def dense_blocks(X: NDArray[Any] | SparseRows, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield slices of rows and their values: all rows at once of a dense matrix, a few at a time of a sparse matrix."""
-    if isinstance(X, SparseRows):
-        yield from X.blocks(rows)
-    else:
-        yield rows, np.require(X[rows], np.float64, ["C", "W"])
 
 
 @dataclass(frozen=True)

@@ -278,6 +278,13 @@ def is_missing(value: Any) -> bool:
         return False
 
 
+def are_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether each value of an array is missing: NaN, NaT, None, or another value that does not equal itself."""
+    if values.dtype.kind == "O":
+        return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
+    return np.asarray(values != values)
+
+
 def warn_undefined(message: str) -> None:
     """Warn that a metric is not defined."""
     warn(message, UndefinedMetricWarning)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.ranking import HALF, WORD, rank_rows
-from aucforest.metrics.validation import FloatArray, check_scores, is_missing, require_range
+from aucforest.metrics.validation import FloatArray, check_scores, require_range
 
 IntArray = NDArray[np.intp]
 
@@ -160,10 +160,3 @@ def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:
     if n_dims == 2 and columns.shape[1] < 2:
         raise ValueError("p must have at least two columns, but has 1")
     return Rows(rank_columns(scores), columns)
-
-
-def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return whether each label is missing: NaN, NaT, None, or another value that does not equal itself."""
-    if values.dtype.kind == "O":
-        return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
-    return np.asarray(values != values)

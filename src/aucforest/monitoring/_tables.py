@@ -11,8 +11,16 @@ from sklearn.utils.validation import validate_data
 
 from aucforest._caller import warn
 from aucforest.metrics.intervals import require_level
-from aucforest.metrics.validation import as_column, check_length, check_option, check_scores, class_codes, is_missing
-from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, missing
+from aucforest.metrics.validation import (
+    are_missing,
+    as_column,
+    check_length,
+    check_option,
+    check_scores,
+    class_codes,
+    is_missing,
+)
+from aucforest.monitoring._rows import FloatArray, IntArray, is_probability
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import NORMALIZATIONS, EstimatedMetric
 from aucforest.tables import columns
@@ -55,7 +63,7 @@ def read_samples(
     if y_true is not None:
         labels = as_column(y_true)
         check_length(labels, "y_true", n_rows)
-        unlabelled = missing(labels)
+        unlabelled = are_missing(labels)
         codes = np.full(n_rows, UNKNOWN, dtype=np.uint32)
         if not unlabelled.all():
             labels = labels[~unlabelled]
@@ -84,7 +92,7 @@ def _columns(y_score: ArrayLike) -> FloatArray:
     """Return scores as float64 with a column axis, NaN for missing scores."""
     given = np.asarray(y_score)
     if given.dtype.kind == "O":  # pandas columns with missing values, or text
-        given = np.where(missing(given.ravel()).reshape(given.shape), np.nan, given)
+        given = np.where(are_missing(given.ravel()).reshape(given.shape), np.nan, given)
     scores = np.asarray(check_scores(given, n_dims=2 if given.ndim == 2 else 1), dtype=np.float64)
     scores = scores.reshape(len(scores), -1)
     if np.isinf(scores).any():

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics.validation import check_option
-from aucforest.monitoring._rows import IntArray, missing
+from aucforest.metrics.validation import are_missing, check_option
+from aucforest.monitoring._rows import IntArray
 
 Incomplete = Literal["keep", "append", "drop"]
 
@@ -181,7 +181,7 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
     if times.ndim != 1:
         raise ValueError(f"timestamps must have one dimension, but has shape {times.shape}")
     if times.dtype.kind == "O":
-        times = np.where(missing(times), np.datetime64("NaT"), times)
+        times = np.where(are_missing(times), np.datetime64("NaT"), times)
     if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
         raise ValueError(f"timestamps must be dates, but the first is {times[0]}")
     # numpy converts times with a time zone to UTC; np.asarray of a polars Series drops the zone silently.

@@ -13,7 +13,7 @@ from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.group_rates import PredictedRows, compare_groups, rate_estimate
 from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.thresholds import error_costs
-from aucforest.metrics.validation import is_missing, positive_last
+from aucforest.metrics.validation import are_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import as_dates, as_numbers, column_arrays
 from aucforest.report.importance import columns_in_order
@@ -368,7 +368,7 @@ def _in_one_cell(*arguments: Any) -> str:
 
 def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
     """Return names and masks of groups: quartile groups or the most frequent values, and a group of missing values."""
-    ordered, missing = as_numbers(values), np.array([is_missing(value) for value in values.tolist()])
+    ordered, missing = as_numbers(values), are_missing(values)
     if ordered is None or (values.dtype == object and np.unique(ordered[0][~missing]).size <= _MOST_GROUPS):
         texts = [str(value) for value in values.tolist()]
         counts = Counter(text for text, is_none in zip(texts, missing) if not is_none)

@@ -120,3 +120,11 @@ class SparseRows:
 def as_dense(X: NDArray[Any] | SparseRows) -> NDArray[Any]:
     """Return a sparse matrix as a dense copy and a dense matrix unchanged; see `SparseRows.toarray`."""
     return X.toarray() if isinstance(X, SparseRows) else X
+
+
+def dense_blocks(X: NDArray[Any] | SparseRows, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Yield slices of rows and their values: all rows at once of a dense matrix, a few at a time of a sparse matrix."""
+    if isinstance(X, SparseRows):
+        yield from X.blocks(rows)
+    else:
+        yield rows, np.require(X[rows], np.float64, ["C", "W"])

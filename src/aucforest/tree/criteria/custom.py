@@ -34,6 +34,17 @@ class CustomCriterion(NamedTuple):
 
 
 @bare_device
+def start_node(custom, classes):
+    """Prepare the buffers for scoring the splits of a node, given its classes."""
+    custom.totals[:] = 0.0
+    for k in range(classes.n):
+        custom.totals[classes.labels[k]] = classes.totals[k] * custom.unit
+    for k in range(len(custom.totals)):
+        if custom.totals[k] == 0.0:
+            custom.lefts[:, k] = 0.0
+
+
+@bare_device
 def add_split(custom, n_pending, left, classes, index):
     """Add a split, given by its left class totals, to the pending splits; return the number of pending splits."""
     for k in range(classes.n):

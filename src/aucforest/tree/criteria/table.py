@@ -22,6 +22,7 @@ from aucforest._compile import bare_device, by_code
 from aucforest.tree.criteria import auc, entropy, gini, hellinger
 from aucforest.tree.criteria.auc import PAIR_SUM_LIMIT
 from aucforest.tree.criteria.criterion import AUC, CUSTOM_CRITERION, ENTROPY, ROUNDING, Criterion
+from aucforest.tree.criteria.custom import start_node
 
 # Below this product of class totals, the scores of AUC for two classes are exact integers.
 _EXACT_LIMIT = 2.0**50
@@ -113,13 +114,7 @@ def pair_rounding(criterion, total_0, total_1):
 def start_scores(criterion, classes, buffers):
     """Prepare the buffers for scoring the splits of a node."""
     if criterion == CUSTOM_CRITERION:
-        custom = buffers.custom
-        custom.totals[:] = 0.0
-        for k in range(classes.n):
-            custom.totals[classes.labels[k]] = classes.totals[k] * custom.unit
-        for k in range(len(custom.totals)):
-            if custom.totals[k] == 0.0:
-                custom.lefts[:, k] = 0.0
+        start_node(buffers.custom, classes)
     elif classes.n > 2:
         unit = PAIR_SUM_LIMIT / (classes.n * classes.n) if criterion == AUC else 1.0
         for k in range(classes.n):
