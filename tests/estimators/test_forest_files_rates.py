@@ -142,18 +142,18 @@ def order(*indices):
 
 HOSTILE = {
     "a number": (table(0, 0, 1), "rates of feature 1, which has no categories"),
-    "a feature that is a float": (table(0, 0, 0.0), "rates are no numbers"),
+    "a feature that is a float": (table(0, 0, 0.0), "a table of rates must be two features"),
     "another table's feature": (table(0, 0, 2), "must be .* of shape"),
-    "with itself": (table(1, 1, 0), "rates of feature 0 and feature 0"),
-    "with nothing": (table(1, 1, -2), "rates of feature 0 and feature -2"),
-    "alone with parts": (table(1, 1, -1), "another number of parts"),
+    "with itself": (table(1, 1, 0), "rates of feature 0 interact with feature 0"),
+    "with nothing": (table(1, 1, -2), "rates of feature 0 interact with feature -2"),
+    "alone with parts": (table(1, 1, -1), "wrong number of parts or edges"),
     "with many categories": (
         lambda arrays, metadata: (table(1, 1, 2)(arrays, metadata), array("rates.1.edges", [])(arrays, metadata)),
-        "another number of parts",
+        "wrong number of parts or edges",
     ),
-    "more parts": (table(1, 2, 3), "another number of parts"),
+    "more parts": (table(1, 2, 3), "wrong number of parts or edges"),
     "no smoothing": (table(0, 3, 0.0), "smoothing of rates is not positive and finite"),
-    "an item too few": (at("rates", "tables", 0, put=[0, -1, 1]), "rates are no numbers"),
+    "an item too few": (at("rates", "tables", 0, put=[0, -1, 1]), "a table of rates must be two features"),
     "no tables": (at("rates", "tables", put=[]), "there are no rates, or too many"),
     "classes of text": (at("rates", "classes", put="1"), "rates have no tables and classes"),
     "unknown": (at("rates", "more", put=1), "rates have no tables and classes"),
@@ -169,8 +169,8 @@ HOSTILE = {
     "great totals": (values("rates.0.totals", lambda totals: np.full(totals.shape, 2**61)), "negative or too large"),
     "totals that are floats": (values("rates.0.totals", lambda totals: totals * 1.0), "rates.0.totals must be"),
     "NaN edge": (values("rates.1.edges", lambda edges: edges * np.nan), "edges of rates are not finite and rising"),
-    "no edge": (values("rates.1.edges", lambda edges: edges[:0]), "no edges of feature 1, which is a number"),
-    "an edge of a column alone": (array("rates.0.edges", [0.5]), "another number of parts"),
+    "no edge": (values("rates.1.edges", lambda edges: edges[:0]), "no edges for feature 1, which is numeric"),
+    "an edge of a column alone": (array("rates.0.edges", [0.5]), "wrong number of parts or edges"),
     "frequencies of more": (array("rates.frequencies", [0.5, 0.6]), "the frequencies of rates are not those"),
     "negative factor": (array("rates.factors", [1.0, -1.0]), "factors of rates are not positive"),
     "infinite factor": (array("rates.factors", [1.0, np.inf]), "factors of rates are not positive"),
@@ -180,9 +180,9 @@ HOSTILE = {
     "no encodings": (lambda arrays, metadata: metadata.pop("encodings"), "encodings must be|encodings is missing"),
     "an encoding beyond": (values("encodings", lambda indices: indices + 3), "the encodings of trees are unknown"),
     "an encoding too few": (values("encodings", lambda indices: indices[1:]), "encodings must be int64"),
-    "a mixture of one": (at("encoding_mixture", put=["sets"]), "encoding_mixture has no names"),
-    "scores above 1": (values("encoding_mixture_scores", lambda scores: scores + 1), "encoding_mixture has no scores"),
-    "many trees": (values("encoding_mixture_n_trees", lambda n: n + 99), "encoding_mixture has no numbers of trees"),
+    "a mixture of one": (at("encoding_mixture", put=["sets"]), "the names of encoding_mixture are fewer"),
+    "scores above 1": (values("encoding_mixture_scores", lambda scores: scores + 1), "the scores of encoding_mixture"),
+    "many trees": (values("encoding_mixture_n_trees", lambda n: n + 99), "the numbers of trees of encoding_mixture"),
 }  # fmt: skip
 
 
@@ -242,14 +242,14 @@ def test_interactions_of_the_additive_model_come_back(interaction_stack, tmp_pat
 @pytest.mark.parametrize(
     ("number", "index", "put", "message"),
     [
-        (1, 1, -1, "rates have another number of parts"),
+        (1, 1, -1, "have a wrong number of parts or edges"),
         (0, slice(1, 3), [-1, 1], "an interaction of the additive model has no other feature"),
-        (0, 1, 4, "there are rates of feature 0 and feature 4"),
+        (0, 1, 4, "the rates of feature 0 interact with feature 4"),
         (0, 0, 1, "there are rates of feature 1, which has no categories"),
-        (0, 2, 2, "rates have another number of parts"),
-        (1, 2, 3, "rates have another number of parts"),
+        (0, 2, 2, "have a wrong number of parts or edges"),
+        (1, 2, 3, "have a wrong number of parts or edges"),
         (0, 3, -1.0, "the smoothing of rates is not positive and finite"),
-        (1, slice(None), [0], "rates are no numbers"),
+        (1, slice(None), [0], "a table of rates must be two features"),
     ],
 )
 def test_interactions_of_unknown_cells_are_refused(number, index, put, message, interaction_stack, tmp_path):

@@ -284,7 +284,7 @@ HOSTILE = {
     "no slope": ("forest", array("calibration", [0.0, 0.1, 9.0, 0.0, 0.0]), "the slope of the calibration"),
     "NaN intercept": ("forest", array("calibration", [1.0, 0.1, 9.0, 0.0, np.nan]), "calibration is not finite"),
     "no class left": ("forest", array("calibration", [1.0, 0.1, 9.0, -np.inf, -np.inf]), "calibration is not finite"),
-    "a negative error": ("forest", array("calibration", [1.0, -0.1, 9.0, 0.0, 0.0]), "the evidence of the calibration"),
+    "a negative error": ("forest", array("calibration", [1.0, -0.1, 9.0, 0.0, 0.0]), "the standard error or"),
     "no trees": ("tree", lambda arrays, _: arrays.pop("tree.feature"), "the array tree.feature is missing"),
     "a cycle": ("tree", lambda arrays, _: arrays["tree.pair"].fill(0), "does not come after its parent"),
     "a loss too few": ("linear", array("loss_curve_", [0.5]), "n_iter_ does not fit"),

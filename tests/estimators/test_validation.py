@@ -81,9 +81,9 @@ def test_model_files(tmp_path):
 @pytest.mark.parametrize(
     ("dates", "sentence"),
     [
-        ([[1, ["time"]]], "dates are not of columns"),
-        ([[9, ["time"], None]], "there are dates in feature 9, which is none or of another kind"),
-        ([[2, ["time"], None]], "there are dates in feature 2, which is none or of another kind"),
+        ([[1, ["time"]]], "each item of dates must be a feature, its parts and a zone"),
+        ([[9, ["time"], None]], "feature 9 of dates is unknown, categorical or repeated"),
+        ([[2, ["time"], None]], "feature 2 of dates is unknown, categorical or repeated"),
         ([[1, ["month", "time"], None]], "the parts of dates are unknown"),
         ([[1, ["time"], "../etc"]], "the zone of dates is unknown"),
     ],

@@ -66,10 +66,10 @@ def _restore_dates(model: Any, items: list[Any]) -> Dates:
     dates: Dates = {}
     for item in items:
         is_column = isinstance(item, list) and len(item) == 3 and type(item[0]) is int and isinstance(item[1], list)
-        require(is_column, "dates are not of columns, with parts and zones")
+        require(is_column, "each item of dates must be a feature, its parts and a zone")
         feature, parts, zone = item
         is_numeric = 0 <= feature < model.n_features_in_ and feature not in model.categories_ | dates
-        require(is_numeric, f"there are dates in feature {feature}, which is none or of another kind")
+        require(is_numeric, f"feature {feature} of dates is unknown, categorical or repeated")
         require(are_parts(parts), "the parts of dates are unknown")
         require(zone is None or (isinstance(zone, str) and is_zone(zone)), "the zone of dates is unknown")
         dates[feature] = DateColumn(tuple(parts), zone)
@@ -105,9 +105,9 @@ def _restore_rates(stored: StoredModel, categories: Categories, n_features: int,
         totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
         is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
         require(is_positive, "the totals of rates are negative or too large")
-        known = [(one.feature, one.other) for one in tables]
-        is_new = (table.feature, table.other) not in known
-        is_in_order = is_new and table.is_interaction == ((table.feature, -1) in known)
+        earlier = [(one.feature, one.other) for one in tables]
+        is_new = (table.feature, table.other) not in earlier
+        is_in_order = is_new and table.is_interaction == ((table.feature, -1) in earlier)
         require(is_in_order, "the tables of rates are not in order")
         tables.append(table._replace(totals=totals))
     frequencies = stored.take_array("rates.frequencies", "d", (n_classes,))
@@ -127,19 +127,26 @@ def _are_classes(classes: list[Any], n_classes: int) -> bool:
 
 
 def restore_rate_table(item: Any, edges: NDArray[np.float64], categories: Categories, n_features: int) -> RateTable:
-    """Return a table of a file without totals; `n_features` is the number of features without target rates."""
-    require(isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3]), "rates are no numbers")
+    """Return a table of a file without totals; `n_features` is the number of features without target rates.
+
+    `item` is the result of `describe_rate_table`. The other feature of a table without interaction is -1.
+    """
+    is_table = isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3])
+    require(is_table, "a table of rates must be two features, a number of parts and a smoothing")
     feature, other, n_parts, smoothing = item
     require(feature in categories, f"there are rates of feature {feature}, which has no categories")
     is_other = other == -1 or (0 <= other < n_features and other != feature)
-    require(is_other, f"there are rates of feature {feature} and feature {other}")
+    require(is_other, f"the rates of feature {feature} interact with feature {other}, which is not another feature")
     require(type(smoothing) is float and 0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")
     require(np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0.0), "the edges of rates are not finite and rising")
     n_expected = len(edges) + 1
     if other >= 0 and len(edges) == 0:
-        require(other in categories, f"there are no edges of feature {other}, which is a number")
+        require(
+            other in categories, f"the rates of feature {feature} have no edges for feature {other}, which is numeric"
+        )
         n_expected = min(len(categories[other]), MISSING_CODE)
-    require(n_parts == max(n_expected, 1) and (other >= 0 or len(edges) == 0), "rates have another number of parts")
+    has_parts = n_parts == max(n_expected, 1) and (other >= 0 or len(edges) == 0)
+    require(has_parts, f"the rates of feature {feature} have a wrong number of parts or edges")
     return RateTable(feature, other, edges, n_parts, smoothing, np.empty((0, 0), dtype=np.int64))
 
 
@@ -197,7 +204,7 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     if (calibration := forest.calibration_) is not None:
         slope, intercepts, *evidence = calibration
         arrays["calibration"] = np.array([slope, *evidence, *intercepts])
-    # Trailing default values are left out, as in older files.
+    # The last fields are only written for groups and half-samples, since older versions of the package lack them.
     records = [
         list(record)[: 7 if record.n_halves else 6 if record.n_groups else 4] for record in forest._sample_records
     ]
@@ -234,20 +241,23 @@ def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: 
         mixed = stored.take(mixture, list)
         if are_variants:
             are_columns = all(isinstance(column, list) and len(column) == len(mixed[0]) for column in mixed)
-            require(are_columns, f"{mixture} has no names")
+            require(are_columns, f"the names of {mixture} are not in columns of equal length")
             mixed = [list(pair) for pair in zip(*mixed)]
-        require(len(mixed) > 1 and are_known(mixed), f"{mixture} has no names")
+        require(len(mixed) > 1 and are_known(mixed), f"the names of {mixture} are fewer than two, or unknown")
         n_trees = stored.take_array(f"{mixture}_n_trees", "q", (len(mixed),))
-        require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), f"{mixture} has no numbers of trees")
+        require(
+            np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))),
+            f"the numbers of trees of {mixture} are out of range",
+        )
         scores = stored.take_array(f"{mixture}_scores", "d", (2, len(mixed)))
-        require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), f"{mixture} has no scores")
+        require(_are_probabilities(scores, forest), f"the scores of {mixture} are out of range")
         columns = dict(zip(("criterion", "splitter"), zip(*mixed))) if are_variants else {"encoding": mixed}
         setattr(forest, f"{mixture}_", describe_alternatives(columns, n_trees, scores))
     return [names[index] for index in indices.tolist()]
 
 
 def _take_sample_record(item: Any) -> SampleRecord:
-    """Return the record of how trees were sampled, an item of "drawn"."""
+    """Return the record of how trees were sampled, given an item of "drawn", as these records are called in files."""
     require(isinstance(item, list) and len(item) in (4, 6, 7) and isinstance(item[1], list), "drawn is invalid")
     # Only records with groups or half-samples have the last three values.
     n_rows, sizes, replace, stream, n_groups, digest, n_halves = item + [0, "", 0][len(item) - 4 :]
@@ -257,7 +267,7 @@ def _take_sample_record(item: Any) -> SampleRecord:
     if sizes and not stream.startswith("aucforest"):  # older files contain only the version of numpy, or nothing
         stream = f"aucforest 0.2 and {stream}" if stream else "aucforest 0.2"
     require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
-    require(n_halves in (0, N_HALVES), f"drawn has not {N_HALVES} half-samples")
+    require(n_halves in (0, N_HALVES), f"the number of half-samples in drawn must be 0 or {N_HALVES}")
     return SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest, n_halves)
 
 
@@ -274,7 +284,10 @@ def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | N
     require(0.0 < slope < np.inf, "the slope of the calibration is not positive")
     # The intercept of a class that is never sampled is -inf.
     require(np.all(intercepts < np.inf) and intercepts.max() > -np.inf, "the calibration is not finite")
-    require(not slope_std < 0.0 and 0.0 <= n_samples < 2.0**53, "the evidence of the calibration is not valid")
+    require(
+        not slope_std < 0.0 and 0.0 <= n_samples < 2.0**53,
+        "the standard error or the number of samples of the calibration is not valid",
+    )
     return Calibration(slope, intercepts, slope_std, int(n_samples))
 
 

@@ -111,12 +111,14 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             raise ValueError(f"warm_start: y has the classes {found}, but the existing trees have {known}")
 
     def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
-        """Raise ValueError if these trees have other features, or encodings that a warm start does not use."""
+        """Raise ValueError if the new rows have other categories or dates than these trees, or lack their encodings."""
         check_same_categories(self.categories_, coding.categories)
         check_same_dates(self.dates_, coding.dates)
         if (coding.rates is None) != (self.target_rates_ is None) or not set(self.encodings_) <= set(encodings):
-            how = "pass the categorical_encoding of their fit, or fit all trees again"
-            raise ValueError(f"warm_start: the existing trees read columns of many categories in another way: {how}")
+            raise ValueError(
+                "warm_start: the existing trees read columns of many categories in another way: pass the"
+                " categorical_encoding of their fit, or fit all trees again"
+            )
 
     def _calibration_of_training(self) -> Calibration | None:
         """Return the calibration of the fit, without the shift of the intercepts by `set_prevalence`."""
@@ -150,12 +152,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         encodings = possible_encodings(spec.encodings, coding.rates)
         if before is not None:
             before._check_coding(coding, encodings)
-        # If trees were sampled in different ways, shrinkage, mixture and calibration of the existing trees are kept.
+        # Out-of-bag rows are unknown if trees were sampled in different ways. Then what a fit chooses by them (shrinkage,
+        # mixture and calibration) is that of the fit before.
         kept = before if len(records) > 1 else None
         self._set_sampling(target, start.seed, records)
-        # The calibration without out-of-bag samples: that of the existing trees, or the correction of sampling rates.
-        unfitted = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
-        self.calibration_ = None if self.calibration is None else unfitted
+        # The calibration before it is fitted: by the formula for classes sampled at different rates, or of the fit before.
+        initial = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
+        self.calibration_ = None if self.calibration is None else initial
         # The class frequencies of the population for which probabilities are predicted.
         frequencies = count_classes(target.labels, n_classes, target.sample_weight)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
@@ -222,7 +225,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _score_rows(
         self, rows: TrainingRows, target: Target, spec: FitSpec, names: Alternatives, unit: float
     ) -> OutOfBagScores | None:
-        """Return the scorer of the out-of-bag rows in `spec.scored`, before trees are added; None if none is needed."""
+        """Return out-of-bag scores of the rows `spec.scored`, without trees; None if they choose nothing."""
         if len(spec.scored) == 0 or not self._chooses(names.n_new, len(names.encodings)):
             return None
         return OutOfBagScores(
@@ -285,12 +288,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if names.n_new > 1:
             columns = dict(zip(("criterion", "splitter"), zip(*names.variants[: names.n_new])))
             counts = np.bincount(variants, minlength=names.n_new)[: names.n_new]
-            found = None if scores is None else scores.score_alternatives("variant")
-            self.mixture_ = describe_alternatives(columns, counts, found)
+            oob_scores = None if scores is None else scores.score_alternatives("variant")
+            self.mixture_ = describe_alternatives(columns, counts, oob_scores)
         if n_encodings > 1:
             counts = np.bincount(encodings, minlength=n_encodings)
-            found = None if scores is None else scores.score_alternatives("encoding")
-            self.encoding_mixture_ = describe_alternatives({"encoding": names.encodings}, counts, found)
+            oob_scores = None if scores is None else scores.score_alternatives("encoding")
+            self.encoding_mixture_ = describe_alternatives({"encoding": names.encodings}, counts, oob_scores)
         return trees
 
     @staticmethod
@@ -308,7 +311,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float, kept: "ForestFit | None") -> None:
-        """Shrink trees by `shrinkage_` times `unit`: the parameter, that of `kept`, or one chosen out of bag."""
+        """Set `shrinkage_` to the parameter, that of `kept`, or the best out of bag; shrink trees by it times `unit`."""
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         elif kept is not None:
@@ -319,12 +322,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
-        """Fit the calibration to out-of-bag samples, if any, for the class frequencies weighted by class weights."""
+        """Fit the calibration to out-of-bag samples, if any, for `class_prior_` weighted by the class weights."""
         if self.calibration is None or scores is None:
             return
         frequencies = self.class_prior_
         if spec.balanced_subsample and spec.sampler is not None:
-            # All classes have the same weight in a bootstrap sample.
+            # All classes have the same weight in the sample of a tree, and so 1 / rate before rows are sampled.
             with np.errstate(divide="ignore"):
                 frequencies = np.where(frequencies > 0, 1.0 / spec.sampler.rates, 0.0)
         elif spec.class_weights is not None:
@@ -339,7 +342,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         generator = np.random.default_rng([self._seed, HALF_SAMPLES])
         n_rows = min(n_kept, n_rows_for(n_trees, len(self.classes_)))
         sample = np.sort(generator.choice(n_kept, n_rows, replace=False, shuffle=False))
-        # The first range is summed over all rows. It is not needed here, so it has only one tree.
+        # The sums of the first range are over all rows. They are not used, so this range has only one tree.
         _, *by_tree = self._sum_out_of_bag(rows, [range(1), *(range(i, i + 1) for i in range(n_trees))], sample)
         return estimate_dispersion(by_tree, [half_of(key) for key in rows.bags.keys])
 
@@ -408,14 +411,17 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.oob_score_ = score
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
-        """Raise ValueError if an option needs a bootstrap, or trees sampled in one way, which the forest does not have.
+        """Raise ValueError if a parameter needs out-of-bag rows, which the forest cannot have.
 
-        The current sampler repeats the bootstrap samples of all trees to find the out-of-bag rows.
+        The bootstrap samples of all trees are drawn again by the current sampler to find these rows. So all trees must
+        have been sampled in the same way.
         """
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
         needs = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes), "calibration": by_class}
         sampled = ", ".join(map(str, records))
-        for name in [name for name, is_needed in needs.items() if is_needed]:
+        for name, is_needed in needs.items():
+            if not is_needed:
+                continue
             what = f"{name}={getattr(self, name)!r}"
             if name != "calibration" and not self.bootstrap:
                 raise ValueError(f"{what} needs out-of-bag samples: set bootstrap=True")
@@ -424,5 +430,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                     record.check_stream()
                 raise ValueError(f"warm_start: {what} needs the same bootstrap sampling for all trees, not {sampled}")
         if self.calibration is not None and len(records) > 1:
-            why = "because trees were sampled in different ways"
-            warn(f"warm_start: shrinkage, mixture and calibration stay, {why}: {sampled}")
+            warn(
+                "warm_start: shrinkage, mixture and calibration stay, because trees were sampled in different ways:"
+                f" {sampled}"
+            )

@@ -3,10 +3,10 @@
 Suppose that each feature is known with probability t, independently of the others. As t goes from 0 to 1, the expected
 mean over trees M(t) goes from the base value to the prediction for the row. The Shapley value of a feature is its part
 of this change (Owen 1972, Management Science 18). The score of an additive model changes by t times the effect of each
-feature. Log odds are a function of M(t) and these scores, so the change of the log odds along t is also divided among
-the features (Aumann, Shapley 1974, "Values of Non-Atomic Games"). t increases in steps. Within a step, the rescale rule
-propagates values through logarithms, exponentials and sums: it multiplies them by the change of the function divided by
-the change of its argument (Shrikumar, Greenside, Kundaje 2017, ICML; Chen, Lundberg, Lee 2022, Nature Communications
+feature. Log odds are a function of M(t) and these scores. By the chain rule their change along t is a sum with a term
+for each feature (Aumann, Shapley 1974, "Values of Non-Atomic Games"). t increases in steps. Within a step, the values
+of the features are propagated by the rescale rule: for y = f(x), the values of x are multiplied by the change of y
+divided by the change of x (Shrikumar, Greenside, Kundaje 2017, ICML; Chen, Lundberg, Lee 2022, Nature Communications
 13). So for any number of steps, the base value and the values of the features sum to the log odds.
 
 The log odds of class k are -log sum exp(z_j - z_k) over the other classes j: only differences of scores z matter.
@@ -29,7 +29,8 @@ from aucforest.estimators._combination import SMALLEST
 from aucforest.estimators._intervals import sum_of_others
 from aucforest.estimators.stacking import AUCStackingClassifier
 
-# Values of the mean over trees, (n_steps, n_columns, n_samples, n_features), and base values, (n_columns,).
+# Values of the mean over trees, (n_steps, n_columns, n_samples, n_features), and base values, (n_columns,). The columns
+# are the classes, or only the second of two.
 StepsOfMean = tuple[NDArray[np.float64], NDArray[np.float64]]
 # The members of a stack whose scores depend on means over trees.
 _FORESTS = "forest", "residual", "boosted"
@@ -103,7 +104,7 @@ def _log_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[n
 
 
 def _exp_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the change of exp(x) divided by the change of x for x up to 0; where x is unchanged, the derivative."""
+    """Return the change of exp(x) divided by the change of x, or its derivative if x is unchanged; x is at most 0."""
     # The larger exponential is factored out, because the exponential of a positive difference could overflow.
     greatest, gap = np.maximum(base, end), -np.abs(end - base)
     return np.exp(greatest) * np.where(gap == 0.0, 1.0, np.expm1(gap) / np.where(gap == 0.0, 1.0, gap))
@@ -115,7 +116,7 @@ class InputsOfModel(NamedTuple):
     model: Any
     means: Mapping[str, StepsOfMean]  # means over trees of the forests
     X: NDArray[np.float64]  # the features of the trees
-    players: NDArray[np.int64]  # for each feature of the trees, the feature that it is explained by
+    explained_as: NDArray[np.int64]  # for each feature of the trees, the feature that its value is added to
 
     def rows(self, rows: slice) -> "InputsOfModel":
         """Return the inputs of some rows."""
@@ -126,7 +127,7 @@ class InputsOfModel(NamedTuple):
 def explained_members(model: Any) -> dict[str, Any]:
     """Return the members that the log odds of a stack depend on; for a forest or a tree, the model as "forest".
 
-    Raises an error if the model or its additive model cannot be explained; an old model is not validated.
+    Raises an error if the model or its linear member cannot be explained. The member "old" is not checked.
     """
     if isinstance(model, TreeBasedClassifier):
         check_is_fitted(model, "trees_")
@@ -149,7 +150,7 @@ def explained_members(model: Any) -> dict[str, Any]:
 
 
 def explained_models(model: Any) -> list[Any]:
-    """Return a model, then the old one that a refreshed model keeps, the one that this keeps, and so on.
+    """Return a model, its member "old" if it was refreshed, the member "old" of this, and so on.
 
     Raises an error if one of them cannot be explained.
     """
@@ -165,24 +166,25 @@ def forests_of(model: Any) -> dict[str, Any]:
 def can_be_explained(model: Any) -> bool:
     """Return whether a fitted model can be explained."""
     try:
-        return bool(explained_models(model))
+        explained_models(model)
     except (TypeError, ValueError):
         return False
+    return True
 
 
 def log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> Attribution:
     """Return the log odds of a model divided among features; `proba` are the probabilities of the model.
 
-    `inputs` are of the model, and then of the old model that a refreshed model keeps, of the one that this keeps, etc.
+    `inputs` are those of `explained_models`, in the same order.
     """
-    found = [scores.log_odds() for scores in _steps_of_scores(inputs)]
-    divided = Attribution(np.sum([step.values for step in found], axis=0), found[0].base, found[-1].end)
-    return _match_proba(divided, proba) if isinstance(inputs[0].model, AUCStackingClassifier) else divided
+    steps = [scores.log_odds() for scores in _steps_of_scores(inputs)]
+    whole = Attribution(np.sum([step.values for step in steps], axis=0), steps[0].base, steps[-1].end)
+    return _match_proba(whole, proba) if isinstance(inputs[0].model, AUCStackingClassifier) else whole
 
 
 def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Attribution]:
-    """Return the class scores of the first model in each step."""
-    model, means, X, players = inputs[0]
+    """Return the class scores of the model of `inputs[0]` for each step."""
+    model, means, X, explained_as = inputs[0]
     steps = {name: _steps_of_mean(*mean) for name, mean in means.items()}
     n_steps, _, _, n_features = means["forest"][0].shape
     members = explained_members(model)
@@ -190,26 +192,25 @@ def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Attribution]:
         n_read = len(set(model._inputs_of_features))  # it does not read target rates, which come last
         effects, means_of_linear = members["linear"].effects(X[:, :n_read])
         explained = np.zeros((*effects.shape[:2], n_features))
-        for feature, player in enumerate(players[:n_read].tolist()):
-            explained[:, :, player] += effects[:, :, feature]
+        for feature, index in enumerate(explained_as[:n_read].tolist()):
+            explained[:, :, index] += effects[:, :, feature]
         steps["linear"] = [scores.proba() for scores in _steps_of_additive(explained, means_of_linear, n_steps)]
     if "old" in members:
         steps["old"] = [scores.proba() for scores in _steps_of_scores(inputs[1:])]
     if not isinstance(model, AUCStackingClassifier):
         return [_scores_of_forest(model, step) for step in steps["forest"]]
-    return [_scores_of_stack(model, dict(zip(steps, numbers))) for numbers in zip(*steps.values())]
+    return [_scores_of_stack(model, dict(zip(steps, members_of_step))) for members_of_step in zip(*steps.values())]
 
 
-def _match_proba(divided: Attribution, proba: NDArray[np.float64]) -> Attribution:
-    """Return values that sum to the log odds of `proba`; before, rounding errors matter where p is almost 1.
+def _match_proba(whole: Attribution, proba: NDArray[np.float64]) -> Attribution:
+    """Return an attribution that sums exactly to the log odds of `proba`.
 
-    The rounding error of the sum is divided in proportion to the absolute values of the features.
+    Without this, rounding errors matter where a probability is almost 1. The error of the sum is divided among the
+    features in proportion to their absolute values.
     """
-    end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(divided.values)
-    total, rest = sizes.sum(axis=2), end - divided.base - divided.values.sum(axis=2)
-    return Attribution(
-        divided.values + (rest / np.where(total > 0.0, total, 1.0))[..., None] * sizes, divided.base, end
-    )
+    end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(whole.values)
+    total, error = sizes.sum(axis=2), end - whole.base - whole.values.sum(axis=2)
+    return Attribution(whole.values + (error / np.where(total > 0.0, total, 1.0))[..., None] * sizes, whole.base, end)
 
 
 def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> list[Attribution]:
@@ -225,9 +226,9 @@ def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> li
 def _steps_of_additive(effects: NDArray[np.float64], means: NDArray[np.float64], n_steps: int) -> list[Attribution]:
     """Return the class scores of an additive model in each step, given the effects of features and the mean scores."""
     _, weights = gauss_legendre(n_steps)
-    change, passed = effects.sum(axis=2), np.append(0.0, np.cumsum(weights))
-    levels = [means[:, None] + share * change for share in passed]
-    return [Attribution(weight * effects, *ends) for weight, ends in zip(weights, pairwise(levels))]
+    change = effects.sum(axis=2)
+    scores = [means[:, None] + t * change for t in np.append(0.0, np.cumsum(weights))]
+    return [Attribution(weight * effects, *ends) for weight, ends in zip(weights, pairwise(scores))]
 
 
 def _scores_of_stack(stack: Any, steps: Mapping[str, Attribution]) -> Attribution:

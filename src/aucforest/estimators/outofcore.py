@@ -20,7 +20,7 @@ from aucforest.tables.dates import find_dates
 
 # Bytes of machine code and libraries that the first fit of a process loads (measured).
 _LOADED_BYTES = 10**8
-# Memory in use is rounded up to multiples of these bytes, so that the next call needs the same limit.
+# Measured memory is rounded up to a multiple of this, so that a repeated call states the same minimum of memory_limit.
 _ROUNDED_TO = 2**24
 
 
@@ -56,14 +56,14 @@ def fit_out_of_core(
         query, which must return its rows in the same order each time. CSV files need a header. Text files may be
         compressed (.csv.gz, .csv.zst).
     target : str
-        The column of class labels: strings, booleans, integers, or a dictionary of them.
+        The column of class labels: strings, booleans or integers, which may be dictionary-encoded.
     sample_weight, groups : str, default=None
         The columns of sample weights and of groups. See `AUCForestClassifier.fit`.
     positive : label, default=None
         The positive label; the classes are then True for this label and False for all others. For numbers it can also
         be a comparison, such as ">=18".
     drop : sequence of str, default=()
-        Columns to ignore. All other columns are features. Strings, booleans and dictionaries are categorical.
+        Columns to ignore. All others are features; strings, booleans and dictionary-encoded columns are categorical.
     separator : str, default=None
         The separator of the values in a CSV file. By default the character that splits the header into most columns.
     encoding : str, default=None
@@ -72,12 +72,12 @@ def fit_out_of_core(
         The decimal mark, or the thousands separator, for columns of text whose numbers are ambiguous, such as 12,345.
         By default such a column is read like the other columns of the file, or else as text, with a warning.
     date_format : str, default=None
-        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only one that fits nearly all values. Where
-        day and month may have either order, it is that of the other columns, or else the column is categorical.
+        The format of dates in text, such as ``"%m/%d/%Y"``. By default it is inferred from the values. Where day and
+        month may have either order, the other columns decide. If they do not, the column is categorical.
     stray_text : {"number", "text"}, default="number"
-        The handling of a column of numbers or dates in text if fewer than 10 % of the values are other text, such as
-        "unknown", or if any number of values are dates of zeros, such as 0000-00-00. With "number" these values are
-        missing, with a warning; with "text" the column is categorical.
+        How to read a column of numbers or dates in text with some stray text. This is other text, such as "unknown",
+        in fewer than 10 % of the values, or any number of dates such as 0000-00-00. With "number", stray text is
+        missing, with a warning. With "text", the column is categorical.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest and to
         what the process takes before the call. If the binned data exceed it, each tree grows from a copy of its
@@ -137,7 +137,7 @@ def fit_out_of_core(
     held = process_memory()
     others = [target, *(name for name in (sample_weight, groups) if name is not None)]
     left_out = [*others, *_as_names("drop", drop)]
-    # Labels and groups in a CSV file stay strings. The types of weights are inferred with those of the features.
+    # Labels and groups of text files stay strings. `feature_names` infers the types of weights and features.
     table = open_source(source, others, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
     find_column(table, *left_out)
     reader = LabelReader(table, target, positive)
@@ -167,7 +167,7 @@ def fit_source(
     """Fit a forest to an opened source, given the target that was read from it.
 
     `columns` contains the feature names as "features", and other settings that identify the fit in `folder`. The memory
-    limit is for the process, without the `held` bytes that it took before.
+    limit does not include the `held` bytes that the process took before the call.
     """
     from aucforest.tables.kinds import to_features
 
