@@ -152,11 +152,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         encodings = possible_encodings(spec.encodings, coding.rates)
         if before is not None:
             before._check_coding(coding, encodings)
-        # Out-of-bag rows are unknown if trees were sampled in different ways. Then what a fit chooses by them (shrinkage,
-        # mixture and calibration) is that of the fit before.
+        # Out-of-bag rows are unknown if trees were sampled in different ways. Then shrinkage, mixture and calibration,
+        # which are chosen by these rows, are those of the fit before.
         kept = before if len(records) > 1 else None
         self._set_sampling(target, start.seed, records)
-        # The calibration before it is fitted: by the formula for classes sampled at different rates, or of the fit before.
+        # The calibration before it is fitted: the formula for classes sampled at different rates, or the fit before.
         initial = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
         self.calibration_ = None if self.calibration is None else initial
         # The class frequencies of the population for which probabilities are predicted.
@@ -311,7 +311,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float, kept: "ForestFit | None") -> None:
-        """Set `shrinkage_` to the parameter, that of `kept`, or the best out of bag; shrink trees by it times `unit`."""
+        """Set `shrinkage_`: the parameter, that of `kept`, or the best out of bag. Shrink trees by it times `unit`."""
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         elif kept is not None:
