@@ -83,23 +83,23 @@ def bare_kernel(function: F) -> F:
 
 
 def bare_device(function: F) -> F:
-    """Compile a function that only bare kernels call, which may not allocate; it is inlined."""
+    """Compile a function that only bare kernels call. It is inlined, and it may not allocate arrays."""
     return _compiled(function, "bare_device")
 
 
 def outlined_device(function: F) -> F:
-    """Compile a rarely called function for bare kernels without inlining it, so that its callers compile faster."""
+    """Compile a `bare_device` that is not inlined: callers compile faster, but each call takes time."""
     return _compiled(function, "outlined_device")
 
 
 def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
-    """Return a compiled f(code, *arguments) that calls the function of the code, or the last one for unknown codes."""
+    """Return a compiled f(key, *arguments) that calls functions[key], or the last function for an unknown key."""
     # A chain of conditions, because numba can only call functions that are constants.
-    (code, first), *others = functions.items()
+    (key, first), *others = functions.items()
     if not others:
         return bare_device(lambda given, *arguments: first(*arguments))
     rest = by_code(dict(others))
-    return bare_device(lambda given, *arguments: first(*arguments) if given == code else rest(given, *arguments))
+    return bare_device(lambda given, *arguments: first(*arguments) if given == key else rest(given, *arguments))
 
 
 def replacing(kind: Any, *names: str) -> Callable[..., Any]:

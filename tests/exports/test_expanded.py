@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.exports.expanded import copied, rounded_down
+from aucforest.exports.expanded import round_down, to_threshold_tree
 from tests.exports.data import random_data, random_tree
 
 N_CODES = {1: 9, 3: 255, 4: 3}
@@ -20,7 +20,7 @@ SPECIAL = [0.0, -0.0, 5e-324, -5e-324, 1e-45, -1e-46, 29.9, 0.1, 1e300, -1e300, 
 
 @given(FLOATS | st.sampled_from(SPECIAL), st.floats(width=32) | st.sampled_from(np.float32(SPECIAL[:8]).tolist()))
 def test_rounded_thresholds_split_float32_values_equally(threshold, value):
-    (rounded,) = rounded_down(np.array([threshold]))
+    (rounded,) = round_down(np.array([threshold]))
     with np.errstate(over="ignore", under="ignore"):
         assert np.float32(rounded) == rounded
         nearest, infinity = np.float32(threshold), np.float32(np.inf)
@@ -32,7 +32,7 @@ def test_rounded_thresholds_split_float32_values_equally(threshold, value):
 @settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_every_copy_can_be_reached(seed):
-    nodes = copied(make_tree(seed, n_splits=5), N_CODES, 10**6)
+    nodes = to_threshold_tree(make_tree(seed, n_splits=5), N_CODES, 10**6)
     codes = {feature: [np.nan, *range(n)] for feature, n in N_CODES.items()}
     reached = {0}
     stack = [(0, codes)]
@@ -61,7 +61,7 @@ def test_weights_of_copies_are_divided_by_categories():
     tree.sets.flags.writeable = tree.missing_left.flags.writeable = True
     tree.sets[0] = [0b0101, 0, 0, 1 << 63]
     tree.missing_left[0] = True
-    nodes = copied(tree, {0: 4}, 100)
+    nodes = to_threshold_tree(tree, {0: 4}, 100)
     left, right = tree.weight[1], tree.weight[2]
     by_origin = [sorted(nodes.weight[nodes.origin == leaf]) for leaf in (1, 2)]
     np.testing.assert_allclose(by_origin[0], [left / 3, 2 * left / 3])

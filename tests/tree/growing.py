@@ -14,7 +14,7 @@ from aucforest.tree.criteria.entropy import entropy_table
 from aucforest.tree.criteria.table import CRITERIA
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.growing import Batch, Sizes, branch_rows, grow_trees, make_workspace
-from aucforest.tree.samples import NO_NAMES, CodeBins, Codes, Columns, SparseCodes
+from aucforest.tree.samples import NO_RANKS, CodeBins, Codes, Columns, SparseCodes
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 from tests.reference.tree import GAINS
@@ -78,7 +78,7 @@ def bin_for(X, max_bins: int | None = 255, n_bytes: int = 1, weights=None) -> Bi
 def make_columns(binned: BinnedMatrix, weights=(), kinds=None) -> Columns:
     """Return the columns that kernels read; without kinds all features are numeric."""
     kinds = np.zeros(len(binned.codes), dtype=np.int8) if kinds is None else kinds
-    bins = CodeBins(NO_NAMES, binned.values)
+    bins = CodeBins(NO_RANKS, binned.values)
     return Columns(
         Codes.of(binned.codes), binned.values.n_bins, np.array(weights, np.int64), bins, kinds, is_sampled=False
     )
@@ -142,7 +142,7 @@ def grow(X, labels, max_bins=255, n_bytes=1, n_classes=None, counts=None, weight
 
 def check_buffers_are_clean(buffers) -> None:
     """Check what the next search relies on."""
-    for name in ("cells", "n_samples", "mask"):
+    for name in ("cells", "n_samples_of_code", "mask"):
         assert not np.any(getattr(buffers.histogram, name)), name
     assert np.array_equal(buffers.features.features, np.arange(len(buffers.features.features)))
 

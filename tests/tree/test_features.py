@@ -50,7 +50,7 @@ def test_features_are_those_of_the_reference(codes, is_taken, key, max_features)
     expected = reference.tried_features(table, node, reference.Rules(max_features=max_features))
     for steps in ([max_features], range(1, max_features + 1)):
         n_tried = sample(given_node, np.array(steps), buffers)
-        assert buffers.tried[:n_tried].tolist() == expected
+        assert buffers.candidates[:n_tried].tolist() == expected
         assert buffers.features.tolist() == list(range(n_features))
 
 

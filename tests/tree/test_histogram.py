@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.binning import BinnedMatrix, BinValues
 from aucforest.tree.criteria.criterion import sum_of
-from aucforest.tree.histogram import PAIR_SAMPLES, SORT_SAMPLES, HistogramBuffers, list_bits
+from aucforest.tree.histogram import JOINT_SAMPLES, SORT_SAMPLES, HistogramBuffers, list_bits
 from aucforest.tree.samples import add_code, take_samples
 from aucforest.tree.splitter import MORE_CLASSES, TWO_CLASSES, Node, Search, SplitBuffers
 from tests.tree.growing import Growth, make_columns, make_params
@@ -24,19 +24,19 @@ def list_marked(bits, n_bits, mask, listed):
 
 
 @bare_device
-def _count(forms, columns, samples, t, compact, given):
+def _count(functions, columns, samples, t, compact, given):
     labels, totals, params, found, all_buffers = given
     buffers = all_buffers.histogram
-    classes = forms.number(labels, totals, sum_of(totals), buffers.indices)
+    classes = functions.index_classes(labels, totals, sum_of(totals), buffers.indices)
     node = Node(columns, samples, labels, totals, classes.weight, np.uint64(0), 0.0, 1.0)
     features = all_buffers.features.features
-    histogram = forms.count(Search(forms, node, classes, params, all_buffers), features, t, compact)
+    histogram = functions.count(Search(functions, node, classes, params, all_buffers), features, t, compact)
     for i in range(histogram.first, histogram.n_bins):
-        forms.add_bin(histogram, i, found[histogram.codes[i]])
+        functions.add_bin(histogram, i, found[histogram.codes[i]])
     for i in range(len(found)):
         buffers.codes[i] = histogram.codes[i]
-    forms.clear(histogram)
-    return histogram.first, histogram.n_bins, histogram.missing_samples
+    functions.clear(histogram)
+    return histogram.first, histogram.n_bins, histogram.n_missing
 
 
 @bare_kernel
@@ -63,7 +63,9 @@ def test_marked_bits_are_listed_once_in_order_and_cleared(n_bits):
 
 @given(
     seed=st.integers(0, 10**6),
-    n_rows=st.sampled_from([2, SORT_SAMPLES, SORT_SAMPLES + 1, PAIR_SAMPLES - 1, PAIR_SAMPLES, PAIR_SAMPLES + 1, 300]),
+    n_rows=st.sampled_from(
+        [2, SORT_SAMPLES, SORT_SAMPLES + 1, JOINT_SAMPLES - 1, JOINT_SAMPLES, JOINT_SAMPLES + 1, 300]
+    ),
     n_bins=st.sampled_from([1, 2, 9, 70, 255]),
     classes=st.sampled_from([(0, 1), (3, 7), (0, 1, 2), (1, 2, 5, 6, 8)]),
     unit=st.sampled_from([0, 1, 2**33]),
@@ -91,7 +93,7 @@ def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, unit, comp
         expected, n = expected[:, totals > 0], len(present)
         found = np.zeros_like(expected)
         given = present, totals[present], params, found, all_buffers
-        first, n_found, missing_samples = count(columns, samples, t, compact or with_samples, given)
+        first, n_found, n_missing = count(columns, samples, t, compact or with_samples, given)
         bins, filled = buffers.codes[first:n_found], np.flatnonzero(expected[:-1].any(axis=1))
         if compact or with_samples or n > 2:
             assert bins.tolist() == filled.tolist()
@@ -101,14 +103,14 @@ def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, unit, comp
         assert buffers.missing[:n].tolist() == expected[-1].tolist()
         if with_samples:
             n_samples = np.bincount(column, minlength=n_bins + 1)
-            assert buffers.samples[:n_found].tolist() == n_samples[bins].tolist()
-            assert missing_samples == n_samples[-1]
-        assert not any(map(np.any, (buffers.n_samples, buffers.mask, buffers.cells[0])))
+            assert buffers.n_samples[:n_found].tolist() == n_samples[bins].tolist()
+            assert n_missing == n_samples[-1]
+        assert not any(map(np.any, (buffers.n_samples_of_code, buffers.mask, buffers.cells[0])))
     assert not np.any(buffers.cells)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("n_rows", [3, SORT_SAMPLES, SORT_SAMPLES + 1, PAIR_SAMPLES - 1, PAIR_SAMPLES, 150])
+@pytest.mark.parametrize("n_rows", [3, SORT_SAMPLES, SORT_SAMPLES + 1, JOINT_SAMPLES - 1, JOINT_SAMPLES, 150])
 def test_nodes_of_every_size(n_classes, n_rows):
     """Small ones are sorted, large ones counted, and both with few codes and with many."""
     for seed in range(6):
@@ -118,7 +120,7 @@ def test_nodes_of_every_size(n_classes, n_rows):
         check_tree(X, labels, how, n_classes=n_classes, **weighings(seed, n_rows)[seed % 2])
 
 
-@pytest.mark.parametrize("n_rows", [PAIR_SAMPLES - 1, PAIR_SAMPLES])
+@pytest.mark.parametrize("n_rows", [JOINT_SAMPLES - 1, JOINT_SAMPLES])
 def test_pure_children_leave_no_counts_behind(n_rows):
     """No further feature is searched, but it may have been counted."""
     X = np.repeat(np.arange(float(n_rows))[:, None], 3, axis=1)

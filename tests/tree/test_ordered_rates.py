@@ -26,7 +26,7 @@ def make_rule(classes, rng):
         classes=np.array(classes),
         prior=np.full(len(classes), 0.3),
         smoothing=np.array([2.0, 0.5]),
-        others=np.array([0, 1]),
+        code_rows=np.array([0, 1]),
         parts=np.array([[0, 0, 0, 0], [0, 1, 2, -1]]),
         edges=np.concatenate(edges),
         first_edge=np.cumsum([0, *map(len, edges)]),

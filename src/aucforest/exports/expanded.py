@@ -1,8 +1,8 @@
 """Conversion of categorical splits to splits by thresholds, for formats that have only thresholds.
 
-A split by a set of codes becomes a chain of nodes, with one threshold for each code that goes to a different side than
-the next code. All nodes of a chain lead to the same two children, so nodes from `chained` can have several parents;
-`copied` duplicates such nodes to make a tree.
+A split by a set of codes becomes a chain of nodes, with one threshold after each code whose next code goes to the other
+side. All nodes of a chain lead to the same two children, so nodes of `to_chains` can have several parents.
+`to_threshold_tree` copies such nodes to make a tree.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from aucforest.tree.tree import MISSING_CODE, SET_WORDS, Tree
 
-# The maximum of (copies of nodes at one depth) * (features that are split by sets), which take a few hundred MB.
+# The maximum of n_copies * n_set_features at one depth, see `_Front`. The ranges of codes take a few hundred MB.
 _MOST_RANGES = 2**26
 
 
-def rounded_down(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the greatest float32 value up to each threshold, as float64: it splits float32 values in the same way."""
+def round_down(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round thresholds down to float32 values, but return float64. They split float32 values in the same way."""
     with np.errstate(over="ignore", under="ignore"):
         nearest = thresholds.astype(np.float32)
         below = np.nextafter(nearest, np.float32(-np.inf))
@@ -33,7 +33,7 @@ class ThresholdNodes(NamedTuple):
     missing_left: NDArray[np.bool_]
     left: NDArray[np.int64]  # left child, -1 for a leaf
     right: NDArray[np.int64]  # right child, -1 for a leaf
-    origin: NDArray[np.int64]  # the original node of the tree, which has the class frequencies
+    origin: NDArray[np.int64]  # the index of the original node in the `Tree`
     weight: NDArray[np.float64]  # weight of the training samples in the node
 
 
@@ -44,10 +44,10 @@ def _sets_of(tree: Tree, n_codes: Mapping[int, int]) -> tuple[NDArray[np.bool_],
     return is_left, np.array([n_codes[feature] for feature in tree.feature[tree.set_nodes].tolist()], dtype=np.int64)
 
 
-def chained(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
+def to_chains(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     """Return the nodes of a tree with chains in place of sets.
 
-    The first node of a chain has the index of the original node; further ones are appended after the nodes of the tree.
+    The first node of a chain has the index of the original node. The others are appended after the nodes of the tree.
     """
     is_left, n_known = _sets_of(tree, n_codes)
     # changes[i, c]: codes c and c + 1 go to different sides of set i. If all go to the same side, the only threshold is
@@ -56,23 +56,23 @@ def chained(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     changes[:, :-1] = (is_left[:, :-1] != is_left[:, 1:]) & (np.arange(1, MISSING_CODE) < n_known[:, None])
     all_alike = ~changes.any(axis=1)
     changes[all_alike, n_known[all_alike] - 1] = True
-    row, code = np.nonzero(changes)
-    is_first, is_last = np.diff(row, prepend=-1) > 0, np.diff(row, append=len(is_left)) > 0
+    set_index, code = np.nonzero(changes)
+    is_first, is_last = np.diff(set_index, prepend=-1) > 0, np.diff(set_index, append=len(is_left)) > 0
 
-    node = tree.set_nodes[row]
+    node = tree.set_nodes[set_index]
     index = np.where(is_first, node, tree.n_nodes + np.cumsum(~is_first) - 1)
-    goes_left = is_left[row, code]
-    beyond = np.where(is_last, tree.left_child[node] + goes_left, np.roll(index, -1))
+    goes_left = is_left[set_index, code]
+    above = np.where(is_last, tree.left_child[node] + goes_left, np.roll(index, -1))
     origin = np.concatenate((np.arange(tree.n_nodes), node[~is_first]))
     missing_left, threshold = tree.missing_left[origin], tree.threshold[origin]
     left, right = tree.left_child[origin].astype(np.int64), tree.right_child[origin].astype(np.int64)
     missing_left[index] = goes_left == tree.missing_left[node]
-    threshold[index], left[index], right[index] = code + 0.5, tree.left_child[node] + ~goes_left, beyond
+    threshold[index], left[index], right[index] = code + 0.5, tree.left_child[node] + ~goes_left, above
     return ThresholdNodes(tree.feature[origin], threshold, missing_left, left, right, origin, tree.weight[origin])
 
 
 class _Front(NamedTuple):
-    """Copies of nodes at one depth, with the values that reach them: a range of codes of each feature split by sets."""
+    """The copies at one depth, with the values that reach them: for each feature split by sets, a range of codes."""
 
     node: NDArray[np.int64]
     weight: NDArray[np.float64]
@@ -82,13 +82,13 @@ class _Front(NamedTuple):
 
 
 class _Copier:
-    """Copies the nodes from `chained`, level by level, once for each path on which a sample can reach them."""
+    """Copies the nodes from `to_chains`, level by level, once for each path on which a sample can reach them."""
 
     def __init__(self, tree: Tree, n_codes: Mapping[int, int]) -> None:
-        self.nodes = nodes = chained(tree, n_codes)
+        self.nodes = nodes = to_chains(tree, n_codes)
         self.features = np.unique(tree.feature[tree.set_nodes])
         self.by_set = np.isin(nodes.feature, self.features)
-        # Of nodes that split by a set: the column of the feature in a front, the last left code, and the set.
+        # For nodes split by a set: the column of the feature in `_Front.low`, the last code on the left, and the set.
         self.column = np.searchsorted(self.features, nodes.feature)
         self.code = np.floor(np.where(self.by_set, nodes.threshold, 0.0)).astype(np.int64)
         self.set = np.searchsorted(tree.set_nodes, nodes.origin)
@@ -104,9 +104,9 @@ class _Copier:
         self.mass_missing = np.where(missing_left, mass_left, mass_right)
 
     def skip(self, front: _Front) -> tuple[_Front, NDArray[np.float64], NDArray[np.float64]]:
-        """Replace nodes in which all values go to one side by descendants; return the weights that go left and right.
+        """Return the copies, and the weights that go left and right in them, which are undefined for leaves.
 
-        The weights are undefined for leaves.
+        A node in which all values go to one side is replaced by the next descendant that is a leaf or splits them.
         """
         rows, node = np.arange(len(front.node)), front.node.copy()
         left, right = np.empty(len(node)), np.empty(len(node))
@@ -148,13 +148,13 @@ class _Copier:
         return _Front._make(map(np.concatenate, parts))
 
 
-def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> ThresholdNodes:
-    """Return the nodes of `chained` as a tree, parents first; ValueError if it would have more than `most_nodes` nodes.
+def to_threshold_tree(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> ThresholdNodes:
+    """Return the nodes of `to_chains` as a tree, parents first; ValueError if it has more than `most_nodes` nodes.
 
-    Nodes below a chain are copied for each path to them; the weights of the copies sum to the weight of the node.
+    Nodes below a chain are copied for each path to them. The weights of the copies sum to the weight of the node.
     """
     if len(tree.set_nodes) == 0:
-        return chained(tree, n_codes)
+        return to_chains(tree, n_codes)
     copier, levels, n_nodes = _Copier(tree, n_codes), [], 0
     # All codes and missing values reach the root.
     high = np.array([[n_codes[feature] - 1 for feature in copier.features.tolist()]], dtype=np.int16)

@@ -1,8 +1,8 @@
 """Export of forests and stacks to ONNX: trees and calibration, additive model, combination, and the decision.
 
 Values are compared with thresholds, and probabilities are averaged, as float64. So samples reach the same leaves as in
-the trees, and probabilities differ only because the output is rounded to float32. A file that reads float32 has float32
-thresholds, which split float32 values exactly as the thresholds of the trees.
+the trees, and probabilities differ only because the output is rounded to float32. A file for float32 X has float32
+thresholds, which split float32 values in the same way as the thresholds of the trees.
 """
 
 import os
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
-from aucforest.exports.expanded import chained, rounded_down
+from aucforest.exports.expanded import round_down, to_chains
 from aucforest.tree.tree import SHARED_CODE, Tree
 
 # Operator sets of 2022 and 2021, which current runtimes support.
 _OPSET, _ML_OPSET = 17, 3
-# Thresholds are reduced by this relative amount: a tuned one equals a probability, which float32 may round down.
+# Decision thresholds are reduced by this relative amount. A tuned one is a probability, which float32 may round down.
 _ROUNDING = 1e-6
 
 
@@ -31,14 +31,14 @@ def is_float32(dtype: Any) -> bool:
 
 
 class Graph:
-    """The nodes and constants of an ONNX graph that reads X as `dtype`; `X` is the name of the float64 values."""
+    """The nodes and constants of an ONNX graph. Its input X is of `dtype`; attribute `X` names X as float64."""
 
     def __init__(self, dtype: Any = "float64") -> None:
         self.onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.is_narrow = is_float32(dtype)
-        self.X = self.add_cast("X", "X_double", "DOUBLE") if self.is_narrow else "X"
+        self.is_float32 = is_float32(dtype)
+        self.X = self.add_cast("X", "X_double", "DOUBLE") if self.is_float32 else "X"
 
     def constant(self, name: str, value: Any) -> str:
         """Add a constant and return its name."""
@@ -59,20 +59,20 @@ def _add_trees(graph: Graph, ensemble: "Ensemble", output: str) -> None:
     """Add the nodes that compute the mean of the trees from X, or their class scores, as float32."""
     parts: list[dict[str, NDArray[Any]]] = []
     for number, tree in enumerate(ensemble.trees):
-        # `chained` keeps the indices of the nodes of the tree, and it appends no leaves.
-        nodes, prediction = chained(tree, ensemble.n_codes), ensemble.values(tree)
+        # `to_chains` keeps the indices of the nodes of the tree, and it appends no leaves.
+        nodes, prediction = to_chains(tree, ensemble.n_codes), ensemble.values(tree)
         is_leaf = nodes.left < 0
-        is_given = tree.is_leaf[:, None] & (prediction != 0.0)
-        if not is_given.any():  # all steps of boosted trees may be 0, but ONNX needs a value
-            is_given[tree.is_leaf.argmax(), 0] = True
-        leaf, target = np.nonzero(is_given)
+        is_stored = tree.is_leaf[:, None] & (prediction != 0.0)
+        if not is_stored.any():  # all steps of boosted trees may be 0, but ONNX needs a value
+            is_stored[tree.is_leaf.argmax(), 0] = True
+        leaf, target = np.nonzero(is_stored)
         parts.append(
             {
                 "nodes_treeids": np.full(len(is_leaf), number),
                 "nodes_nodeids": np.arange(len(is_leaf)),
                 "nodes_featureids": np.where(is_leaf, 0, nodes.feature),
                 "nodes_modes": np.where(is_leaf, "LEAF", "BRANCH_LEQ"),
-                "nodes_values_as_tensor": rounded_down(nodes.threshold) if graph.is_narrow else nodes.threshold,
+                "nodes_values_as_tensor": round_down(nodes.threshold) if graph.is_float32 else nodes.threshold,
                 "nodes_truenodeids": np.where(is_leaf, 0, nodes.left),
                 "nodes_falsenodeids": np.where(is_leaf, 0, nodes.right),
                 "nodes_missing_value_tracks_true": (nodes.missing_left & ~is_leaf).astype(np.int64),
@@ -92,7 +92,7 @@ def _add_trees(graph: Graph, ensemble: "Ensemble", output: str) -> None:
 
 
 def _add_log(graph: Graph, proba: str, least: float) -> str:
-    """Add the nodes that compute the logarithm of probabilities, after replacing smaller ones by `least`."""
+    """Add the nodes that compute the logarithm of probabilities; those below `least` are replaced by it."""
     above = graph.add("Max", proba, graph.constant(f"{proba}_least", np.float64(least)), output=f"{proba}_above_0")
     return graph.add("Log", above, output=f"log_{proba}")
 
@@ -100,7 +100,7 @@ def _add_log(graph: Graph, proba: str, least: float) -> str:
 def _add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope: float) -> None:
     """Add the nodes that compute "probabilities" as float32, and from them the index of the "class".
 
-    A threshold is reduced more if `slope` is above 1, because the slope multiplies relative errors of the odds.
+    If `slope` is above 1, the threshold is reduced by more, because the slope multiplies relative errors of the odds.
     """
     graph.add_cast(proba, "probabilities", "FLOAT")
     if threshold is None:
@@ -127,26 +127,26 @@ def _add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope
 def _add_additive(graph: Graph, model: Any) -> str:
     """Add the nodes that compute the probabilities of an additive model."""
 
-    def pick(source: str, indices: NDArray[np.int64], name: str) -> str:
+    def gather(source: str, indices: NDArray[np.int64], name: str) -> str:
         return graph.add("Gather", source, graph.constant(f"{name}_places", indices), output=name, axis=1)
 
-    def against(kind: str, source: str, values: Any, name: str) -> str:
+    def add_binary(kind: str, source: str, values: Any, name: str) -> str:
         return graph.add(kind, source, graph.constant(f"{name}_by", np.asarray(values, np.float64)), output=name)
 
     columns = []
     if len(model.numbers_):
-        centred = against("Sub", pick(graph.X, model.numbers_, "numbers"), model.centre_, "centred")
-        ratio = against("Div", centred, model.scale_, "ratio")
+        centred = add_binary("Sub", gather(graph.X, model.numbers_, "numbers"), model.centre_, "centred")
+        ratio = add_binary("Div", centred, model.scale_, "ratio")
         # NaN is replaced before clipping, because a runtime may clip NaN to a bound.
         is_missing = graph.add("IsNaN", ratio, output="is_missing")
         filled = graph.add("Where", is_missing, graph.constant("mean", np.float64(0.0)), ratio, output="filled")
         least, most = (graph.constant(f"clip_{sign}", np.float64(sign * model.MOST_SCALED)) for sign in (-1, 1))
         columns.append(graph.add("Clip", filled, least, most, output="scaled"))
     if len(model.knots_):
-        above = against("Sub", pick("scaled", model.knot_indices_, "at_knots"), model.knots_, "above_knots")
+        above = add_binary("Sub", gather("scaled", model.knot_indices_, "at_knots"), model.knots_, "above_knots")
         columns.append(graph.add("Relu", above, output="splines"))
     if len(model.missing_):
-        graph.add("IsNaN", pick(graph.X, model.missing_, "maybe_missing"), output="are_missing")
+        graph.add("IsNaN", gather(graph.X, model.missing_, "maybe_missing"), output="are_missing")
         columns.append(graph.add_cast("are_missing", "missing", "DOUBLE"))
     coef, intercept = model.coef_by_class()
     total, n_columns = graph.constant("linear_intercept", intercept), coef.shape[1] - len(model.codes_)
@@ -158,10 +158,10 @@ def _add_additive(graph: Graph, model: Any) -> str:
     for feature in np.unique(model.code_features_).tolist():
         is_code, name = model.code_features_ == feature, f"code_{feature}"
         if (table := interactions.get(feature)) is None:
-            value = pick(graph.X, np.array([feature]), name)
+            value = gather(graph.X, np.array([feature]), name)
         else:
-            category = pick(graph.X, np.array([table.feature]), f"{name}_category")
-            other = pick(graph.X, np.array([table.other]), f"{name}_other")
+            category = gather(graph.X, np.array([table.feature]), f"{name}_category")
+            other = gather(graph.X, np.array([table.other]), f"{name}_other")
             value = _add_cells(graph, table, category, other, name)
         term = _add_coefficients(graph, value, model.codes_[is_code].astype(np.int64), coef[:, n_columns:][:, is_code])
         total = graph.add("Add", total, term, output=f"linear_{feature}")
@@ -193,12 +193,12 @@ def _add_coefficients(graph: Graph, value: str, codes: NDArray[np.int64], coef: 
                     default_int64=len(codes))  # fmt: skip
     # The last row, of zeros, is for values without a coefficient.
     coefficients = graph.constant(f"{value}_coef", np.vstack((coef.T, np.zeros(len(coef)))))
-    found = graph.add("Gather", coefficients, row, output=f"{value}_of_rows", axis=0)
-    return graph.add("Squeeze", found, graph.constant(f"{value}_axis_of_rows", np.array([1])), output=f"{value}_term")
+    terms = graph.add("Gather", coefficients, row, output=f"{value}_of_rows", axis=0)
+    return graph.add("Squeeze", terms, graph.constant(f"{value}_axis_of_rows", np.array([1])), output=f"{value}_term")
 
 
 class Ensemble(NamedTuple):
-    """Trees whose mean is the prediction, or class scores after multiplication by `scale`."""
+    """Trees whose mean is the prediction or, multiplied by `scale`, has the class scores."""
 
     trees: Sequence[Tree]
     n_codes: Mapping[int, int]  # the number of codes of each categorical feature
@@ -217,8 +217,8 @@ class Ensemble(NamedTuple):
         """Return the values of the nodes of a tree whose mean over trees is computed, (n_nodes, n_classes)."""
         if self.scale is None:
             return tree.prediction
-        # Only differences of classes matter. Without what all classes share, float32 is precise enough, and there are
-        # fewer values, because with more than two classes a tree changes the score of only one.
+        # Only differences between classes matter, so the median is subtracted. Then float32 is precise enough, and most
+        # values are 0, because with more than two classes a tree changes the score of only one.
         return self.scale * (tree.prediction - np.median(tree.prediction, axis=1, keepdims=True))
 
     def add_to(self, graph: Graph, output: str = "proba") -> str:
@@ -236,13 +236,13 @@ class Ensemble(NamedTuple):
 
 
 class ExportedStack(NamedTuple):
-    """The members of a stack and their combination; members of weight 0 are not exported."""
+    """The members of a stack and their combination. Members of weight 0 are not exported."""
 
     ensembles: Mapping[str, Ensemble]  # "forest", and the members "residual" and "boosted" if there are any
     linear: Any  # a fitted additive model with attributes such as `knots_`, or None
     coef: Mapping[str, float]  # the weights of the members by name
     intercept: NDArray[np.float64]
-    least: float  # replaces smaller probabilities, so that logarithms are finite
+    least: float  # smaller probabilities are replaced by it, so that logarithms are finite
 
     @property
     def slope(self) -> float:
@@ -269,7 +269,7 @@ class ExportedStack(NamedTuple):
             scores["forest"] = _add_log(graph, proba, self.least)
         if "residual" in used:
             residual = _add_log(graph, self.ensembles["residual"].add_to(graph, "residual"), self.least)
-            # The sum of the other probabilities, because 1 - p is not precise if p is close to 1.
+            # 1 - p is computed as the sum of the other probabilities, to be precise if p is close to 1.
             is_other = graph.constant("is_other", 1.0 - np.eye(len(self.intercept)))
             others = graph.add("MatMul", proba, is_other, output="others")
             without = graph.add("Sub", residual, scores["forest"], output="residual_without_forest")
@@ -309,7 +309,7 @@ def write_onnx(
         helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, len(classes)]),
     ]
     n_features = (model if isinstance(model, Ensemble) else model.ensembles["forest"]).trees[0].n_features
-    X = helper.make_tensor_value_info("X", kinds.FLOAT if graph.is_narrow else kinds.DOUBLE, [None, n_features])
+    X = helper.make_tensor_value_info("X", kinds.FLOAT if graph.is_float32 else kinds.DOUBLE, [None, n_features])
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
     file = helper.make_model(
         helper.make_graph(graph.nodes, "aucforest", [X], outputs, graph.constants),

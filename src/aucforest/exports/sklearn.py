@@ -1,7 +1,7 @@
 """Export of trees to scikit-learn, for tools that read its trees, such as SHAP, compilers of trees and plots.
 
-scikit-learn compares float32 values with float64 thresholds. Trees of this package do so, too, if X is float32, so
-thresholds are exported unchanged.
+scikit-learn converts X to float32 and compares it with float64 thresholds. Trees of this package compare float32 X in
+the same way, so thresholds are exported unchanged. The predictions of a float64 value can differ if it is rounded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,21 +14,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 
 from aucforest._memory import check_memory
-from aucforest.exports.expanded import ThresholdNodes, copied
+from aucforest.exports.expanded import ThresholdNodes, to_threshold_tree
 from aucforest.tree.tree import Tree, find_parents
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-# The maximum memory for copies of nodes: 2**24 nodes of two classes. A node has 64 bytes and 8 more for each class.
-_MOST_BYTES = 5 * 2**28
-# The feature and the threshold of a leaf in scikit-learn.
-_UNDEFINED = -2
+# Splits by sets become several splits by thresholds, with copies of the nodes below. This is the maximum memory of the
+# copies, for 2**24 nodes of two classes: a node has 64 bytes, and 8 for each class.
+_MOST_BYTES = 2**24 * (64 + 2 * 8)
+_UNDEFINED = -2  # the feature and the threshold of a leaf in scikit-learn
 
 
 class _WithAdvice(type):
-    """Metaclass that adds advice to the repr of a class; messages such as that of shap.TreeExplainer contain it."""
+    """Metaclass that adds advice to the repr of a class; error messages, such as those of shap, contain the repr."""
 
     def __repr__(cls) -> str:
         return f"{super().__repr__()}; pass its attribute `estimator`, the forest before calibration"
@@ -87,7 +87,7 @@ def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
     from sklearn.tree._tree import NODE_DTYPE
 
     is_leaf = nodes.left < 0
-    copies = nodes.weight / tree.weight[nodes.origin]
+    weight_fraction = nodes.weight / tree.weight[nodes.origin]
     fields = {
         "left_child": nodes.left,
         "right_child": nodes.right,
@@ -95,10 +95,10 @@ def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
         "threshold": np.where(is_leaf, _UNDEFINED, nodes.threshold),
         "missing_go_to_left": nodes.missing_left & ~is_leaf,
         "impurity": 1.0 - np.square(tree.value).sum(axis=1)[nodes.origin],
-        "n_node_samples": np.maximum(np.rint(tree.n_samples[nodes.origin] * copies), 1),
+        "n_node_samples": np.maximum(np.rint(tree.n_samples[nodes.origin] * weight_fraction), 1),
         "weighted_n_node_samples": nodes.weight,
     }
-    # The layout is private to scikit-learn and can change; 0 may be a wrong value for an unknown field.
+    # The layout is private to scikit-learn and can change. An unknown field cannot be filled.
     if set(NODE_DTYPE.names) != set(fields):
         raise NotImplementedError(f"to_sklearn does not support the tree format of scikit-learn {sklearn_version}")
     filled = np.empty(len(is_leaf), dtype=NODE_DTYPE)
@@ -107,14 +107,14 @@ def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
     return filled
 
 
-def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) -> None:
+def _set_attributes(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) -> None:
     """Set the fitted attributes of a DecisionTreeClassifier."""
     from sklearn.tree._tree import Tree as NodeArrays
 
     model.tree_ = NodeArrays(tree.n_features, np.array([tree.n_classes], dtype=np.intp), 1)
-    state = {"max_depth": int(find_parents(nodes.left, nodes.right)[1].max()), "node_count": len(nodes.left)}
-    values = tree.prediction[nodes.origin][:, None, :]
-    model.tree_.__setstate__({**state, "nodes": _node_array(tree, nodes), "values": values})
+    _, depth = find_parents(nodes.left, nodes.right)
+    state = {"max_depth": int(depth.max()), "node_count": len(nodes.left), "nodes": _node_array(tree, nodes)}
+    model.tree_.__setstate__(state | {"values": tree.prediction[nodes.origin][:, None, :]})
     model.n_features_in_ = model.max_features_ = tree.n_features
     model.classes_, model.n_classes_, model.n_outputs_ = classes, tree.n_classes, 1
 
@@ -135,7 +135,7 @@ def as_decision_tree(
 
     (tree,) = trees
     model = DecisionTreeClassifier()
-    _fill(model, tree, copied(tree, n_codes, _most_nodes(trees)), classes)
+    _set_attributes(model, tree, to_threshold_tree(tree, n_codes, _most_nodes(trees)), classes)
     return model
 
 
@@ -147,13 +147,14 @@ def as_random_forest(
     from sklearn.tree import DecisionTreeClassifier
 
     forest = RandomForestClassifier(len(trees))
-    forest.estimator_, forest.estimators_, left = DecisionTreeClassifier(), [], _most_nodes(trees)
+    forest.estimator_, forest.estimators_ = DecisionTreeClassifier(), []
+    n_nodes_left = _most_nodes(trees)
     for tree in trees:
-        nodes = copied(tree, n_codes, left)
-        left -= len(nodes.feature)
+        nodes = to_threshold_tree(tree, n_codes, n_nodes_left)
+        n_nodes_left -= len(nodes.left)
         member = DecisionTreeClassifier(max_features=forest.max_features)
         # In the forests of scikit-learn the classes of a tree are indices of the classes of the forest.
-        _fill(member, tree, nodes, np.arange(len(classes), dtype=np.float64))
+        _set_attributes(member, tree, nodes, np.arange(len(classes), dtype=np.float64))
         forest.estimators_.append(member)
     forest.n_features_in_, forest.n_outputs_ = trees[0].n_features, 1
     forest.classes_, forest.n_classes_ = classes, len(classes)

@@ -143,7 +143,7 @@ def _rule_of(growth: Growth, numbers: list[int]) -> RateRule:
         classes=rates.classes,
         prior=prior,
         smoothing=np.array([table.smoothing for table in tables]),
-        others=np.array([max(table.other, 0) for table in tables]),
+        code_rows=np.array([max(table.other, 0) for table in tables]),
         parts=parts,
         edges=np.concatenate(edges),
         first_edge=np.cumsum([0, *map(len, edges)]),

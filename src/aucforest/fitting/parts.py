@@ -15,7 +15,7 @@ from aucforest.fitting.target_rates import Digits, choose_rate_bins, possible_en
 from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import SAMPLE_ROWS, BinValues, find_edges, join_bins
 from aucforest.tree.features import NUMERIC
-from aucforest.tree.samples import NO_NAMES, NO_SPARSE, CodeBins, Codes, Columns, FixedPoint, SparseCodes
+from aucforest.tree.samples import NO_RANKS, NO_SPARSE, CodeBins, Codes, Columns, FixedPoint, SparseCodes
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 
@@ -210,7 +210,7 @@ class Growth:
         """Return the columns that kernels read, with fixed-point weights of the rows, which may be empty."""
         # Bins of many rows are chosen from a sample of the rows, so values may be outside all bins.
         is_sampled = int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS
-        bins, sparse = CodeBins(NO_NAMES, self.values), part.sparse or NO_SPARSE
+        bins, sparse = CodeBins(NO_RANKS, self.values), part.sparse or NO_SPARSE
         return Columns(Codes.of(part.codes), self.n_bins, weights, bins, self.kinds, is_sampled, sparse)
 
     @property

@@ -62,7 +62,7 @@ _FEATURE_BYTES = 100
 # Bytes of a histogram for each code, and for each cell, which is a pair of a code and a class. There are cells of two
 # features, and a cell has a bit in a mask, which is counted as a byte.
 _CODE_BYTES = _item_bytes(
-    _HISTOGRAM.n_samples, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.samples, _HISTOGRAM.all_codes
+    _HISTOGRAM.n_samples_of_code, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.n_samples, _HISTOGRAM.all_codes
 )
 _CELL_BYTES = 2 * _HISTOGRAM.cells.itemsize + _HISTOGRAM.entries.itemsize + 1
 # Bytes of a stored sparse value besides its two codes: its row and feature, and its value while it is encoded.

@@ -4,12 +4,12 @@ import numpy as np
 
 from aucforest._compile import device, kernel
 
-LANES = 32  # number of independent sums, a few vectors, so that their additions overlap
+LANES = 32  # number of independent sums, so that the processor overlaps their additions
 
 
 @kernel
 def write_exponents(scores, positive, starts, scale, ends, exponents):
-    """Write the exponents: minus the scaled distance of each score from the extreme score of its group and class."""
+    """Write minus the scaled distance of each score from the end of its group and class, see `pairwise._score_ends`."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
         highest, lowest = ends[group, 0], ends[group, 1]
@@ -36,7 +36,7 @@ def sum_pairs(values, positive, starts, scale, ends, gradient):
     """Return the logarithm of the sum over pairs; write the gradient, and replace `values` by the hessian diagonal."""
     n_groups = starts.size - 1
     lanes = np.empty((2, LANES))
-    factors = np.empty((n_groups, 2))  # which convert the values of each class to derivatives
+    factors = np.empty((n_groups, 2))  # values times the factor of their class are derivatives
     log_sums = np.full(n_groups, -np.inf)
     for group in range(n_groups):
         lanes[:] = 0.0

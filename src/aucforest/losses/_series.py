@@ -3,7 +3,8 @@
 With z = exp(-|x|) and x the difference of two scores in units of eps, every function is z q(z), where q is analytic
 except for a pole or branch point at z = -1. On 0 <= z <= 1 the Chebyshev series of such a q converges like
 (3 + sqrt(8))^-k, so a polynomial of 20 terms is exact up to rounding. A polynomial in z is a sum of exponentials
-exp(-k |x|), which are products of one factor for each row, so moments of the previous rows yield all sums.
+exp(-k |x|). Each is a product of a factor for each of both rows, so sums of factors (moments) over the previous rows
+yield all sums over pairs.
 
     scores, ascending   o   o  o      o | o  o     a new anchor is set after a distance of eps, so that
                         '----- eps -----' '---     no power of exp(distance) is large
@@ -22,7 +23,7 @@ from aucforest._compile import device, kernel
 from aucforest.metrics.validation import FloatArray
 
 TERMS = 20
-LANES = 4  # number of independent sums and products, so that they overlap; divides TERMS
+LANES = 4  # number of independent sums and products, which the processor overlaps; a divisor of TERMS
 
 
 def _coefficients(quotient: Callable[[FloatArray], FloatArray]) -> FloatArray:
@@ -32,7 +33,7 @@ def _coefficients(quotient: Callable[[FloatArray], FloatArray]) -> FloatArray:
     return np.asarray(powers.coef, dtype=np.float64)
 
 
-# sigmoid(-x), minus its first derivative, its second derivative, and softplus(-x); no Chebyshev node is at z = 0
+# sigmoid(-x), minus its first derivative, its second derivative, and softplus(-x). No Chebyshev node is at z = 0.
 _SIGMOID = _coefficients(lambda z: 1.0 / (1.0 + z))
 _SLOPE = _coefficients(lambda z: 1.0 / (1.0 + z) ** 2)
 _BEND = _coefficients(lambda z: (1.0 - z) / (1.0 + z) ** 3)
@@ -55,7 +56,7 @@ TABLES = {
 
 @device
 def _set_powers(base, factor, powers):
-    """Write factor * base, factor * base^2, ... to `powers`; the lanes are independent."""
+    """Write factor * base, factor * base^2, ... to `powers`, in independent lanes."""
     power = factor * base
     for k in range(LANES):
         powers[k] = power
@@ -95,9 +96,9 @@ def add_series(scores, weights, starts, scale, table, sums):
     Rows are sorted by score within groups. The weights of negative rows have a minus sign, also those that are 0.
     """
     moments = np.empty((2, TERMS))
-    rise, fall = np.empty(TERMS), np.empty(TERMS)
-    totals, lags = np.empty(2), np.empty(2)
-    for direction in (1, -1):  # the pairs with lower scores, and then those with higher scores
+    rise, fall = np.empty(TERMS), np.empty(TERMS)  # powers of exp(offset) and of exp(-offset)
+    totals, lags = np.empty(2), np.empty(2)  # sums over the previous rows: weights, and weights * (anchor - score)
+    for direction in (1, -1):  # pairs with rows of lower scores, then pairs with rows of higher scores
         for group in range(starts.size - 1):
             moments[:] = 0.0
             totals[:] = 0.0
@@ -117,7 +118,7 @@ def add_series(scores, weights, starts, scale, table, sums):
                 up = math.exp(offset)
                 _set_powers(up, weight, rise)
                 _set_powers(1.0 / up, 1.0, fall)
-                # each loop writes one array only, so that it is vectorized
+                # a loop that writes only one array is vectorized
                 other_moments, row_moments = moments[other_class], moments[row_class]
                 for k in range(TERMS):
                     fall[k] *= other_moments[k]
@@ -138,35 +139,35 @@ def write_hinge(scores, weights, starts, scale, sums):
     """Write the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
 
     Rows are sorted and weighted as for `add_series`. Negative rows are processed in ascending and positive rows in
-    descending order. The rows of the other class within the margin are represented by moments of their distance to its
-    edge. Distances only increase, so nothing cancels.
+    descending order. For each row, the rows of the other class within the margin are represented by moments of their
+    distances to the edge of the margin. Distances only increase, so nothing cancels.
     """
     for direction in (1, -1):
         for group in range(starts.size - 1):
             first = starts[group] if direction > 0 else starts[group + 1] - 1
             n_rows = starts[group + 1] - starts[group]
-            edge, total, once, twice = scores[first], 0.0, 0.0, 0.0
-            ahead = 0
+            edge, total, first_moment, second_moment = scores[first], 0.0, 0.0, 0.0
+            n_ahead = 0
             for step in range(n_rows):
                 i = first + direction * step
                 if math.copysign(1.0, weights[i]) == direction:
                     continue
-                # `edge` is a score, one margin behind the true edge, because adding the margin would lose small digits
-                moved = abs(scores[i] - edge) * scale
-                twice += moved * (2.0 * once + moved * total)
-                once += moved * total
+                # `edge` is the score of a row, without the margin, because adding the margin would lose small digits
+                distance = abs(scores[i] - edge) * scale
+                second_moment += distance * (2.0 * first_moment + distance * total)
+                first_moment += distance * total
                 edge = scores[i]
-                while ahead < n_rows:
-                    j = first + direction * ahead
+                while n_ahead < n_rows:
+                    j = first + direction * n_ahead
                     reach = 1.0 - direction * (scores[j] - edge) * scale
                     if reach <= 0.0:
                         break
                     weight = direction * weights[j]
                     if weight > 0.0:  # a row of the other class
                         total += weight
-                        once += weight * reach
-                        twice += weight * reach * reach
-                    ahead += 1
-                sums[i, 0] = twice
-                sums[i, 1] = 2.0 * once
+                        first_moment += weight * reach
+                        second_moment += weight * reach * reach
+                    n_ahead += 1
+                sums[i, 0] = second_moment
+                sums[i, 1] = 2.0 * first_moment
                 sums[i, 2] = 2.0 * total

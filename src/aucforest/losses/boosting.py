@@ -10,7 +10,7 @@ from aucforest.losses.pairwise import Loss, check_eps, check_loss_scores, check_
 from aucforest.metrics.validation import check_option
 
 
-def _rows(first: Any, second: Any, weight: Any, group_sizes: Any) -> tuple[Any, Any, Any, Any]:
+def _unpack(first: Any, second: Any, weight: Any, group_sizes: Any) -> tuple[Any, Any, Any, Any]:
     """Return labels, scores, weights and group sizes, given in scikit-learn's order or as native (scores, data set)."""
     if not hasattr(second, "get_label"):
         return first, second, weight, group_sizes
@@ -37,15 +37,15 @@ class BoostingObjective:
         self, y_true: Any, y_pred: Any, sample_weight: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return gradient and hessian from (y_true, y_pred, sample_weight, group sizes) or (y_pred, data set)."""
-        y_true, y_pred, sample_weight, sizes = _rows(y_true, y_pred, sample_weight, group)
+        y_true, y_pred, sample_weight, sizes = _unpack(y_true, y_pred, sample_weight, group)
         scores = check_loss_scores(y_pred, self.eps)
         groups = None if sizes is None else np.repeat(np.arange(len(sizes)), sizes)
         pairs = check_pairs(y_true, scores.size, sample_weight, groups)
         _, gradient, hessian = evaluate(pairs, scores, self.loss, self.eps)
         if self.loss == "sigmoid":
             hessian = np.abs(gradient) / self.eps  # |phi''| <= |phi'|: an upper bound that is not negative
-        # Scaled as if each class had half of the weight. With a mean over pairs, the hessian of a row would be about
-        # 1 / n, and leaves would not reach the minimum hessian of the libraries, so no node would be split.
+        # The scale is half of the sum of weights. For a mean over pairs, the hessian of a row would be about 1 / n. So
+        # leaves would not reach the minimum hessian of the libraries, and no node would be split.
         scale = 0.5 * (scores.size if pairs.weights is None else pairs.weights.sum())
         return gradient * scale, hessian * scale
 
@@ -61,12 +61,12 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     (LightGBM) or ``output_margin=True`` (XGBoost) in ``predict``.
 
     ``metric="auc"`` of LightGBM and ``eval_metric="auc"`` of XGBoost are the exact weighted AUC of these scores.
-    XGBoost's needs labels 0 and 1 and differs for data with groups.
+    The metric of XGBoost needs labels 0 and 1, and it is another one for data with groups.
 
     Parameters
     ----------
     loss, eps
-        As in `pairwise_loss`. For "sigmoid", which is not convex, the hessian is an upper bound from the gradient.
+        As in `pairwise_loss`. "sigmoid" is not convex, so its hessian is replaced by an upper bound.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Compact storage of trees: values that can be computed from others are not stored, and are restored exactly.
 
 `fold` stores thresholds, gains and children for inner nodes only, and numbers of samples for leaves only. Each node
-except the root belongs to one pair of children, (2 p + 1, 2 p + 2), so a tree has an odd number of nodes, and the index
-p of a pair determines both children. If all weights are integers, only the class totals of the leaves are stored: class
-frequencies and weights follow from them.
+except the root is in a pair of children, (2 p + 1, 2 p + 2). So a tree has an odd number of nodes, and the index p of a
+pair determines both children. If all weights are integers, only the class totals of leaves are stored, because they
+determine the weights and the class frequencies of all nodes.
 
 `unfold` reads arrays from untrusted files. It validates the values that determine indices and allocations, and
 `Tree.validate` validates the others.
@@ -22,11 +22,11 @@ from aucforest._memory import check_memory
 from aucforest.persistence.model_file import Arrays, ModelFormatError, ModelTooLargeError, StoredModel, narrow, require
 from aucforest.tree.tree import LEAF, SET_WORDS, Tree
 
-# The maximum number of trees in a file. The Python objects of a tree take more than ten times the memory of its bytes
-# in a file if it has a single node, so a small file could otherwise exhaust the memory.
+# The maximum number of trees in a file, so that a small file cannot exhaust the memory: the Python objects of a tree
+# with a single node take more than ten times its bytes in a file.
 MOST_TREES = 2**17
 _MOST_NODES = 2**31 - 1
-# Class totals below this bound are stored as integers; their sums in float64 are exact.
+# Class totals below this number are stored as integers; their sums in float64 are exact.
 _MOST_TOTAL = 2**32
 # The number of class frequencies that are restored at once, so that they are in the CPU cache when they are validated.
 _AT_ONCE = 2**17
@@ -82,7 +82,7 @@ def _leaf_totals(tree: Tree) -> NDArray[Any] | None:
 
 @bare_kernel
 def _sum_children(splits, left_children, n_samples, totals):
-    """Write the sums of both children to each split, children first; totals, (n_nodes, n_classes), may be empty."""
+    """Write the sums over both children to each split node, children first; `totals` may be empty."""
     for i in range(len(splits) - 1, -1, -1):
         node, left = splits[i], left_children[i]
         n_samples[node] = n_samples[left] + n_samples[left + 1]
@@ -91,7 +91,7 @@ def _sum_children(splits, left_children, n_samples, totals):
 
 
 def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
-    """Take the arrays of `fold` from a file and return the trees; `set_features` are split by sets, others are not."""
+    """Take the arrays of `fold` from a file and return the trees. `set_features` are those split by sets."""
     arrays = _take(model, n_classes)
     n_nodes, feature = arrays["n_nodes"], arrays["feature"]
     starts, n_splits = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
@@ -109,9 +109,9 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
     trees: list[Tree] = []
     n_bytes = 0
     for first, last in pairwise(bounds):
-        more = (16 * n_classes + 64) * int(ends[last] - ends[first])
+        n_bytes_more = (16 * n_classes + 64) * int(ends[last] - ends[first])
         try:
-            check_memory(n_bytes + more, "the trees of the file", "use a larger machine")
+            check_memory(n_bytes + n_bytes_more, "the trees of the file", "use a larger machine")
         except ValueError as error:
             raise ModelTooLargeError(str(error)) from None
         try:
@@ -125,7 +125,7 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
 
 
 def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: int, n_classes: int) -> Iterator[Tree]:
-    """Yield consecutive trees: tree first_tree + i has the nodes from ends[i] up to but not including ends[i + 1]."""
+    """Yield consecutive trees: tree first_tree + i has the nodes from ends[i] to ends[i + 1] - 1."""
     first, last, last_tree = ends[0], ends[-1], first_tree + len(ends) - 1
     # A tree of n nodes has (n - 1) / 2 splits and (n + 1) / 2 leaves.
     splits = slice((first - first_tree) // 2, (last - last_tree) // 2)

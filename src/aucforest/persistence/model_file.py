@@ -1,7 +1,7 @@
 """Model files: arrays and metadata in one safetensors file, with a checksum.
 
 The header of a safetensors file describes the arrays and can contain named strings. Model files have only the string
-``aucforest``, because several strings would be written in random order. It consists of the version of the format, the
+``aucforest``, because several strings would be written in random order. The string has the version of the format, the
 CRC-32 of arrays and metadata, and the metadata as JSON, separated by spaces. Nothing in a file is executed.
 """
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 _NAME = "aucforest"
 # The maximum size of the header in bytes, because it is parsed before the checksum can be verified.
 _MOST_HEADER = 2**24
-# The maximum number of opening brackets in the metadata: an empty list has 3 bytes in a file and 64 in memory.
+# The maximum number of lists and dicts in the metadata. An empty list takes 3 bytes in a file, but 64 in memory.
 _MOST_BRACKETS = 2**18
 _DTYPES = {"F64", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8"}
 
@@ -55,11 +55,11 @@ class StoredModel:
     def __contains__(self, name: str) -> bool:
         return name in self._arrays or name in self._metadata
 
-    def change(self, name: str, change: Callable[[Any], Any]) -> None:
-        """Replace the array or metadata item `name`, if it exists, by the result of calling `change` with it."""
+    def change(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Replace the array or metadata item `name`, if it exists, by the result of `function` for it."""
         for items in (self._arrays, self._metadata):
             if name in items:
-                items[name] = change(items[name])
+                items[name] = function(items[name])
 
     def take_array(self, name: str, dtypes: str, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
         """Remove an array and return it; ModelFormatError unless it has one of `dtypes`, such as "BHI", and the shape.
@@ -96,7 +96,7 @@ class StoredModel:
 
 
 def narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
-    """Return integers of at least -1 as the first of the given types, such as "BHI", that can represent all of them."""
+    """Return integers, each at least -1, as the first of the types, such as "BHI", that can represent all of them."""
     most = int(values.max()) if values.size else 0
     for dtype in dtypes:
         if most <= np.iinfo(dtype).max:
@@ -157,7 +157,7 @@ def read_version(path: str | os.PathLike[str]) -> int:
 
 
 def _check_brackets(text: str) -> None:
-    """Raise ModelFormatError if the metadata have so many lists and dicts that they could exhaust the memory."""
+    """Raise ModelFormatError if the metadata have so many lists and dicts that these could exhaust the memory."""
     n_brackets = text.count("[") + text.count("{")
     require(n_brackets <= _MOST_BRACKETS, f"the metadata have more than {_MOST_BRACKETS} lists and dicts")
 

@@ -28,7 +28,7 @@ def to_plain(value: Any) -> Any:
     """Return the value in a form that JSON can represent; TypeError for unsupported types.
 
     Arrays and tuples become lists. A dict becomes ``{"pairs": [[key, value], ...]}``, because its keys can have any
-    type, and an infinite value or NaN becomes ``{"float": "inf"}`` and the like.
+    type. Infinity becomes ``{"float": "inf"}``, and -inf and NaN are converted in the same way.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """Return the value from the result of `to_plain`; ModelFormatError if it cannot be such a result."""
+    """Return the original value of a result of `to_plain`; ModelFormatError if it cannot be such a result."""
     if isinstance(value, list):
         return [from_plain(item) for item in value]
     if not isinstance(value, dict):
@@ -102,7 +102,7 @@ def _check_length(n_labels: int, length: Any) -> None:
 
 
 def labels_from_plain(stored: Any) -> NDArray[Any]:
-    """Return the labels from the result of `labels_to_plain`; ModelFormatError if it cannot be such a result."""
+    """Return the original labels of a result of `labels_to_plain`; ModelFormatError if it cannot be such a result."""
     is_encoded = isinstance(stored, dict) and set(stored) == {"kind", "length", "values"}
     require(is_encoded, "labels have an invalid encoding")
     kind, length, values = stored["kind"], stored["length"], from_plain(stored["values"])
@@ -139,7 +139,7 @@ def _dates_from_plain(numbers: list[Any], origin: Any) -> list[Any]:
 
 
 def fold_labels(labels: NDArray[Any], name: str) -> tuple[dict[str, Any], Arrays]:
-    """Return the dict of `labels_to_plain`; arrays, with names from `name`, replace the values if there are many."""
+    """Return the dict of `labels_to_plain`, and arrays `name`.* with its values if they are many, else no arrays."""
     plain = labels_to_plain(labels)
     if len(labels) <= _MOST_PLAIN:
         return plain, {}
@@ -151,12 +151,12 @@ def fold_labels(labels: NDArray[Any], name: str) -> tuple[dict[str, Any], Arrays
         return without_values, {f"{name}.text": np.frombuffer(b"".join(texts), np.uint8), f"{name}.lengths": lengths}
     numbers = np.array(values) if kinds in ({int}, {float}) else np.empty(0, dtype=object)
     if numbers.dtype.name not in ("int64", "uint64", "float64") or numbers.tolist() != values:
-        return plain, {}  # such as a mixture of strings and numbers
+        return plain, {}  # for example strings and numbers
     return without_values, {f"{name}.numbers": numbers}
 
 
 def unfold_labels(plain: Any, stored: StoredModel, name: str) -> NDArray[Any]:
-    """Return the labels from the dict of `fold_labels` and its arrays, which are taken from a model file."""
+    """Return the labels from the dict of `fold_labels` and its arrays, which are taken from `stored`."""
     if not isinstance(plain, dict) or plain.get("values", ()) is not None:
         return labels_from_plain(plain)
     if f"{name}.text" not in stored:

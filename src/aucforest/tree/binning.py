@@ -1,9 +1,9 @@
 """Binning: values are encoded as ordered codes, and splits of codes are converted to thresholds.
 
-Codes have the order of the values. Code c of a feature stands for a bin with the values from `lower` to `upper`, and
-the edge midway between two bins determines the codes of unseen values. Missing values (NaN) have the code after the
-last bin, n_bins[f]. Infinite values are ordinary values. A feature with at most max_bins distinct values has a bin for
-each value. Other features have bins of about equal weight, and a value of large weight has a separate bin.
+Codes have the order of the values. Code c of a feature stands for the bin of values from `lower` to `upper`. A value
+between two bins is encoded by their edge, which is midway between them. Missing values (NaN) have the code after
+the last bin, n_bins[f]. Infinite values are ordinary values. A feature with at most max_bins distinct values has a bin
+for each value. Other features have bins of about equal weight, and a value of large weight has a separate bin.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,13 +18,13 @@ from aucforest.tree.random import mix
 from aucforest.tree.samples import exact_weights
 
 MAX_BINS = 255
-# Bins are computed from the rows with the smallest hashes, which do not depend on how the data are partitioned.
+# Bins are computed from at most this number of rows: those whose indices have the smallest hashes.
 SAMPLE_ROWS = 200_000
-# Number of rows that are hashed at once. The hashes of all rows would take more memory than the labels.
+# Number of rows that are hashed at once, because the hashes of all rows would take more memory than the labels.
 _HASHED_ROWS = 2**18
-_GROUP_CELLS = 2**20
-_BLOCK_ROWS = 16_384
-_TILE_ROWS = 512
+_GROUP_CELLS = 2**20  # number of values whose bins are chosen in one call
+_BLOCK_ROWS = 16_384  # number of rows that are encoded in one call
+_TILE_ROWS = 512  # number of values of a feature that are encoded in one loop
 _LARGEST = float(np.finfo(np.float64).max)
 
 ParallelMap = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
@@ -63,11 +63,11 @@ class BinnedMatrix(NamedTuple):
 
 @bare_kernel
 def midway(low: float, high: float) -> float:
-    """Return the threshold between two neighbouring values: at least `low` and never `high`.
+    """Return the threshold between two neighboring values: at least `low`, and less than `high`.
 
-    It increases monotonically with both values, so a row goes to the same side by its code and by its value. An
-    infinite value is replaced by the largest finite one. The sum of halves does not overflow, but rounding can move it
-    out of the interval.
+    It is monotonic in both values, so a row goes to the same side by its code and by its value. An infinite value is
+    replaced by the largest finite one. The sum of halves does not overflow, but rounding can move it out of the
+    interval. Then the threshold is `low`.
     """
     middle = 0.5 * max(low, -_LARGEST) + 0.5 * min(high, _LARGEST)
     return middle if low <= middle < high else low
@@ -76,8 +76,8 @@ def midway(low: float, high: float) -> float:
 @bare_device
 def bin_of(bins, feature, code):
     """Return the index in `BinValues` of the bin of a code, given the `CodeBins`."""
-    names, first = bins.names, bins.values.first[feature]
-    return first + (np.int64(names[feature, code]) if len(names) > 0 else np.int64(code))
+    bin_of_rank, first = bins.bin_of_rank, bins.values.first[feature]
+    return first + (np.int64(bin_of_rank[feature, code]) if len(bin_of_rank) > 0 else np.int64(code))
 
 
 @bare_kernel
@@ -87,7 +87,7 @@ def _hash_rows(first_row, hashes):
 
 
 def sample_rows(n_rows: int, max_bins: int | None) -> NDArray[np.int64]:
-    """Return the rows that bins are chosen from, in ascending order: all, or `SAMPLE_ROWS` with the smallest hashes."""
+    """Return the rows that bins are computed from, ascending: all, or the `SAMPLE_ROWS` with the smallest hashes."""
     if n_rows <= SAMPLE_ROWS or max_bins is None:
         return np.arange(n_rows)
     rows, hashes = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
@@ -105,7 +105,7 @@ def sample_rows(n_rows: int, max_bins: int | None) -> NDArray[np.int64]:
 class _Stored(NamedTuple):
     """Consecutive rows of a matrix as they are stored, row by row or column by column.
 
-    Kernels are compiled for a contiguous, writeable float64 array. Other arrays are copied in parts.
+    Kernels are compiled for contiguous, writeable float64 arrays. Parts of other arrays are copied to such arrays.
     """
 
     array: NDArray[Any]  # (n_rows, n_features), transposed if it is stored by column
@@ -119,15 +119,15 @@ class _Stored(NamedTuple):
         return cls(X.T if by_column else X, by_column, 0)
 
     @property
-    def _is_read(self) -> bool:
-        """Whether kernels read the array itself."""
+    def _needs_no_copy(self) -> bool:
+        """Whether kernels can read the array itself."""
         return self.array.dtype == np.float64 and self.array.flags.carray
 
     def columns(self, rows: NDArray[np.int64], features: slice) -> NDArray[np.float64]:
         """Return the given rows of consecutive features; each feature is a row of the result."""
         stored, first = self, features.start
         columns = np.empty((features.stop - first, len(rows)))
-        if not self._is_read:
+        if not self._needs_no_copy:
             part = self.array[features][:, rows] if self.by_column else self.array[:, features][rows]
             stored = self._replace(array=np.array(part, dtype=np.float64, order="C"))
             rows, first = np.arange(len(rows)), 0
@@ -136,14 +136,14 @@ class _Stored(NamedTuple):
 
     def with_rows(self, start: int, stop: int) -> "_Stored":
         """Return a matrix that has the rows from `start` to `stop`, which kernels can read."""
-        if self._is_read:
+        if self._needs_no_copy:
             return self
         part = self.array[:, start:stop] if self.by_column else self.array[start:stop]
         return _Stored(np.array(part, dtype=np.float64, order="C"), self.by_column, start)
 
 
 class _Tile(NamedTuple):
-    """Buffers for the values of some rows of a feature, and indices of edges."""
+    """Buffers for encoding some rows of a feature: their values, and the indices of edges in a binary search."""
 
     values: NDArray[np.float64]
     indices: NDArray[np.uint64]
@@ -176,7 +176,7 @@ class _Bounds(NamedTuple):
 
 @bare_device
 def _find_two(column, lower):
-    """Write up to two distinct values of a column in ascending order, and return their number; 3 if there are more."""
+    """Write the distinct values of a column in ascending order and return their number; 3 if there are more than 2."""
     n, n_known, start = len(column), 0, 0
     while start < n and n_known < 2:
         value = column[start]
@@ -230,7 +230,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
             value_weight += weights[i] if weighted else 1.0
             i += 1
         target = remaining / (max_bins - n_bins)
-        # Close the bin if this value would move its weight away from the target, by more than rounding errors.
+        # The bin ends if its weight is closer to the target without this value, by more than rounding errors.
         if bin_weight > 0.0 and bin_weight + 0.5 * value_weight > target * (1.0 + ROUNDING) and n_bins < max_bins - 1:
             n_bins += 1
             remaining -= bin_weight
@@ -244,7 +244,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
 
 @bare_kernel
 def add_all_distinct(column, max_bins, known, n_known):
-    """Insert the values of a column into the sorted known values; return how many are known, at most max_bins + 1."""
+    """Insert the values of a column into the sorted known values; return their number, at most max_bins + 1."""
     for row in range(len(column)):
         value = np.float64(column[row])
         index = np.searchsorted(known[:n_known], value)
@@ -268,7 +268,7 @@ def _find_edges(values, edges):
 
 
 def find_edges(values: BinValues) -> NDArray[np.float64]:
-    """Return the upper edge of each bin, feature by feature; that of the last bin of a feature is undefined."""
+    """Return the upper edge of each bin, feature by feature; the edge of the last bin of a feature is undefined."""
     edges = np.empty(len(values.lower))
     _find_edges(values, edges)
     return edges
@@ -331,11 +331,12 @@ def choose_bins(
     most: int,
     all_distinct: AllDistinct | None = None,
 ) -> BinValues:
-    """Return the bins of features from their values in the sampled rows, (n_features, n_rows), which may be sorted.
+    """Return the bins of features from their values in the sampled rows, (n_features, n_rows).
 
-    Weights may be empty. Their sums must be exact, because rounding errors would move bounds. A feature has at most
-    `most` bins. If the sample has at most `most` distinct values, all_distinct(f, values) returns the sorted distinct
-    values of all rows, or None if they are more than `most`. Without `all_distinct`, all rows must be in the sample.
+    The values may be sorted in place. Weights may be empty. Their sums must be exact, because rounding errors would
+    move bounds. A feature has at most `most` bins. If a sample has at most `most` distinct values of feature f, they
+    are extended to all rows: all_distinct(f, values) returns the sorted distinct values, or None if they are more than
+    `most`. Without `all_distinct`, the sample must have all rows.
     """
     n_features, n_rows = columns.shape
     capacity = most if all_distinct is not None else min(most, max(n_rows, 1))
@@ -364,15 +365,15 @@ def choose_bins(
 
 def add_distinct(values: NDArray[Any], known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
     """Return the sorted distinct values of a column and the known values; None if they are more than max_bins."""
-    both = np.empty(max_bins)
-    both[: len(known)] = known
+    distinct = np.empty(max_bins)
+    distinct[: len(known)] = known
     n_known = len(known)
     for start in range(0, len(values), _BLOCK_ROWS):
         column = np.array(values[start : start + _BLOCK_ROWS], dtype=np.float64)
-        n_known = add_all_distinct(column, max_bins, both, n_known)
+        n_known = add_all_distinct(column, max_bins, distinct, n_known)
         if n_known > max_bins:
             return None
-    return both[:n_known]
+    return distinct[:n_known]
 
 
 def join_bins(bins: Iterable[BinValues]) -> BinValues:
@@ -390,7 +391,7 @@ def categorical_bins(n_codes: int) -> BinValues:
 
 
 def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
-    """Return the smallest type that can represent all codes, including that of missing values."""
+    """Return the smallest type for all codes, including that of missing values."""
     if max_n_bins <= MAX_BINS:
         return np.uint8
     return np.uint16 if max_n_bins < 2**16 else np.uint32
@@ -408,8 +409,8 @@ def bin_matrix(
 
     A feature has at most `max_bins` bins, 2 to 255; with None, each distinct value has a bin. Sample weights determine
     the sizes of bins. `run` is a parallel `map` in shared memory; the calls release the GIL. A feature with codes of
-    categories has n_codes[f] bins, one for each code; all greater codes share the last bin. n_codes[f] is 0 for a
-    numeric feature.
+    categories has n_codes[f] bins, one for each code, and greater codes are in the last bin. For a numeric feature,
+    n_codes[f] is 0.
     """
     stored, (n_rows, n_features) = _Stored.of(X), X.shape
     rows = sample_rows(n_rows, max_bins)

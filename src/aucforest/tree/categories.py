@@ -1,9 +1,9 @@
 """Categorical features: a split is a set of codes in place of a threshold.
 
-With two classes, the bins are ordered by the frequency of the second class. Unless children have a minimum size, the
-best split in that order is the best of all subsets, with missing values on either side, for criteria that are
-(quasi-)convex in the class totals on the left (Fisher 1958; Breiman et al. 1984, theorem 4.5), like all in `criteria`.
-With more classes, the order follows the first principal component of the class frequencies of the bins, weighted by bin
+With two classes, the bins are sorted by the frequency of the second class. The best split in this order is the best of
+all subsets if the criterion is (quasi-)convex in the class totals of the left child (Fisher 1958; Breiman et al. 1984,
+theorem 4.5), as all in `criteria` are. Missing values may go to either side. Children must not have a minimum size.
+With more classes, the bins are sorted by the first principal component of their class frequencies, weighted by bin
 totals (Coppersmith, Hong, Hosking 1999). The random splitter samples a nonempty proper subset of the categories of the
 node uniformly. Codes that do not occur in a node go to the same side as missing values.
 """
@@ -17,30 +17,29 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.binning import bin_of
 from aucforest.tree.criteria.criterion import AUC, HELLINGER
-from aucforest.tree.histogram import entry_of, weights_of_pair
+from aucforest.tree.histogram import read_entry, two_class_weights
 from aucforest.tree.random import ATTEMPT, CATEGORY, derive_key
 
-# Maximum number of codes of a feature, including that of missing values.
-MOST_CODES = 256
+MOST_CODES = 256  # maximum number of codes of a categorical feature, including that of missing values
 
 
 class OrderBuffers(NamedTuple):
-    """Buffers for ordering bins: the scores to sort by, the order, and the histogram in that order."""
+    """Buffers for sorting bins: their scores, their order, and copies of the arrays of the histogram in this order."""
 
-    entries: NDArray[np.uint32]  # (n_entries,)
+    entries: NDArray[np.uint32]  # (n_entries,) the cells of the bins, packed like the columns of a CSR matrix
     codes: NDArray[np.uint32]  # (256,), like the next four
     scores: NDArray[np.float64]
     order: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    samples: NDArray[np.int64]
-    mean: NDArray[np.float64]  # (n_classes,), like the next three
-    direction: NDArray[np.float64]
-    product: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    ends: NDArray[np.int64]  # where the entries of each bin end
+    n_samples: NDArray[np.int64]
+    mean: NDArray[np.float64]  # (n_classes,), like the next three: the mean class frequencies of the bins
+    direction: NDArray[np.float64]  # the current estimate of the principal component
+    product: NDArray[np.float64]  # the covariance times the direction
+    scale: NDArray[np.float64]  # the factor of the weights of each class
 
     @classmethod
     def of(cls, n_classes: int) -> "OrderBuffers":
-        """Allocate the buffers; memory pages that are never written cost nothing."""
+        """Allocate buffers of the maximum size. Memory pages that are never written take no memory."""
         return cls(
             np.empty(MOST_CODES * n_classes, dtype=np.uint32),
             np.empty(MOST_CODES, dtype=np.uint32),
@@ -72,41 +71,42 @@ def sort_bins(histogram, buffers):
     _rank(histogram.n_bins, buffers)
     for rank in range(histogram.n_bins):
         i = buffers.order[rank]
-        buffers.codes[rank], buffers.samples[rank] = histogram.codes[i], histogram.samples[i]
+        buffers.codes[rank], buffers.n_samples[rank] = histogram.codes[i], histogram.n_samples[i]
     for i in range(histogram.n_bins):
-        histogram.codes[i], histogram.samples[i] = buffers.codes[i], buffers.samples[i]
-    histogram.forms.sort_entries(histogram, buffers)
+        histogram.codes[i], histogram.n_samples[i] = buffers.codes[i], buffers.n_samples[i]
+    histogram.functions.sort_entries(histogram, buffers)
 
 
 @bare_device
 def _project(histogram, n_classes, buffers):
-    """Set the score of every bin to the product of the direction and its centered class frequencies."""
-    centre = 0.0
+    """Set the score of each bin to the dot product of its centered class frequencies with the direction."""
+    center = 0.0
     for k in range(n_classes):
-        centre += buffers.mean[k] * buffers.direction[k]
+        center += buffers.mean[k] * buffers.direction[k]
     for i in range(histogram.n_bins):
         score, weight = 0.0, 0.0
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-            label, moved = entry_of(histogram, entry)
-            part = moved * buffers.scale[label]
-            score += part * buffers.direction[label]
-            weight += part
-        buffers.scores[i] = score / weight - centre
+            label, total = read_entry(histogram, entry)
+            scaled = total * buffers.scale[label]
+            score += scaled * buffers.direction[label]
+            weight += scaled
+        buffers.scores[i] = score / weight - center
 
 
 @bare_device
 def _update_direction(histogram, n_classes, buffers):
     """Multiply the direction by the covariance of the frequencies, normalize it, and return its squared change.
 
-    The scores are the product of the direction and a factor of the covariance; the full matrix is never computed.
+    The product is the sum of w_i s_i f_i over the bins i, with weight w, score s and class frequencies f. So the matrix
+    is never computed.
     """
     direction, product = buffers.direction, buffers.product
     for k in range(n_classes):
         product[k] = 0.0
     for i in range(histogram.n_bins):
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-            label, moved = entry_of(histogram, entry)
-            product[label] += moved * buffers.scale[label] * buffers.scores[i]
+            label, total = read_entry(histogram, entry)
+            product[label] += total * buffers.scale[label] * buffers.scores[i]
     length = 0.0
     for k in range(n_classes):
         length += product[k] * product[k]
@@ -121,19 +121,19 @@ def _update_direction(histogram, n_classes, buffers):
 
 
 @bare_device
-def score_pairs(criterion, histogram, classes, buffers):
+def score_bins_of_two_classes(criterion, histogram, classes, buffers):
     """Score the bins of two classes by the frequency of the second."""
     for i in range(histogram.n_bins):
-        first, second = weights_of_pair(histogram, i)
+        first, second = two_class_weights(histogram, i)
         buffers.scores[i] = second / (first + second)
 
 
 @bare_device
-def score_bins(criterion, histogram, classes, buffers):
+def score_bins_of_more_classes(criterion, histogram, classes, buffers):
     """Score the bins by the first principal component of their class frequencies, computed by power iteration.
 
-    If the criterion is a mean over pairs of classes, all classes have equal weight. The matrix is positive
-    semidefinite, so the initial direction determines the sign.
+    If the criterion is a mean over pairs of classes, all classes have equal weight. The covariance is positive
+    semidefinite, so the iteration does not flip the sign of the direction, and the order of the bins is deterministic.
     """
     weight = 0.0
     for k in range(classes.n):
@@ -141,7 +141,8 @@ def score_bins(criterion, histogram, classes, buffers):
         buffers.scale[k] = 1.0 / classes.totals[k] if criterion in (AUC, HELLINGER) else 1.0
         buffers.mean[k] = weight_of_class * buffers.scale[k]
         weight += buffers.mean[k]
-        buffers.direction[k] = ((k + 1) * 0.6180339887498949) % 1.0 - 0.5  # favors no class
+        # Multiples of the golden ratio, so that the direction is unlikely to be orthogonal to the component.
+        buffers.direction[k] = ((k + 1) * 0.6180339887498949) % 1.0 - 0.5
     for k in range(classes.n):
         buffers.mean[k] /= weight
     for _ in range(24):
@@ -154,23 +155,24 @@ def score_bins(criterion, histogram, classes, buffers):
 @outlined_device
 def sort_category_bins(criterion, histogram, classes, buffers):
     """Sort the bins of a categorical feature into the order in which they are split."""
-    histogram.forms.score_bins(criterion, histogram, classes, buffers)
+    histogram.functions.score_bins(criterion, histogram, classes, buffers)
     sort_bins(histogram, buffers)
 
 
 @outlined_device
 def sample_categories(histogram, feature, bins, key, buffers):
-    """Sample categories and move them to the front; return the index of the last sampled one, and 0 as threshold.
+    """Sample categories and move their bins to the front; return the index of the last of them, and 0 as threshold.
 
-    The side of a category depends on the category itself and not on its code.
+    The side of a category is derived from the category and not from its code, which may be a rank.
     """
     n_bins, n_left, attempt = histogram.n_bins, 0, 0
+    # Until the subset is nonempty and, if there is more than one bin, proper.
     while n_left == 0 or n_left == n_bins > 1:
         attempt_key = derive_key(key, ATTEMPT, attempt)
         attempt += 1
         n_left = 0
         for i in range(n_bins):
-            category = int(bins.values.lower[bin_of(bins, feature, histogram.codes[i])])
+            category = int(bins.values.lower[bin_of(bins, feature, histogram.codes[i])])  # its bin has one value
             goes_left = derive_key(attempt_key, CATEGORY, category) & np.uint64(1)
             buffers.scores[i] = 1.0 - np.float64(goes_left)
             n_left += int(goes_left)

@@ -23,8 +23,8 @@ class FeatureBuffers(NamedTuple):
     """Buffers for sampling features, (n_features,) each."""
 
     features: NDArray[np.int32]  # 0, 1, 2, ... between nodes
-    swapped: NDArray[np.int32]  # the index with which the first, second, ... feature was swapped
-    tried: NDArray[np.int32]  # the features to search
+    swapped: NDArray[np.int32]  # the index with which the i-th sampled feature was swapped
+    candidates: NDArray[np.int32]  # the sampled features that are not constant in the node
 
     @classmethod
     def of(cls, n_features: int) -> "FeatureBuffers":
@@ -33,12 +33,12 @@ class FeatureBuffers(NamedTuple):
 
 
 @bare_device
-def _have_one_code(codes, read, feature, samples):
+def _has_one_dense_code(codes, read_code, feature, samples):
     """Return whether all samples have the same dense code of a feature."""
     feature = np.uint64(feature)
-    code = read(codes, (feature, row_of(samples[0])))
+    code = read_code(codes, (feature, row_of(samples[0])))
     for i in range(1, len(samples)):
-        if read(codes, (feature, row_of(samples[i]))) != code:
+        if read_code(codes, (feature, row_of(samples[i]))) != code:
             return False
     return True
 
@@ -48,26 +48,26 @@ def _is_constant(columns, feature, samples):
     """Return whether all samples have the same code of a feature."""
     if is_sparse(columns):
         return has_one_code(columns, feature, samples)
-    return with_codes(_have_one_code, columns.codes, feature, samples)
+    return with_codes(_has_one_dense_code, columns.codes, feature, samples)
 
 
 @bare_device
-def sample_features(node, n_wanted, n_sampled, n_tried, buffers):
-    """Sample features with the key of a `splitter.Node` until n_wanted of them are in `tried`.
+def sample_features(node, n_wanted, n_sampled, n_candidates, buffers):
+    """Sample features with the key of a `splitter.Node` until n_wanted of them are in `candidates`.
 
-    A feature that is constant in the node is not tried. n_sampled and n_tried are the numbers of features that were
-    sampled and tried so far; return the new numbers.
+    A feature that is constant in the node is no candidate. Given the numbers of features that were sampled so far and
+    of candidates among them, return the new numbers.
     """
     features = buffers.features
-    while n_sampled < len(features) and n_tried < n_wanted:
+    while n_sampled < len(features) and n_candidates < n_wanted:
         index = n_sampled + bounded(derive_key(node.key, FEATURE, n_sampled), len(features) - n_sampled)
         feature = features[index]
         features[index], features[n_sampled] = features[n_sampled], feature
         buffers.swapped[n_sampled] = index
         n_sampled += 1
-        buffers.tried[n_tried] = feature
-        n_tried += not _is_constant(node.columns, feature, node.samples)
-    return n_sampled, n_tried
+        buffers.candidates[n_candidates] = feature
+        n_candidates += not _is_constant(node.columns, feature, node.samples)
+    return n_sampled, n_candidates
 
 
 @bare_device
@@ -104,7 +104,7 @@ def location(bins, feature, code):
 @bare_device
 def threshold_between(least, greatest, key):
     """Return a random threshold, uniformly distributed between two finite values."""
-    proportion = np.float64(key >> np.uint64(11)) * 2.0**-53
+    proportion = np.float64(key >> np.uint64(11)) * 2.0**-53  # uniform in [0, 1)
     return (1.0 - proportion) * least + proportion * greatest
 
 
@@ -112,8 +112,8 @@ def threshold_between(least, greatest, key):
 def _sample_between(codes, feature, bins, key):
     """Sample a threshold uniformly between the least and the greatest of at least two codes (Geurts et al. 2006).
 
-    A code is located at the middle of its bin, which is the value of a bin of one value. An infinite end is replaced by
-    the nearest finite location plus or minus the range of finite locations, or 1 if there is only one.
+    The location of a code is the middle of its bin. If the least location is -inf, it is replaced by the least finite
+    location minus the range of finite locations; likewise +inf. The range is 1 if there is one finite location.
     """
     low, high = 0, len(codes) - 1
     least, greatest = location(bins, feature, codes[low]), location(bins, feature, codes[high])
@@ -121,10 +121,10 @@ def _sample_between(codes, feature, bins, key):
         low, high = low + (least == -np.inf), high - (greatest == np.inf)
         if low > high:
             return 0.0
-        start, end = location(bins, feature, codes[low]), location(bins, feature, codes[high])
-        reach = min(end - start, _LARGEST) if low < high else 1.0
-        least = max(start - reach, -_LARGEST) if least == -np.inf else start
-        greatest = min(end + reach, _LARGEST) if greatest == np.inf else end
+        first, last = location(bins, feature, codes[low]), location(bins, feature, codes[high])
+        extent = min(last - first, _LARGEST) if low < high else 1.0
+        least = max(first - extent, -_LARGEST) if least == -np.inf else first
+        greatest = min(last + extent, _LARGEST) if greatest == np.inf else last
     return threshold_between(least, greatest, key)
 
 

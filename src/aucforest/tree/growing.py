@@ -9,10 +9,11 @@ the left child come before those of the right child. Best first, the leaf with t
 next. Each leaf is split in advance to know its gain; `tree.depth_first` removes unused splits. The random numbers of a
 node only depend on its key, so both orders grow the same tree if the number of leaves is not limited.
 
-The rows of a small node are far apart in the matrix of all rows, where each access to a code waits for memory. So a
-node with at most an eighth of the rows of its matrix is copied, with all features, to a smaller matrix. Its branch may
-be copied again further down. The smallest matrix fits into the cache of a core, and its codes are replaced by ranks to
-make histograms short, unless codes have one byte. All copies are ranges of columns of one matrix. Level 0 has all rows.
+The rows of a small node are far apart in the matrix of all rows, where each access to a code waits for memory. If a
+node has at most an eighth of the rows of its matrix, its rows are copied, with all features, to a smaller matrix. The
+branch below the node grows from the copy, and may be copied again. The smallest matrix fits into the cache of a core.
+Its codes are replaced by ranks, which make histograms short, unless codes have one byte. Level 0 is the matrix of all
+rows. Higher levels are copies, which are smaller, and are column ranges of one array.
 """
 
 from typing import NamedTuple
@@ -57,28 +58,27 @@ from aucforest.tree.splitter import (
 )
 from aucforest.tree.tree import ClassTotals, Nodes, depth_first, first_nodes, make_nodes
 
-# Maximum numbers of rows, and of their codes if rows are copied, summed over the trees of a call that grows several.
+# Maximum number of rows of a call that grows several trees, and of their codes if each tree has a copy of its rows.
 _CALL_ROWS, _CALL_CODES = 2**16, 2**22
-# Maximum numbers of codes and of rows of the smallest matrix, which should fit into the cache of a core.
+# Maximum numbers of codes and of rows of the smallest matrix, so that it fits into the cache of a core.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
-# Copying a row pays if the number of features is at most this multiple of max_features.
-_COPY_PAYS = 12
-# A branch is copied when it has at most 1 / _RATIO of the rows of its matrix. Then copying saves time in total.
+_COPY_PAYS = 12  # copying a row pays if the number of features is at most this multiple of max_features
+# A branch is copied if it has at most 1 / _RATIO of the rows of its matrix, so that copying saves time in total.
 _RATIO = 8
 
 
 class Copies(NamedTuple):
-    """The copies of the branches that are being grown."""
+    """The copies of the branches that are being grown, with one branch for each level."""
 
     most_rows: NDArray[np.int64]  # (n_levels,) the maximum number of rows; at level 0 the number of all rows
-    first: NDArray[np.int64]  # (n_levels,) the first row of a level in the matrix
-    height: NDArray[np.int64]  # (n_levels,) the height of the stack below which the branch is finished
+    first: NDArray[np.int64]  # (n_levels,) the first row of a level in `codes`
+    height: NDArray[np.int64]  # (n_levels,) the branch is finished if the stack is lower than this
     codes: Codes  # (n_features, n_copied)
     weights: NDArray[np.int64]  # (n_copied,), or empty
     n_bins: NDArray[np.int64]  # (n_features,) number of bins at the last level
-    names: NDArray[np.uint32]  # (n_features, rows of the last level + 1) rank -> code; empty without ranks
-    rank_of: NDArray[np.uint32]  # (max n_codes,) code -> rank
+    code_of_rank: NDArray[np.uint32]  # (n_features, rows of the last level + 1); empty without ranks
+    rank_of_code: NDArray[np.uint32]  # (max n_codes,)
 
 
 class Pending(NamedTuple):
@@ -102,9 +102,9 @@ class Workspace(NamedTuple):
     """All buffers for growing a tree; they are reused, because each new memory page costs a page fault."""
 
     samples: NDArray[np.uint64]
-    spill: NDArray[np.uint64]
+    spill: NDArray[np.uint64]  # the samples that go right, while samples are partitioned
     stack: NodeStack
-    split: NodeStack  # best first only: the nodes that were split in advance, in the order of their splits
+    split_nodes: NodeStack  # best first only: the nodes that were split in advance, in the order of their splits
     heap: NDArray[np.int64]  # best first only: the indices of the nodes whose split may be used next
     nodes: Nodes
     limits: NDArray[np.float64]  # (capacity, 2) limits by monotonic constraints, or (0, 2) without constraints
@@ -126,7 +126,7 @@ class Sizes(NamedTuple):
 class Batch(NamedTuple):
     """The samples and keys of the trees of a call, and the parameters that differ between them, (n_trees,) each.
 
-    The trees grow from the same rows, or each tree has rows of its own, which follow those of the tree before.
+    All trees grow from the same rows, or each tree from rows of its own, which are stored tree by tree.
     """
 
     labels: NDArray[np.uint16]  # (n_rows,) the classes of all rows
@@ -142,9 +142,9 @@ class Batch(NamedTuple):
 
 
 def rows_per_call(n_classes: int, n_row_codes: int = 1) -> int:
-    """Return the maximum number of rows of a call, summed over trees; class totals of many classes take memory.
+    """Return the maximum number of rows of a call, summed over trees. Many classes need memory for their totals.
 
-    `n_row_codes` is the number of codes of a row if each tree grows from copies of its rows.
+    `n_row_codes` is the number of codes of a row if each tree has a copy of its rows.
     """
     return min(_CALL_ROWS // max(1, n_classes // 8), _CALL_CODES // n_row_codes)
 
@@ -177,14 +177,14 @@ def _make_copies(columns: Columns, sizes: Sizes) -> Copies:
     shape, n_ranks = (n_features, last_rows + 1), int(columns.n_bins.max()) + 1
     if all_codes.dtype == np.uint8:
         shape, n_ranks = (0, 0), 0
-    names, rank_of = np.empty(shape, dtype=np.uint32), np.empty(n_ranks, dtype=np.uint32)
+    code_of_rank, rank_of_code = np.empty(shape, dtype=np.uint32), np.empty(n_ranks, dtype=np.uint32)
     first = n_copied + sizes.n_rows - np.cumsum(most_rows)
     height, n_bins = np.zeros_like(most_rows), columns.n_bins.copy()
-    return Copies(most_rows, first, height, Codes.of(codes), weights, n_bins, names, rank_of)
+    return Copies(most_rows, first, height, Codes.of(codes), weights, n_bins, code_of_rank, rank_of_code)
 
 
 def make_workspace(columns: Columns, params: TreeParams, sizes: Sizes, table: NDArray[np.float64]) -> Workspace:
-    """Allocate the buffers; pages that are never written cost nothing. `table` is the result of `entropy_table`."""
+    """Allocate the buffers; pages never written take no memory. `table` is the result of `entropy_table`."""
     n_features, max_n_bins = len(columns.n_bins), int(columns.n_bins.max())
     if sizes.n_rows > MOST_ROWS:
         raise ValueError(
@@ -195,14 +195,14 @@ def make_workspace(columns: Columns, params: TreeParams, sizes: Sizes, table: ND
     capacity = 2 * n_rows + 1
     by_set = bool(np.any(columns.kinds != NUMERIC))
     n_listed = most_listed(len(columns.sparse.rows), n_features, params.max_features)
-    stack, split = (
+    stack, split_nodes = (
         NodeStack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64)) for _ in range(2)
     )
     return Workspace(
         samples=np.empty(n_rows + 1, dtype=np.uint64),  # `take_samples` writes out-of-bag rows after the last sample
         spill=np.empty(n_rows, dtype=np.uint64),
         stack=stack,
-        split=split,
+        split_nodes=split_nodes,
         heap=np.empty(n_rows + 1, dtype=np.int64),
         nodes=make_nodes(sizes.n_trees * capacity, sizes.n_classes, by_set=by_set),
         limits=np.empty((capacity if len(params.signs) > 0 else 0, 2)),
@@ -230,16 +230,16 @@ def _columns_at(level, columns, copies):
         return columns
     copied = _with_copies(columns, copies.codes, columns.n_bins, copies.weights, columns.bins)
     if level + 1 == len(copies.most_rows):
-        return _with_ranks(copied, copies.n_bins, _with_names(columns.bins, copies.names))
+        return _with_ranks(copied, copies.n_bins, _with_bin_of_rank(columns.bins, copies.code_of_rank))
     return copied
 
 
 @bare_device
-def _copy_codes(codes, read, samples, first, copies):
+def _copy_codes(codes, read_code, samples, first, copies):
     """Copy the codes of a branch to the rows of the matrix from `first` on."""
     for feature in range(np.uint64(len(copies.n_bins))):
         for i in range(np.uint64(len(samples))):
-            set_code(copies.codes, (feature, np.uint64(first) + i), read(codes, (feature, row_of(samples[i]))))
+            set_code(copies.codes, (feature, np.uint64(first) + i), read_code(codes, (feature, row_of(samples[i]))))
 
 
 @bare_device
@@ -248,21 +248,21 @@ def _rank_codes(columns, samples, first, copies, buffers):
     for feature in range(np.uint64(len(copies.n_bins))):
         for i in range(len(samples)):
             add_code(buffers.mask, code_at(columns.codes, (feature, row_of(samples[i]))))
-        names, missing_code = copies.names[feature], columns.n_bins[feature]
-        n_codes = list_bits(buffers.mask, missing_code + 1, names)
+        code_of_rank, missing_code = copies.code_of_rank[feature], columns.n_bins[feature]
+        n_codes = list_bits(buffers.mask, missing_code + 1, code_of_rank)
         for t in range(n_codes):
-            copies.rank_of[names[t]] = t
-        copies.n_bins[feature] = n_codes - 1 if names[n_codes - 1] == missing_code else n_codes
+            copies.rank_of_code[code_of_rank[t]] = t
+        copies.n_bins[feature] = n_codes - 1 if code_of_rank[n_codes - 1] == missing_code else n_codes
         for i in range(np.uint64(len(samples))):
-            rank = copies.rank_of[code_at(columns.codes, (feature, row_of(samples[i])))]
+            rank = copies.rank_of_code[code_at(columns.codes, (feature, row_of(samples[i])))]
             set_code(copies.codes, (feature, np.uint64(first) + i), rank)
 
 
 @bare_device
 def _copy_branch(columns, samples, level, copies, buffers):
-    """Copy the rows of a branch to a level, and replace the rows in its samples by the copied rows."""
+    """Copy the rows of a branch to a level, and let its samples refer to the copies."""
     first = copies.first[level]
-    if level + 1 == len(copies.most_rows) and len(copies.names) > 0:
+    if level + 1 == len(copies.most_rows) and len(copies.code_of_rank) > 0:
         _rank_codes(columns, samples, first, copies, buffers)
     else:
         with_codes(_copy_codes, columns.codes, samples, first, copies)
@@ -274,7 +274,7 @@ def _copy_branch(columns, samples, level, copies, buffers):
 
 @bare_device
 def _enter_branch(pending, height, level, columns, work):
-    """Return the level at which to grow a node, and copy its samples if needed; `level` is for the previous node."""
+    """Return the level at which to grow a node, and copy its rows if needed; `level` is that of the previous node."""
     copies, samples = work.copies, work.samples[pending.start : pending.end]
     while height < copies.height[level]:
         level -= 1
@@ -296,7 +296,7 @@ def _start_node(nodes, node, n_samples):
 
 @bare_device
 def _may_split(nodes, node, depth, params):
-    """Return whether to search for a split: the node is impure and no stopping criterion is met."""
+    """Return whether to search for a split: the node is impure, and no stopping criterion holds."""
     if nodes.n_samples[node] < params.min_samples_split or depth >= params.max_depth:
         return False
     n_present = nodes.totals.starts[node + 1] - nodes.totals.starts[node]
@@ -312,29 +312,29 @@ def _present_classes(nodes, node):
 
 @bare_device
 def _record_split(split, columns, params, nodes, node, left_child):
-    """Write a split to its node, and the class totals of the children."""
+    """Write a split to its node, and the class totals and weights of the children."""
     nodes.feature[node], nodes.left_child[node] = split.feature, left_child
     nodes.missing_left[node], nodes.gain[node] = split.missing_left, split.gain
     if columns.kinds[split.feature] == NUMERIC:
         nodes.threshold[node] = threshold_of(split, columns, params.random_splits)
     else:
         write_set(split, columns.bins, nodes.sets[node])
-    given = nodes.totals
+    stored = nodes.totals
     labels, totals = _present_classes(nodes, node)
     for side in range(2):
-        end, weight = np.uint64(given.starts[left_child + side]), np.int64(0)
+        end, weight = np.uint64(stored.starts[left_child + side]), np.int64(0)
         for k in range(np.uint64(len(labels))):
             total = totals[k] - split.left[k] if side == 1 else split.left[k]
             # A total of 0 is overwritten by the next total, which avoids a branch.
-            given.labels[end], given.values[end] = labels[k], total
+            stored.labels[end], stored.values[end] = labels[k], total
             weight += total
             end += np.uint64(total > 0)
-        given.starts[left_child + side + 1], nodes.weight[left_child + side] = end, weight
+        stored.starts[left_child + side + 1], nodes.weight[left_child + side] = end, weight
 
 
 @bare_device
 def _pass_limits(limits, nodes, node, split, signs):
-    """Set the limits of the children of a node that was split."""
+    """Set the limits of the children of a split node; `scan` explains them."""
     left = np.int64(nodes.left_child[node])
     for child in (left, left + 1):
         limits[child, 0], limits[child, 1] = limits[node, 0], limits[node, 1]
@@ -379,7 +379,7 @@ def _push_children(parent, params, work, height):
 
 @bare_device
 def _comes_before(nodes, node, other):
-    """Return whether a node is split before another: by gain times weight, then by index."""
+    """Return whether a node comes before another: by greater gain times weight, then by lower index."""
     gain, other_gain = nodes.gain[node] * nodes.weight[node], nodes.gain[other] * nodes.weight[other]
     return gain > other_gain or (gain == other_gain and node < other)
 
@@ -413,15 +413,15 @@ def _take_from_heap(heap, n_heap, nodes):
 
 @bare_device
 def _split_node(find, columns, pending, n_nodes, params, work):
-    """Split a node if the gain is large enough, and return whether it was split; the children get the next indices."""
+    """Split a node if the gain is large enough; return whether it was split. The children get the next indices."""
     nodes, node, is_constrained = work.nodes, pending.node, len(work.limits) > 0
     samples = work.samples[pending.start : pending.end]
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
     if is_sparse(columns):
         enter_node(columns, samples, node)
     labels, totals = _present_classes(nodes, node)
-    given = Node(columns, samples, labels, totals, nodes.weight[node], pending.key, low, high)
-    split = find(given, params, work.buffers)
+    current = Node(columns, samples, labels, totals, nodes.weight[node], pending.key, low, high)
+    split = find(current, params, work.buffers)
     if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
     _record_split(split, columns, params, nodes, node, n_nodes)
@@ -445,20 +445,20 @@ def _split_node(find, columns, pending, n_nodes, params, work):
 @bare_device
 def _start_root(work, n_samples, weights):
     """Initialize the root: its class totals and its limits."""
-    nodes, given = work.nodes, work.nodes.totals
+    nodes, stored = work.nodes, work.nodes.totals
     _start_node(nodes, 0, n_samples)
     work.limits[:1, 0], work.limits[:1, 1] = 0.0, 1.0
-    nodes.weight[0], start, n_present = 0, given.starts[0], 0
-    totals = given.values[start : start + given.n_classes]
+    nodes.weight[0], start, n_present = 0, stored.starts[0], 0
+    totals = stored.values[start : start + stored.n_classes]
     totals[:] = 0
     for i in range(n_samples):
         totals[label_of(work.samples[i])] += weight_of(work.samples[i], weights)
-    for k in range(given.n_classes):
+    for k in range(stored.n_classes):
         if totals[k] > 0:
-            given.labels[start + n_present], totals[n_present] = k, totals[k]
+            stored.labels[start + n_present], totals[n_present] = k, totals[k]
             nodes.weight[0] += totals[n_present]
             n_present += 1
-    given.starts[1] = start + n_present
+    stored.starts[1] = start + n_present
 
 
 @bare_device
@@ -466,13 +466,13 @@ def _push_best(n_heap, params, work):
     """Use the split of the best node in the heap: push its children on the stack and return the stack height."""
     node = _take_from_heap(work.heap, n_heap, work.nodes)
     index = (np.int64(work.nodes.left_child[node]) - 1) >> 1
-    return _push_children(_node_at(work.split, index), params, work, 0)
+    return _push_children(_node_at(work.split_nodes, index), params, work, 0)
 
 
 @bare_device
 def _keep_split(pending, n_nodes, n_heap, work):
     """Add a node that was split in advance to the heap; its children have the indices n_nodes and n_nodes + 1."""
-    _push(work.split, (n_nodes - 1) >> 1, pending)
+    _push(work.split_nodes, (n_nodes - 1) >> 1, pending)
     _add_to_heap(work.heap, n_heap, pending.node, work.nodes)
 
 
@@ -512,7 +512,7 @@ def _grow(find, columns, params, n_samples, key, work):
 
 _with_copies = replacing(Columns, "codes", "n_bins", "weights", "bins")
 _with_ranks = replacing(Columns, "n_bins", "bins")
-_with_names = replacing(CodeBins, "names")
+_with_bin_of_rank = replacing(CodeBins, "bin_of_rank")
 _with_weights = replacing(Columns, "weights")
 _with_nodes = replacing(Workspace, "nodes")
 _with_variant = replacing(TreeParams, "criterion", "random_splits", "min_weight_leaf")

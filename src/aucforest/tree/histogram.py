@@ -1,7 +1,8 @@
 """The histogram of a feature in a node: the class totals of the bins that contain samples of the node.
 
-Weights are summed in cells. With two classes, each class has half of the cell of a code or, for large weights, a cell.
-With more classes, class k has the cell (code << shift) + k of a code, and cells with positive weight are listed.
+The weights of samples are summed in cells. With two classes, a code has one cell, and each class has half of its bits.
+For large weights, each class has a cell. With more than two classes, class k of a code has the cell
+(code << shift) + k, and the cells of positive weight are listed. They are called entries.
 """
 
 from typing import Any, NamedTuple
@@ -13,10 +14,8 @@ from aucforest._compile import bare_device, lowest_bit, outlined_device
 from aucforest.tree.samples import add_code, label_of, packed_weight, row_of, weight_of, with_codes
 from aucforest.tree.sparse import find_codes, is_sparse
 
-# Up to this number of samples, sorting their cells costs less than marking cells in a bit mask.
-SORT_SAMPLES = 8
-# From this number of samples on, filling the histograms of two features at once pays.
-PAIR_SAMPLES = 64
+SORT_SAMPLES = 8  # up to this number of samples, sorting their cells takes less time than marking them in a bit mask
+JOINT_SAMPLES = 64  # from this number of samples on, the cells of two features are filled at once, which saves time
 # If the weight of a node is below this limit, two classes share a cell, and the second class has the upper half.
 _SHARED_LIMIT = 2**31
 _HALF = 32
@@ -35,36 +34,36 @@ class Classes(NamedTuple):
     totals: NDArray[np.int64]  # (n,) the class totals of the node
 
 
-class PairHistogram(NamedTuple):
+class TwoClassHistogram(NamedTuple):
     """The histogram of two classes: the bins in the order in which they are split, and missing values separately.
 
-    Bins may be empty: all bins before `first` are, and the last bin is not.
+    Bins may be empty. All bins before `first` are empty, and the last bin is not.
     """
 
-    forms: Any  # the functions that read this histogram, see `splitter.Forms`
+    functions: Any  # the functions that read this histogram, see `splitter.SearchFunctions`
     codes: NDArray[np.uint32]
-    samples: NDArray[np.int64]  # number of samples in each bin; only set if leaves have a minimum size
+    n_samples: NDArray[np.int64]  # of each bin; only set if leaves have a minimum size
     first: int | np.int64
     n_bins: int | np.int64
     has_missing: bool | np.bool_
     missing: NDArray[np.int64]  # (n_classes,) class totals
-    missing_samples: int | np.int64  # like `samples`
+    n_missing: int | np.int64  # number of samples with a missing value; only set like `n_samples`
     cells: NDArray[np.int64]
     shift: np.uint64  # as in `Classes`
-    n_listed: int | np.int64  # number of codes in `codes`, missing values included; -1 for all codes
+    n_listed: int | np.int64  # number of codes in `codes`, with that of missing values; -1 if they are all codes
 
 
 class Histogram(NamedTuple):
-    """The histogram of more classes; the cells of bin i are entries[starts[i]] .. entries[starts[i + 1] - 1]."""
+    """The histogram of more than two classes. Bin i has the cells entries[starts[i] : starts[i + 1]]."""
 
-    forms: Any  # fields without a comment are as in `PairHistogram`
+    functions: Any  # fields without a comment are as in `TwoClassHistogram`
     codes: NDArray[np.uint32]
-    samples: NDArray[np.int64]
+    n_samples: NDArray[np.int64]
     first: int | np.int64  # 0
     n_bins: int | np.int64
     has_missing: bool | np.bool_
     missing: NDArray[np.int64]
-    missing_samples: int | np.int64
+    n_missing: int | np.int64
     cells: NDArray[np.int64]
     shift: np.uint64
     n_listed: int | np.int64  # number of entries, including those of missing values
@@ -73,15 +72,15 @@ class Histogram(NamedTuple):
 
 
 class HistogramBuffers(NamedTuple):
-    """Buffers for counting. `cells`, `n_samples` and `mask` are all zero between histograms."""
+    """Buffers for counting. `cells`, `n_samples_of_code` and `mask` are all zero between histograms."""
 
     cells: NDArray[np.int64]  # (2, n_cells), as in `Histogram`; the second row is for a second feature
-    n_samples: NDArray[np.int64]  # (n_codes,)
+    n_samples_of_code: NDArray[np.int64]  # (n_codes,)
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
     codes: NDArray[np.uint32]  # (n_codes,), this and the next three as in `Histogram`
     starts: NDArray[np.int64]
     entries: NDArray[np.uint32]
-    samples: NDArray[np.int64]
+    n_samples: NDArray[np.int64]
     all_codes: NDArray[np.uint32]  # (n_codes,) 0, 1, 2, ...
     missing: NDArray[np.int64]
     indices: NDArray[np.int32]  # (n_classes,) as in `Classes`
@@ -94,13 +93,13 @@ class HistogramBuffers(NamedTuple):
             raise ValueError(f"{n_codes} bins with {n_classes} classes are too many: set max_bins to 255 or less")
         return cls(
             cells=np.zeros((2, n_cells), dtype=np.int64),
-            n_samples=np.zeros(n_codes, dtype=np.int64),
+            n_samples_of_code=np.zeros(n_codes, dtype=np.int64),
             mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
             # One more is allocated, because a code is written before it is known whether the code is listed.
             codes=np.empty(n_codes + 1, dtype=np.uint32),
             starts=np.empty(n_codes + 1, dtype=np.int64),
             entries=np.empty(n_cells + 1, dtype=np.uint32),
-            samples=np.empty(n_codes, dtype=np.int64),
+            n_samples=np.empty(n_codes, dtype=np.int64),
             all_codes=np.arange(n_codes, dtype=np.uint32),
             missing=np.empty(n_classes, dtype=np.int64),
             indices=np.empty(n_classes, dtype=np.int32),
@@ -108,7 +107,7 @@ class HistogramBuffers(NamedTuple):
 
 
 @bare_device
-def number_two_classes(labels, totals, weight, indices):
+def index_two_classes(labels, totals, weight, indices):
     """Return the `Classes` of a node with two classes, given their totals and the weight of the node."""
     indices[labels[0]], indices[labels[1]] = 0, 1
     shift = np.uint64(0) if weight < _SHARED_LIMIT else np.uint64(1)
@@ -117,7 +116,7 @@ def number_two_classes(labels, totals, weight, indices):
 
 
 @bare_device
-def number_more_classes(labels, totals, weight, indices):
+def index_more_classes(labels, totals, weight, indices):
     """Return the `Classes` of a node with more than two classes."""
     n, shift = len(labels), np.uint64(0)
     while (1 << shift) < n:
@@ -163,11 +162,11 @@ def _key_of(code, sample, classes):
 
 
 @bare_device
-def _sort_keys(codes, read, feature, search, listed):
+def _sort_keys(codes, read_code, feature, search, listed):
     """Write the distinct keys of a few samples in ascending order and return their number."""
     samples, n_listed = search.node.samples, np.int64(0)
     for i in range(len(samples)):
-        key, index = _key_of(read(codes, (feature, row_of(samples[i]))), samples[i], search.classes), n_listed
+        key, index = _key_of(read_code(codes, (feature, row_of(samples[i]))), samples[i], search.classes), n_listed
         while index > 0 and listed[index - 1] > key:
             listed[index] = listed[index - 1]
             index -= 1
@@ -182,25 +181,25 @@ def _sort_keys(codes, read, feature, search, listed):
 
 
 @bare_device
-def _fill(codes, read, feature, search, marks, cells):
-    """Add the weight of every sample to its cell, and mark its key if `marks`; the first loop fits all cases."""
+def _fill(codes, read_code, feature, search, marks, cells):
+    """Add the weight of each sample to its cell, and mark its key if `marks`; the last two loops are fast variants."""
     samples, weights, classes = search.node.samples, search.node.columns.weights, search.classes
     mask = search.buffers.histogram.mask
     if len(weights) > 0 or classes.shift == 1:
         for i in range(len(samples)):
-            code, index = read(codes, (feature, row_of(samples[i]))), np.int64(classes.indices[label_of(samples[i])])
-            _add_to_cells(cells, code, index, weight_of(samples[i], weights), classes.shift)
+            code, k = read_code(codes, (feature, row_of(samples[i]))), np.int64(classes.indices[label_of(samples[i])])
+            _add_to_cells(cells, code, k, weight_of(samples[i], weights), classes.shift)
             if marks:
                 add_code(mask, _key_of(code, samples[i], classes))
     elif classes.shift == 0:
         for i in range(len(samples)):
-            code, index = read(codes, (feature, row_of(samples[i]))), np.int64(label_of(samples[i]) == classes.last)
-            cells[code] += packed_weight(samples[i]) << (index * _HALF)
+            code, k = read_code(codes, (feature, row_of(samples[i]))), np.int64(label_of(samples[i]) == classes.last)
+            cells[code] += packed_weight(samples[i]) << (k * _HALF)
             if marks:
                 add_code(mask, code)
     else:
         for i in range(len(samples)):
-            cell = read(codes, (feature, row_of(samples[i]))) << classes.shift
+            cell = read_code(codes, (feature, row_of(samples[i]))) << classes.shift
             cell += np.uint64(classes.indices[label_of(samples[i])])
             cells[cell] += packed_weight(samples[i])
             if marks:
@@ -208,7 +207,7 @@ def _fill(codes, read, feature, search, marks, cells):
 
 
 @bare_device
-def _fill_two_features(codes, read, features, search):
+def _fill_two_features(codes, read_code, features, search):
     """Fill the cells of two features, for two classes that share cells; each sample is read once for both."""
     samples, buffers, last = search.node.samples, search.buffers.histogram, search.classes.last
     cells, next_cells, feature, next_feature = buffers.cells[0], buffers.cells[1], features[0], features[1]
@@ -216,21 +215,21 @@ def _fill_two_features(codes, read, features, search):
         sample = samples[i]
         row = row_of(sample)
         weight = packed_weight(sample) << (np.int64(label_of(sample) == last) * _HALF)
-        cells[read(codes, (np.uint64(feature), row))] += weight
-        next_cells[read(codes, (np.uint64(next_feature), row))] += weight
+        cells[read_code(codes, (np.uint64(feature), row))] += weight
+        next_cells[read_code(codes, (np.uint64(next_feature), row))] += weight
 
 
 @bare_device
-def _count_samples(codes, read, feature, search):
+def _count_samples(codes, read_code, feature, search):
     """Count the samples at each code of a feature."""
-    samples, n_samples = search.node.samples, search.buffers.histogram.n_samples
+    samples, n_samples_of_code = search.node.samples, search.buffers.histogram.n_samples_of_code
     for i in range(len(samples)):
-        n_samples[read(codes, (feature, row_of(samples[i])))] += 1
+        n_samples_of_code[read_code(codes, (feature, row_of(samples[i])))] += 1
 
 
 @outlined_device
 def _count_sparse(columns, samples, feature, classes, with_samples, buffers):
-    """Count sparse codes; start as if all samples had the code of zero. Return the number of listed keys."""
+    """Count sparse codes, first as if all samples had the code of zero, and return the number of listed keys."""
     n_found, zero = find_codes(columns, feature), np.uint64(columns.sparse.zeros[feature])
     n_codes, cells, mask, is_pair = columns.n_bins[feature] + 1, buffers.cells[0], buffers.mask, classes.n == 2
     for k in range(classes.n):
@@ -241,8 +240,8 @@ def _count_sparse(columns, samples, feature, classes, with_samples, buffers):
         _add_to_cells(cells, zero, index, -weight, classes.shift)
         _add_to_cells(cells, code, index, weight, classes.shift)
         add_code(mask, code if is_pair else (code << classes.shift) + np.uint64(index))
-        buffers.n_samples[code] += with_samples
-    buffers.n_samples[zero] += (len(samples) - n_found) * with_samples
+        buffers.n_samples_of_code[code] += with_samples
+    buffers.n_samples_of_code[zero] += (len(samples) - n_found) * with_samples
     if is_pair:
         if n_found < len(samples):
             add_code(mask, zero)
@@ -265,12 +264,12 @@ def _count_stored(search, feature):
 def _move_counts(codes, n_bins, buffers):
     """Move the number of samples at each code to the bins."""
     for i in range(n_bins):
-        buffers.samples[i] = buffers.n_samples[codes[i]]
-        buffers.n_samples[codes[i]] = 0
+        buffers.n_samples[i] = buffers.n_samples_of_code[codes[i]]
+        buffers.n_samples_of_code[codes[i]] = 0
 
 
 @bare_device
-def _pair_at(cells, code, shift):
+def _weights_at(cells, code, shift):
     """Return the weights of two classes at a code."""
     if shift == 0:
         return cells[code] & _LOWER_HALF, cells[code] >> _HALF
@@ -284,28 +283,28 @@ def _is_filled(cells, code, shift):
 
 
 @bare_device
-def weights_of_pair(histogram, i):
+def two_class_weights(histogram, i):
     """Return the weights of two classes in a bin."""
-    return _pair_at(histogram.cells, np.uint64(histogram.codes[i]), histogram.shift)
+    return _weights_at(histogram.cells, np.uint64(histogram.codes[i]), histogram.shift)
 
 
 @bare_device
-def add_pair(histogram, i, totals):
+def add_bin_of_two_classes(histogram, i, totals):
     """Add the weights of two classes in a bin to `totals`."""
-    first, second = weights_of_pair(histogram, i)
+    first, second = two_class_weights(histogram, i)
     totals[0] += first
     totals[1] += second
 
 
 @bare_device
-def weight_of_pair(histogram, i):
+def bin_weight_of_two_classes(histogram, i):
     """Return the weight of two classes in a bin."""
-    first, second = weights_of_pair(histogram, i)
+    first, second = two_class_weights(histogram, i)
     return first + second
 
 
 @bare_device
-def clear_pairs(histogram):
+def clear_two_classes(histogram):
     """Set the cells of two classes to zero."""
     n, cells, shift = histogram.n_listed, histogram.cells, histogram.shift
     # Clearing one listed cell costs as much as clearing several consecutive cells.
@@ -323,49 +322,49 @@ def keep_entries(histogram, buffers):
 
 
 @bare_device
-def _make_pairs(n_listed, feature, search, cells):
+def _make_two_class_histogram(n_listed, feature, search, cells):
     """Return the histogram of two classes from the listed codes, or from all codes if n_listed is -1."""
     buffers, shift, n_codes = search.buffers.histogram, search.classes.shift, search.node.columns.n_bins[feature] + 1
     codes, missing = buffers.all_codes if n_listed < 0 else buffers.codes, buffers.missing
     n_bins, first = n_codes if n_listed < 0 else n_listed, np.int64(0)
     if has_minimum_sizes(search.params):
         _move_counts(codes, n_bins, buffers)
-    missing[0], missing[1] = _pair_at(cells, np.uint64(n_codes - 1), shift)
+    missing[0], missing[1] = _weights_at(cells, np.uint64(n_codes - 1), shift)
     has_missing = missing[0] + missing[1] > 0
     n_bins -= np.int64(has_missing or n_listed < 0)
-    missing_samples = buffers.samples[n_bins] if has_missing else np.int64(0)
+    n_missing = buffers.n_samples[n_bins] if has_missing else np.int64(0)
     if n_listed < 0:
         while n_bins > 0 and not _is_filled(cells, np.uint64(n_bins - 1), shift):
             n_bins -= 1
         while first < n_bins and not _is_filled(cells, np.uint64(first), shift):
             first += 1
-    return PairHistogram(
-        search.forms, codes, buffers.samples, first, n_bins, has_missing, missing, missing_samples,
+    return TwoClassHistogram(
+        search.functions, codes, buffers.n_samples, first, n_bins, has_missing, missing, n_missing,
         cells[: n_codes << np.int64(shift)], shift, n_listed,
     )  # fmt: skip
 
 
 @bare_device
-def _count_dense_pairs(codes, read, search, features, t, compact):
+def _count_dense_two_classes(codes, read_code, search, features, t, compact):
     """Count two classes by dense codes; return the number of listed codes, -1 for all codes, and the cells."""
     columns, n, buffers = search.node.columns, len(search.node.samples), search.buffers.histogram
     feature, n_codes = np.uint64(features[t]), columns.n_bins[features[t]] + 1
-    # Marking codes costs little if there are few.
+    # The bit mask of few codes is short, so marking them takes little time even for few samples.
     sorts = n <= SORT_SAMPLES and n_codes > 64 * n
     marks = not sorts and n_codes > 2 * n
     # If `paired`, the cells of two features are filled in one pass over the samples.
-    paired = search.classes.shift == 0 and len(columns.weights) == 0 and n >= PAIR_SAMPLES
+    paired = search.classes.shift == 0 and len(columns.weights) == 0 and n >= JOINT_SAMPLES
     cells = buffers.cells[t & 1 if paired else 0]
     if paired and t & 1 == 0 and t + 1 < len(features):
-        _fill_two_features(codes, read, features[t:], search)
+        _fill_two_features(codes, read_code, features[t:], search)
     elif not paired or t & 1 == 0:
-        _fill(codes, read, feature, search, marks and not paired, cells)
+        _fill(codes, read_code, feature, search, marks and not paired, cells)
     if marks and paired:
         for i in range(n):
-            add_code(buffers.mask, read(codes, (feature, row_of(search.node.samples[i]))))
+            add_code(buffers.mask, read_code(codes, (feature, row_of(search.node.samples[i]))))
     n_listed = np.int64(-1)
     if sorts:
-        n_listed = _sort_keys(codes, read, feature, search, buffers.codes)
+        n_listed = _sort_keys(codes, read_code, feature, search, buffers.codes)
     elif marks:
         n_listed = list_bits(buffers.mask, n_codes, buffers.codes)
     elif compact:
@@ -375,12 +374,12 @@ def _count_dense_pairs(codes, read, search, features, t, compact):
             n_filled += np.uint64(_is_filled(cells, code, search.classes.shift))
         n_listed = np.int64(n_filled)
     if has_minimum_sizes(search.params):
-        _count_samples(codes, read, feature, search)
+        _count_samples(codes, read_code, feature, search)
     return n_listed, cells
 
 
 @bare_device
-def count_pairs(search, features, t, compact):
+def count_two_classes(search, features, t, compact):
     """Count the histogram of features[t] for two classes; it must be called for t = 0, 1, ... in this order.
 
     compact is whether empty bins are left out. Each histogram must be cleared before the next call.
@@ -390,27 +389,27 @@ def count_pairs(search, features, t, compact):
     if is_sparse(columns):
         n_listed = _count_stored(search, feature)
     else:
-        n_listed, cells = with_codes(_count_dense_pairs, columns.codes, search, features, t, compact)
-    return _make_pairs(n_listed, feature, search, cells)
+        n_listed, cells = with_codes(_count_dense_two_classes, columns.codes, search, features, t, compact)
+    return _make_two_class_histogram(n_listed, feature, search, cells)
 
 
 @bare_device
-def entry_of(histogram, entry):
+def read_entry(histogram, entry):
     """Return the class and the weight of an entry."""
     cell = np.uint64(histogram.entries[entry])
     return cell & ((np.uint64(1) << histogram.shift) - np.uint64(1)), histogram.cells[cell]
 
 
 @bare_device
-def add_entries(histogram, i, totals):
+def add_bin_of_more_classes(histogram, i, totals):
     """Add the class totals of a bin to `totals`."""
     for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-        k, weight = entry_of(histogram, entry)
+        k, weight = read_entry(histogram, entry)
         totals[k] += weight
 
 
 @bare_device
-def weight_of_entries(histogram, i):
+def bin_weight_of_more_classes(histogram, i):
     """Return the weight of all classes in a bin."""
     weight = np.int64(0)
     for entry in range(histogram.starts[i], histogram.starts[i + 1]):
@@ -419,7 +418,7 @@ def weight_of_entries(histogram, i):
 
 
 @bare_device
-def clear_entries(histogram):
+def clear_more_classes(histogram):
     """Set the cells of more than two classes to zero."""
     n, cells = histogram.n_listed, histogram.cells
     if len(cells) <= 8 * n:
@@ -465,25 +464,25 @@ def _make_histogram(n_entries, feature, search, cells):
     n_bins -= np.int64(has_missing)
     for k in range(n):
         missing[k] = cells[(np.uint64(n_codes - 1) << shift) + np.uint64(k)] if has_missing else 0
-    missing_samples = buffers.samples[n_bins] if has_missing else np.int64(0)
+    n_missing = buffers.n_samples[n_bins] if has_missing else np.int64(0)
     return Histogram(
-        search.forms, codes, buffers.samples, np.int64(0), n_bins, has_missing, missing, missing_samples,
+        search.functions, codes, buffers.n_samples, np.int64(0), n_bins, has_missing, missing, n_missing,
         cells[: n_codes << np.int64(shift)], shift, n_entries, starts, entries,
     )  # fmt: skip
 
 
 @bare_device
-def _count_dense_entries(codes, read, feature, search):
+def _count_dense_more_classes(codes, read_code, feature, search):
     """Count more than two classes by dense codes; return the number of listed cells."""
     n, buffers = len(search.node.samples), search.buffers.histogram
     cells, n_cells = buffers.cells[0], (search.node.columns.n_bins[feature] + 1) << np.int64(search.classes.shift)
     sorts = n <= SORT_SAMPLES
     marks = not sorts and n_cells > 4 * n
-    _fill(codes, read, feature, search, marks, cells)
+    _fill(codes, read_code, feature, search, marks, cells)
     if has_minimum_sizes(search.params):
-        _count_samples(codes, read, feature, search)
+        _count_samples(codes, read_code, feature, search)
     if sorts:
-        return _sort_keys(codes, read, feature, search, buffers.entries)
+        return _sort_keys(codes, read_code, feature, search, buffers.entries)
     if marks:
         return list_bits(buffers.mask, n_cells, buffers.entries)
     n_entries = np.uint64(0)
@@ -494,29 +493,29 @@ def _count_dense_entries(codes, read, feature, search):
 
 
 @bare_device
-def count_entries(search, features, t, compact):
-    """Count the histogram of features[t] like `count_pairs`, but for more classes; it has no empty bins."""
+def count_more_classes(search, features, t, compact):
+    """Count the histogram of features[t] like `count_two_classes`, but for more classes; it has no empty bins."""
     columns, feature = search.node.columns, np.int64(features[t])
     if is_sparse(columns):
         n_entries = _count_stored(search, feature)
     else:
-        n_entries = with_codes(_count_dense_entries, columns.codes, np.uint64(feature), search)
+        n_entries = with_codes(_count_dense_more_classes, columns.codes, np.uint64(feature), search)
     return _make_histogram(n_entries, feature, search, search.buffers.histogram.cells[0])
 
 
 @bare_device
 def sum_left(histogram, index, missing_left, left):
-    """Write the class totals on the left of the split after a bin, given its index; -1 is before all bins."""
+    """Write the class totals on the left of the split after the bin `index`; -1 is the split before all bins."""
     for k in range(len(left)):
         left[k] = histogram.missing[k] if missing_left else 0
     for i in range(index + 1):
-        histogram.forms.add_bin(histogram, i, left)
+        histogram.functions.add_bin(histogram, i, left)
 
 
 @bare_device
 def next_bin(histogram, index):
     """Return the index of the first nonempty bin after another, or n_bins."""
     after = index + 1
-    while after < histogram.n_bins and histogram.forms.weight_of_bin(histogram, after) == 0:
+    while after < histogram.n_bins and histogram.functions.bin_weight(histogram, after) == 0:
         after += 1
     return after

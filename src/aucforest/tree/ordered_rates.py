@@ -3,7 +3,7 @@
 Each tree has a random order of its samples. The target rates of a sample do not depend on its label, so a tree cannot
 learn from them that a category with a single sample has the class of this sample (Prokhorenkova et al. 2018, CatBoost:
 unbiased boosting with categorical features, NeurIPS). All columns have the same order, because with two orders, the
-rates of two samples could each reveal the label of the other one. Samples of the same group are not used either.
+rates of two samples could each reveal the label of the other one. Preceding samples of the same group are not used.
 """
 
 from typing import NamedTuple, Self
@@ -15,8 +15,7 @@ from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.binning import encode_values
 from aucforest.tree.random import RATE_ORDER, bounded, derive_key
 
-# Number of samples whose rates are computed and encoded together.
-_TILE = 512
+_TILE = 512  # number of samples whose rates are computed and encoded together
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _LABEL_SHIFT = np.uint64(32)
 
@@ -24,15 +23,15 @@ _LABEL_SHIFT = np.uint64(32)
 class RateRule(NamedTuple):
     """How the target rates of one column are computed and encoded, with a table for each interaction.
 
-    An interaction combines the category with the part of another feature that contains its code. Feature
-    t * n_classes + c is the rate of the c-th class in table t. Table 0 is for the categories alone.
+    The codes of another feature are grouped into parts. An interaction combines a category with one part. Table 0 is
+    for categories alone. Feature t * n_classes + c is the rate of the c-th class in table t.
     """
 
     classes: NDArray[np.int64]  # (n_classes,) the classes that have features
     prior: NDArray[np.float64]  # (n_classes,) the frequencies of these classes
     smoothing: NDArray[np.float64]  # (n_tables,) the weight of the prior as a number of samples
-    others: NDArray[np.int64]  # (n_tables,) the row of the other feature in `codes`; unused for table 0
-    parts: NDArray[np.int64]  # (n_tables, n_codes) the part that contains a code of the other feature, or -1
+    code_rows: NDArray[np.int64]  # (n_tables,) the row of the other feature in `SampleData.codes`; unused for table 0
+    parts: NDArray[np.int64]  # (n_tables, n_codes) code of the other feature -> part, or -1 for none
     edges: NDArray[np.float64]  # the edges between the codes of rates, for all features
     first_edge: NDArray[np.int64]  # (n_features + 1,) where the edges of each feature begin
     prior_codes: NDArray[np.int64]  # (n_features, 1), the codes of the priors, for samples without a category
@@ -71,7 +70,7 @@ def sample_order(key: int, n_samples: int, groups: NDArray[np.int64] | None) -> 
 
 @bare_kernel
 def read_categories(digits, categories):
-    """Write categories, given by digits in base 256; a missing one, -1, has the greatest number of so many digits."""
+    """Write categories from their digits in base 256; if all digits are 255, the category is missing, -1."""
     missing = (np.int64(1) << (8 * len(digits))) - 1
     for i in range(len(categories)):
         category = np.int64(0)
@@ -91,7 +90,7 @@ def _find_starts(categories, starts):
 
 @bare_kernel
 def _sort_by_category(categories, order, labels, indices, samples):
-    """Write the samples of each category in the given order; `indices` are the starts, and afterwards the ends."""
+    """Write the samples of each category in the given order, and replace the starts in `indices` by the ends."""
     for i in range(len(order)):
         category = categories[order[i]]
         if category >= 0:
@@ -134,9 +133,9 @@ class SampleData(NamedTuple):
 
 
 class _Buffers(NamedTuple):
-    """The totals of preceding samples of a category, and what is computed for some consecutive samples.
+    """Buffers for the totals of preceding samples of a category, and for a tile, which is some consecutive samples.
 
-    `last` has the category of the last sample, and, with groups, the first of its samples that is not in the totals.
+    `last` has the category of the last sample and, with groups, its first sample that is not yet in the totals.
     """
 
     totals: NDArray[np.float64]  # (n_tables, n_parts)
@@ -165,12 +164,12 @@ class _Buffers(NamedTuple):
 @bare_device
 def _part_of(rule, data, table, sample):
     """Return the part of a sample in a table: 0 in the table of categories alone, -1 if no part contains its code."""
-    return np.int64(0) if table == 0 else rule.parts[table, data.codes[rule.others[table], sample]]
+    return np.int64(0) if table == 0 else rule.parts[table, data.codes[rule.code_rows[table], sample]]
 
 
 @bare_device
 def _count_sample(rule, data, table, part, packed, buffers):
-    """Add a sample of a part, given its packed index and class, to the totals."""
+    """Add a sample, given its part and its packed index and class, to the totals."""
     if part >= 0:
         weight = data.weights[packed & _LOW_32] if len(data.weights) > 0 else 1.0
         label = np.int64(packed >> _LABEL_SHIFT)
@@ -181,7 +180,7 @@ def _count_sample(rule, data, table, part, packed, buffers):
 
 @bare_device
 def _find_rates(rule, data, by_category, table, tile, buffers):
-    """Write the rates of the samples from tile[0] to tile[1] in a table; those of table 0 are the priors of others."""
+    """Write the rates of the samples from tile[0] to tile[1] in a table; table 0 has the priors of the other tables."""
     starts, samples = by_category
     category, uncounted = buffers.last[table]
     smoothing, has_groups, (first, stop) = rule.smoothing[table], len(data.groups) > 0, tile

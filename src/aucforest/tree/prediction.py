@@ -1,9 +1,9 @@
 """Tree traversal: raw values are compared with thresholds, and codes of categories are looked up in sets.
 
 The rows of a group descend a tree together, by two levels in each pass over the rows. The steps of different rows are
-independent, so the processor overlaps their memory reads. Rows in a leaf are removed from the list of active rows every
-few passes, because a check in each pass would cost more than superfluous steps. No list is read before the first check.
-All groups descend a tree, which stays in the cache, before the next tree, whose nodes are prefetched meanwhile.
+independent, so the processor overlaps their memory reads. Every few passes, rows in a leaf are removed from the list of
+active rows. A check in each pass would take more time than needless steps. Before the first check, all rows descend.
+All groups descend one tree before the next, so that it stays in the cache. Meanwhile, the next tree is prefetched.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,12 @@ from aucforest._compile import bare_device, bare_kernel, prefetch
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.tree import LEAF, MISSING_CODE, SHARED_CODE, Tree
 
-# Rows that descend together; their values fit into the first-level cache.
-GROUP_ROWS = 128
+GROUP_ROWS = 128  # rows that descend together; their values fit into the first-level cache
 # Number of passes over the rows before the first check for rows in a leaf, and between two checks.
 _FIRST_PASSES, _PASSES = 4, 2
-# The nodes of the next tree are prefetched if all nodes exceed the cache of a core, and if the tree has so few nodes
-# per row, at most _NODES_A_ROW, that rows visit most of them. A cache line has data of at least _NODES_A_LINE nodes.
-_MANY_NODES, _NODES_A_ROW, _NODES_A_LINE = 2**17, 8, 8
+# The next tree is prefetched if all trees have _MANY_NODES nodes, which exceed the cache of a core, and if it has up to
+# _NODES_PER_ROW nodes per row, so that rows visit most. A cache line has data of at least _NODES_PER_LINE nodes.
+_MANY_NODES, _NODES_PER_ROW, _NODES_PER_LINE = 2**17, 8, 8
 
 _MISSING_CODE, _SHARED_CODE = np.float64(MISSING_CODE), np.float64(SHARED_CODE)
 _CODE_BITS = np.uint64(0xFF)
@@ -58,19 +57,19 @@ class NodeSplit(NamedTuple):
 class WalkNodes(NamedTuple):
     """The nodes of some trees in the layout for traversal, in the order of `Tree`.
 
-    From the lowest bit on, a word contains the feature, a bit for missing values that go right, a bit for a split by a
-    set, and the offset of the left child, from bit `shift` on. A leaf has word 0 and threshold +inf, so rows stay.
+    A word contains, from the lowest bit on: the feature, a bit for missing values that go right, a bit for a split by a
+    set, and, from bit `shift` on, left_child[i] - i for node i. A leaf has word 0 and threshold +inf, so rows stay.
     """
 
     words: NDArray[np.unsignedinteger]
-    thresholds: NDArray[np.floating]  # or the index of a set
+    thresholds: NDArray[np.floating]  # for a split by a set, its index in `sets`
     numbers: NDArray[np.int32]  # where the prediction of a leaf is, see `add_leaf`
-    sets: NDArray[np.uint64] | None  # of all trees; with None, the traversal is compiled without sets
+    sets: NDArray[np.uint64] | None  # of all trees; if None, the traversal is compiled without sets
     shift: int
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays with an entry for every node."""
+        """Bytes of the arrays, without `sets`."""
         return self.words.nbytes + self.thresholds.nbytes + self.numbers.nbytes
 
     def part(self, nodes: slice) -> "WalkNodes":
@@ -79,7 +78,7 @@ class WalkNodes(NamedTuple):
 
 
 class TreeArrays(NamedTuple):
-    """The arrays of `PackedTrees` that kernels read; all but `nodes` are restricted to consecutive trees."""
+    """The arrays of `PackedTrees` that kernels read: `nodes` of all trees, and the others of consecutive trees."""
 
     nodes: WalkNodes
     first: NDArray[np.int64]
@@ -91,7 +90,7 @@ class WalkBuffers(NamedTuple):
     """Buffers of a thread for rows that descend trees."""
 
     active: NDArray[np.uint64]  # (n_rows,), the rows that are not yet in a leaf
-    found: NDArray[np.uint32]  # (n_rows,), the node that each row has reached
+    reached: NDArray[np.uint32]  # (n_rows,), the node that each row has reached
 
     @classmethod
     def of(cls, n_rows: int) -> "WalkBuffers":
@@ -106,7 +105,7 @@ class BagCounts(NamedTuple):
     n_trees: NDArray[np.int64]  # (n_rows,), increased by one for every tree for which a row is out of bag
 
 
-# Kernels are compiled once for all rows and for out-of-bag rows, because the types are the same.
+# For all rows. The types are those of other counts, so kernels are not compiled again.
 ALL_ROWS = BagCounts(np.empty((0, 0), dtype=np.uint16), np.empty(0, dtype=np.int64))
 
 
@@ -120,8 +119,8 @@ class PackedTrees:
     # (n_all_nodes,) the thresholds, rounded down, so that every float32 value goes to the same side as without rounding
     rounded: NDArray[np.float32]
     first: NDArray[np.int64]  # (n_trees + 1,) the index of the first node of each tree
-    # (n_stored, n_classes) the predictions of the leaves. Without shrinkage, leaves of a single class are left out. Set
-    # separately by `take_predictions`, because predictions of many classes take most of the memory.
+    # (n_stored, n_classes) the predictions of the leaves. Without shrinkage, leaves of a single class are left out.
+    # Only `take_predictions` sets them, because predictions of many classes take most of the memory.
     values: NDArray[np.float64]
     first_leaf: NDArray[np.int64]  # (n_trees + 1,) the index in `values` of the first leaf of each tree
 
@@ -132,7 +131,7 @@ class PackedTrees:
         shift = (trees[0].n_features - 1).bit_length() + 2
         most_bits = shift + max(tree.n_nodes for tree in trees).bit_length()
         words = np.empty(self.first[-1], dtype=np.uint32 if most_bits <= 32 else np.uint64)
-        # Leaves of a single class get negative numbers. With shrinkage, leaves do not predict a single class.
+        # Leaves of a single class get negative numbers. With shrinkage, no leaf predicts a single class.
         numbers, is_shrunk = np.empty(len(words), dtype=np.int32), any(tree.shrinkage > 0.0 for tree in trees)
         self.nodes = WalkNodes(words, np.empty(len(words)), numbers, sets, shift)
         self.rounded = np.empty(len(words), dtype=np.float32)
@@ -173,9 +172,9 @@ class PackedTrees:
         return part
 
     def as_read(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return rows in C order, as float32 if it represents all values, to save memory and time, else as float64.
+        """Return rows in C order, as float32 if all values are float32 values, else as float64.
 
-        With sets, rows are always float64, because the indices of sets in `thresholds` must not be rounded.
+        This saves memory and time. With sets, rows are always float64, because indices of sets must not be rounded.
         """
         is_narrow = self.nodes.sets is None and (X.dtype == np.float32 or (_is_float32(X[:1]) and _is_float32(X)))
         # Kernels would be compiled again for a read-only array.
@@ -268,7 +267,7 @@ def _find_only_classes(frequencies, only):
 
 @bare_kernel
 def _number_leaves(feature, only, numbers):
-    """Write the numbers of the leaves of a tree, given `_only_classes`; return how many leaves are in `values`."""
+    """Write the numbers of the leaves of a tree, given `_only_classes`; return the number of leaves in `values`."""
     n_stored = 0
     for node in range(len(feature)):
         if feature[node] == LEAF:
@@ -299,9 +298,9 @@ def _any_missing(X):
 
 @bare_device
 def is_right_of_set(sets, number, value):
-    """Return 1 if a category, given by its index, or a missing value, is not in a set, else 0.
+    """Return 1 if the index of a category, or a missing value, is not in a set, else 0.
 
-    The categories from `SHARED_CODE` on share that code.
+    The categories from `SHARED_CODE` on have this code.
     """
     # The conversion is to signed integers first, because processors have no instruction from float to unsigned.
     code = np.uint64(np.int64(min(value, _SHARED_CODE) if value == value else _MISSING_CODE)) & _CODE_BITS
@@ -331,7 +330,7 @@ def goes_right(split, value):
 
 
 @bare_device
-def _next(nodes, sets, index, X, row, any_missing):
+def _next_node(nodes, sets, index, X, row, any_missing):
     """Return the next node on the path of a row, or the same node if it is a leaf."""
     shift = np.uint64(nodes.shift)
     by_set, missing_right = shift - np.uint64(1), shift - np.uint64(2)
@@ -349,60 +348,60 @@ def _next(nodes, sets, index, X, row, any_missing):
 
 
 @bare_device
-def _pass(nodes, sets, index, X, row, any_missing):
+def _advance(nodes, sets, index, X, row, any_missing):
     """Return the node two steps further on the path of a row, or one step further if there are sets."""
-    index = _next(nodes, sets, index, X, row, any_missing)
-    # Looking up a code in a set takes so long that a second step would wait for the first one.
-    return index if sets is not None else _next(nodes, sets, index, X, row, any_missing)
+    index = _next_node(nodes, sets, index, X, row, any_missing)
+    # A lookup in a set takes so long that a second step would wait for the first one.
+    return index if sets is not None else _next_node(nodes, sets, index, X, row, any_missing)
 
 
 @bare_device
-def _descend(nodes, sets, X, any_missing, active, found):
-    """Move the active rows from the nodes in `found` to their leaves; if all rows are active, the list is not read."""
+def _descend(nodes, sets, X, any_missing, active, reached):
+    """Move the active rows from the nodes in `reached` to leaves; if all rows are active, the list is not read."""
     n_active = np.uint64(len(active))
     if n_active == np.uint64(len(X)):
         for _ in range(_FIRST_PASSES):
             for row in range(n_active):
-                found[row] = _pass(nodes, sets, np.uint64(found[row]), X, row, any_missing)
+                reached[row] = _advance(nodes, sets, np.uint64(reached[row]), X, row, any_missing)
         n_active = np.uint64(0)
         for row in range(np.uint64(len(X))):
             active[n_active] = row
-            n_active += np.uint64(nodes.words[np.uint64(found[row])] != 0)
+            n_active += np.uint64(nodes.words[np.uint64(reached[row])] != 0)
     while n_active > np.uint64(0):
         for _ in range(_PASSES):
             for i in range(n_active):
                 row = active[i]
-                found[row] = _pass(nodes, sets, np.uint64(found[row]), X, row, any_missing)
+                reached[row] = _advance(nodes, sets, np.uint64(reached[row]), X, row, any_missing)
         n_left = np.uint64(0)
         for i in range(n_active):
             active[n_left] = active[i]
-            n_left += np.uint64(nodes.words[np.uint64(found[active[i]])] != 0)
+            n_left += np.uint64(nodes.words[np.uint64(reached[active[i]])] != 0)
         n_active = n_left
 
 
 @bare_device
-def walk(nodes, X, any_missing, active, found):
-    """Write the leaves of the distinct rows in `active` to found[row]; `active` is overwritten.
+def walk(nodes, X, any_missing, active, reached):
+    """Write the leaves of the distinct rows in `active` to reached[row]; `active` is overwritten.
 
     If `active` is as long as X, all rows are active, and the content of `active` is not read.
     """
     if len(active) == len(X):
         for row in range(np.uint64(len(X))):
-            found[row] = 0
+            reached[row] = 0
     else:
         for i in range(np.uint64(len(active))):
-            found[active[i]] = 0
-    _walk_from(nodes, X, any_missing, active, found)
+            reached[active[i]] = 0
+    _walk_from(nodes, X, any_missing, active, reached)
 
 
 @bare_device
-def _walk_from(nodes, X, any_missing, active, found):
-    """Move the rows in `active` from the nodes in `found` to their leaves."""
-    # The constants compile two versions of the loop; the one without the check is much faster.
+def _walk_from(nodes, X, any_missing, active, reached):
+    """Move the rows in `active` from the nodes in `reached` to their leaves."""
+    # With constants, two versions of the loop are compiled. That without missing values is much faster.
     if any_missing:
-        _descend(nodes, nodes.sets, X, True, active, found)
+        _descend(nodes, nodes.sets, X, True, active, reached)
     else:
-        _descend(nodes, nodes.sets, X, False, active, found)
+        _descend(nodes, nodes.sets, X, False, active, reached)
 
 
 @bare_device
@@ -420,7 +419,7 @@ def prefetch_leaf(values, number):
 
 @bare_device
 def add_leaf(values, number, total):
-    """Add the class frequencies of a leaf to the total of a row, in pairs, because a pair takes one instruction.
+    """Add the class frequencies of a leaf to the total of a row, two at once, which takes one instruction.
 
     `number` is the index of the leaf in the values of its tree, or ~k for a leaf that only has class k.
     """
@@ -449,15 +448,15 @@ def _list_out_of_bag(counts, active):
 
 @bare_device
 def _prefetch_next(trees, tree, start, n_rows):
-    """Prefetch one part of the nodes of the next tree; each group of rows, from `start` on, prefetches another part."""
+    """Prefetch a part of the nodes of the next tree. Each group of rows, which starts at `start`, has its own part."""
     nodes, first = trees.nodes, trees.first
     if len(nodes.words) < _MANY_NODES or tree + 2 == len(first):
         return
     begin, n_nodes = first[tree + 1], first[tree + 2] - first[tree + 1]
-    if n_nodes > _NODES_A_ROW * n_rows:
+    if n_nodes > _NODES_PER_ROW * n_rows:
         return
     low, high = n_nodes * start // n_rows, n_nodes * min(start + GROUP_ROWS, n_rows) // n_rows
-    for node in range(begin + low, begin + high, _NODES_A_LINE):
+    for node in range(begin + low, begin + high, _NODES_PER_LINE):
         prefetch(nodes.words, node)
         prefetch(nodes.thresholds, node)
         prefetch(nodes.numbers, node)
@@ -469,7 +468,7 @@ def add_probabilities(trees, X, buffers, total, bags):
 
     `trees` are `TreeArrays`, X are rows from `PackedTrees.as_read`, and `bags` are `BagCounts`.
     """
-    counts, active, found = bags.counts, buffers.active, buffers.found
+    counts, active, reached = bags.counts, buffers.active, buffers.reached
     any_missing, takes_all = _any_missing(X), len(counts) == 0
     for tree in range(len(trees.first) - 1):
         nodes = nodes_of(trees.nodes, trees.first, tree)
@@ -480,17 +479,17 @@ def add_probabilities(trees, X, buffers, total, bags):
             n_active = n_rows = np.uint64(len(group))
             if not takes_all:
                 n_active = _list_out_of_bag(counts[tree, start : start + GROUP_ROWS], active)
-            walk(nodes, group, any_missing, active[:n_active], found)
+            walk(nodes, group, any_missing, active[:n_active], reached)
             # The predictions of a tree may exceed the caches, so they are prefetched for all rows before the first sum.
             for i in range(n_rows):
                 if takes_all or counts[tree, start + i] == 0:
-                    prefetch_leaf(leaves, nodes.numbers[np.uint64(found[i])])
+                    prefetch_leaf(leaves, nodes.numbers[np.uint64(reached[i])])
             for i in range(n_rows):
                 if not takes_all:
                     if counts[tree, start + i] > 0:
                         continue
                     bags.n_trees[start + i] += 1
-                add_leaf(leaves, nodes.numbers[np.uint64(found[i])], sums[i])
+                add_leaf(leaves, nodes.numbers[np.uint64(reached[i])], sums[i])
 
 
 @bare_kernel
@@ -500,23 +499,23 @@ def add_row(nodes, values, starts, X, buffers, total):
     The copies descend all trees together, so that their waits for memory overlap. `starts` has `first` and `first_leaf`
     of `TreeArrays`, `buffers` the arrays of `WalkBuffers`. Both are plain tuples, which numba types in less time.
     """
-    (first, first_leaf), (active, found) = starts, buffers
+    (first, first_leaf), (active, reached) = starts, buffers
     for tree in range(len(X)):
-        found[tree] = first[tree]
-    _walk_from(nodes, X, _any_missing(X[:1]), active, found)
+        reached[tree] = first[tree]
+    _walk_from(nodes, X, _any_missing(X[:1]), active, reached)
     for tree in range(len(X)):
-        add_leaf(values[first_leaf[tree] :], nodes.numbers[np.uint64(found[tree])], total[0])
+        add_leaf(values[first_leaf[tree] :], nodes.numbers[np.uint64(reached[tree])], total[0])
 
 
 @bare_kernel
 def _find_leaves(nodes, first, X, counts, buffers, leaves):
-    """Write the leaves of the out-of-bag rows of every tree; the entries of other rows are unchanged."""
+    """Write the leaves of the out-of-bag rows of each tree; the items of other rows are unchanged."""
     any_missing = _any_missing(X)
     for tree in range(len(first) - 1):
         for start in range(0, len(X), GROUP_ROWS):
             group, group_counts = X[start : start + GROUP_ROWS], counts[tree, start : start + GROUP_ROWS]
             n_active = _list_out_of_bag(group_counts, buffers.active)
-            walk(nodes_of(nodes, first, tree), group, any_missing, buffers.active[:n_active], buffers.found)
+            walk(nodes_of(nodes, first, tree), group, any_missing, buffers.active[:n_active], buffers.reached)
             for i in range(np.uint64(len(group))):
                 if group_counts[i] == 0:
-                    leaves[tree, start + i] = buffers.found[i]
+                    leaves[tree, start + i] = buffers.reached[i]

@@ -1,8 +1,8 @@
 """Counter-based random numbers: functions of a key, a purpose and an index, and not of earlier random numbers.
 
-So a bootstrap sample only depends on (seed, tree, global row index) and the sampled features of a node only on (seed,
-tree, path from the root), not on the number of threads or the order in which nodes are grown or rows are stored. A key
-has a stream for each purpose, so that the random numbers of one purpose do not predict those of another purpose.
+So a bootstrap sample only depends on (seed, tree, row index), and the sampled features of a node only depend on (seed,
+tree, path from the root). The number of threads, the order of growing nodes and the storage of rows have no effect. A
+key has a stream for each purpose, so that the random numbers of one purpose do not predict those of another purpose.
 The mixing function is the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 """
 
@@ -15,18 +15,18 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _LOW_32 = np.uint64(0xFFFFFFFF)
 
-# Purposes. The key of a tree is derived from the seed, which is mixed first. It is also the key of the root.
+# Purposes. The key of a tree is derived from the mixed seed, and is also the key of its root.
 TREE = 0
 BLOCK, ROW = 1, 2  # bootstrap samples: a block of rows of a tree, a sampled row of a block
-CHILD, FEATURE, SPLIT = 3, 4, 5  # of a node: a child, a sampled feature, the random split of a feature
+CHILD, FEATURE, SPLIT = 3, 4, 5  # for a node: a child, a sampled feature, the random split of a feature
 ATTEMPT, CATEGORY = 6, 7  # random sets of categories: an attempt to sample a set, the side of a category in it
-# Purposes of NumPy's generators, which are seeded with a key or seed and a purpose. In this order: the numbers of rows
-# of blocks, the rows scored out of bag, the rows and the halves of trees of a paired comparison, the rows and the
-# resampled trees that measure the spread of a threshold, and the rows that a stack samples.
+# The next purposes are for NumPy's generators, which are seeded with a purpose and a key or seed. In this order: the
+# numbers of rows of blocks, the rows scored out of bag, the rows of a paired comparison and its halves of trees, the
+# rows and the resampled trees that measure the spread of a threshold, and the rows that a stack samples.
 BLOCK_SIZES, SCORED_SAMPLE, PAIRED_SAMPLE, PAIRED_TREES, SPREAD_SAMPLE, RESAMPLED_TREES, STACK_SAMPLE = range(8, 15)
-RATE_ORDER = 15  # of a tree: the order of samples for target rates, and the choice of interactions
-HALF_SAMPLES = 16  # of NumPy's generators: half-samples shared by trees, and rows that measure the dispersion of trees
-PARTS_OF_ROWS = 17  # of NumPy's generators: the parts of rows for cross-validation and the jackknife, for every seed
+RATE_ORDER = 15  # for a tree: the order of samples for target rates, and the choice of interactions
+HALF_SAMPLES = 16  # for NumPy's generators: half-samples shared by trees, and rows that measure the dispersion of trees
+PARTS_OF_ROWS = 17  # for NumPy's generators: the parts of rows for cross-validation and the jackknife, for every seed
 # For each purpose of a key, indices are less than 2**48.
 _INDEX_BITS = np.uint64(48)
 
@@ -47,7 +47,7 @@ def derive_key(key: np.uint64, purpose: int, index: int | np.int64) -> np.uint64
 
 @bare_device
 def bounded(bits: np.uint64, bound: int) -> np.int64:
-    """Map random bits to 0..bound-1 (the bound is below 2**32 and the bias below bound / 2**32)."""
+    """Map random bits to 0..bound-1. The bound must be below 2**32, and the bias is below bound / 2**32."""
     return np.int64(((bits & _LOW_32) * np.uint64(bound)) >> np.uint64(32))
 
 

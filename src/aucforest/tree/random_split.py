@@ -1,7 +1,7 @@
 """The random split of a numeric feature in a small node: samples are divided without a histogram.
 
-The split is the same as with a histogram, at less cost. Features with missing values, or with an infinite least or
-greatest value, need the histogram.
+The split is the same as with a histogram, in less time. Features with missing values need the histogram, and those
+with an infinite least or greatest value, too.
 """
 
 from typing import NamedTuple
@@ -26,18 +26,18 @@ class RandomSplit(NamedTuple):
 
 
 @bare_device
-def _find_range(codes, read, feature, samples):
+def _find_range(codes, read_code, feature, samples):
     """Return the least and the greatest code of a feature."""
-    least = greatest = read(codes, (feature, row_of(samples[0])))
+    least = greatest = read_code(codes, (feature, row_of(samples[0])))
     for i in range(1, len(samples)):
-        code = read(codes, (feature, row_of(samples[i])))
+        code = read_code(codes, (feature, row_of(samples[i])))
         least, greatest = min(least, code), max(greatest, code)
     return least, greatest
 
 
 @bare_device
-def _sum_left(codes, read, search, feature, ends, threshold):
-    """Sum the class totals on the left; return the greatest code left, the least code right, and the sample count left.
+def _sum_left(codes, read_code, search, feature, ends, threshold):
+    """Write the class totals on the left; return the greatest code left, the least code right, and n_left.
 
     `ends` are the least code, which always goes left, and the greatest code, which always goes right. All bins between
     them have finite bounds.
@@ -45,16 +45,16 @@ def _sum_left(codes, read, search, feature, ends, threshold):
     samples, weights, bins = search.node.samples, search.node.columns.weights, search.node.columns.bins
     left, indices, (least, greatest) = search.buffers.score.left, search.classes.indices, ends
     left[: search.classes.n] = 0
-    last, after, n_left = np.uint64(0), ~np.uint64(0), np.uint64(0)
+    last_left, first_right, n_left = np.uint64(0), ~np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
-        code = read(codes, (feature, row_of(samples[i])))
+        code = read_code(codes, (feature, row_of(samples[i])))
         is_low = middle_of(bin_of(bins, feature, code), bins.values) <= threshold
         is_left = np.uint64((code == least) | (is_low & (code != greatest)))
         left[np.uint64(indices[label_of(samples[i])])] += weight_of(samples[i], weights) * np.int64(is_left)
         # There are no branches, because the side of a sample is unpredictable.
-        last, after = max(last, code * is_left), min(after, code | (np.uint64(0) - is_left))
+        last_left, first_right = max(last_left, code * is_left), min(first_right, code | (np.uint64(0) - is_left))
         n_left += is_left
-    return np.int64(last), np.int64(after), np.int64(n_left)
+    return np.int64(last_left), np.int64(first_right), np.int64(n_left)
 
 
 @bare_device
@@ -74,18 +74,18 @@ def sample_random_split(search, feature, key):
 
 
 @bare_device
-def _score_pair(criterion, left, totals, best_score, buffers):
+def _score_two_classes(criterion, left, totals, best_score, buffers):
     """Return the score of a split of two classes, or `best_score` if it is not better."""
-    # Scans do the same check, which may exclude a score that exceeds the bar by a rounding error.
+    # A scan does the same check. It may exclude a score that exceeds the bar only by a rounding error.
     bar = best_score + pair_rounding(criterion.code, totals[0], totals[1])
-    if not criterion.exceeds(left[0], left[1], totals[0], totals[1], bar):
+    if not criterion.may_exceed(left[0], left[1], totals[0], totals[1], bar):
         return best_score
-    score = criterion.pair(left[0], left[1], totals[0], totals[1], buffers)
+    score = criterion.pair_score(left[0], left[1], totals[0], totals[1], buffers)
     return score if score > bar else best_score
 
 
 @bare_device
-def _score_many(criterion, left, totals, best_score, buffers):
+def _score_more_classes(criterion, left, totals, best_score, buffers):
     """Return the score of a split of more than two classes, or `best_score` if it is not better."""
     bar = best_score + ROUNDING
     state = criterion.start(totals, bar, True, buffers)
@@ -96,6 +96,6 @@ def _score_many(criterion, left, totals, best_score, buffers):
     return score if score > bar else best_score
 
 
-# f(criterion, left, totals, best_score, buffers) -> the score of a split, as in a scan, for two classes or more
-score_two_classes = by_criterion(_score_pair)
-score_more_classes = by_criterion(_score_many)
+# f(criterion, left, totals, best_score, buffers) -> the score of a split, the same as in a scan
+score_two_classes = by_criterion(_score_two_classes)
+score_more_classes = by_criterion(_score_more_classes)

@@ -16,8 +16,8 @@ from aucforest._compile import bare_device, bare_kernel
 MAX_CLASSES = 0xFFFF
 # Indices of nodes have 32 bits, and growing a tree takes up to four nodes per row.
 MOST_ROWS = 2**29 - 1
-# The `names` of `CodeBins` if codes are not replaced by ranks.
-NO_NAMES = np.empty((0, 0), dtype=np.uint32)
+# The `bin_of_rank` of `CodeBins` if codes are not replaced by ranks.
+NO_RANKS = np.empty((0, 0), dtype=np.uint32)
 _CODE_TYPES = [np.dtype("u1"), np.dtype("u2"), np.dtype("u4")]
 _ROW = np.uint64(0xFFFFFFFF)
 _LABEL = np.uint64(0xFFFF)
@@ -26,7 +26,7 @@ _WEIGHT_SHIFT = np.uint64(48)
 
 
 class Codes(NamedTuple):
-    """Codes of one, two or four bytes each. Two arrays are empty, so that numba compiles a single type for all."""
+    """Codes of one, two or four bytes each. The other two arrays are empty, so that numba compiles only one type."""
 
     n_bytes: int
     one: NDArray[np.uint8]
@@ -47,7 +47,7 @@ class Codes(NamedTuple):
 
 
 class SparseCodes(NamedTuple):
-    """The codes of a sparse matrix by column and by row, without zeros; all arrays are empty for a dense matrix."""
+    """The codes of the nonzeros of a matrix, by column and by row; all arrays are empty for a dense matrix."""
 
     zeros: NDArray[np.int64]  # (n_features,) the code of zero
     column_starts: NDArray[np.int64]  # (n_features + 1,)
@@ -72,7 +72,7 @@ class SparseNode(NamedTuple):
     feature: NDArray[np.int32]
     code: NDArray[np.uint32]
     sample: NDArray[np.uint64]
-    node_of: NDArray[np.int32]  # (n_rows,) row -> its node or topmost ancestor that lists codes; -1 if out of bag
+    node_of: NDArray[np.int32]  # (n_rows,) row -> its node, or the highest ancestor that lists codes; -1 if out of bag
     sample_of: NDArray[np.uint64]  # (n_rows,) row -> sample
     found: NDArray[np.uint64]  # (n_rows + 1,) the samples with a stored code of a feature
     found_codes: NDArray[np.uint32]  # (n_rows + 1,)
@@ -107,7 +107,7 @@ NO_NODE = SparseNode.of(NO_SPARSE, 0)
 class CodeBins(NamedTuple):
     """The bins of codes."""
 
-    names: NDArray[np.uint32]  # (n_features, n_ranks) rank -> bin; empty if codes are bins and not ranks
+    bin_of_rank: NDArray[np.uint32]  # (n_features, n_ranks); empty if codes are bins and not ranks
     values: Any  # the bounds of the bins, a `binning.BinValues`
 
 
@@ -125,11 +125,11 @@ class Columns(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The rule by which samples go left: contains(rule, code) is true, or the code equals `also`."""
+    """The condition for samples to go left: contains(rule, code) is true, or the code equals `also_left`."""
 
     contains: Callable[..., Any]
     rule: Any
-    also: int | np.int64
+    also_left: int | np.int64  # the code of missing values; -1 if they go right
 
 
 @bare_device
@@ -163,7 +163,7 @@ def set_code(codes, index, code):
 
 @bare_device
 def with_codes(function, codes, *arguments):
-    """Return function(codes, read, *arguments), where read(codes, index) is the fastest way to read these codes."""
+    """Return function(codes, read_code, *arguments), with read_code(codes, index) for codes of this width."""
     if codes.n_bytes == 1:
         return function(codes, _read_narrow, *arguments)
     return function(codes, _read_wide, *arguments)
@@ -238,7 +238,7 @@ def add_code(words, code):
 
 
 @bare_device
-def partition(codes, read, feature, left, samples, spill):
+def partition(codes, read_code, feature, left, samples, spill):
     """Move the samples that go left, given a `Side`, to the front, and return their number.
 
     Both sides keep their order. To avoid branches, each sample is written to both sides and only one index advances.
@@ -246,8 +246,8 @@ def partition(codes, read, feature, left, samples, spill):
     feature, n_left, n_right = np.uint64(feature), np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
         sample = samples[i]
-        code = np.int64(read(codes, (feature, row_of(sample))))
-        is_left = np.uint64(left.contains(left.rule, code) | (code == left.also))
+        code = np.int64(read_code(codes, (feature, row_of(sample))))
+        is_left = np.uint64(left.contains(left.rule, code) | (code == left.also_left))
         samples[n_left] = sample
         spill[n_right] = sample
         n_left += is_left
@@ -299,5 +299,5 @@ class FixedPoint(NamedTuple):
 
 
 def exact_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return positive integers in the ratios of the weights, with 8 bits less so that float64 sums are exact."""
+    """Return `FixedPoint` integers as float64. They have 8 bits less than in a tree, so that float64 sums are exact."""
     return FixedPoint.of(weights, len(weights) << 8).apply(weights).astype(np.float64)

@@ -7,7 +7,7 @@ order. Other splits pass the limits of the node on unchanged. A split that only 
 values may have any order.
 
 Scores order the splits of a node like gains, but their unit depends on the criterion. Indices of bins are np.uint64,
-because each access with a signed index would check whether the index is negative, from the end of the array.
+because numba checks whether a signed index is negative, and then counts it from the end of the array.
 """
 
 from collections.abc import Callable
@@ -19,10 +19,9 @@ from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.criteria.criterion import CUSTOM_CRITERION, ROUNDING, sum_of
 from aucforest.tree.criteria.custom import add_split, score_pending
 from aucforest.tree.criteria.table import by_criterion, pair_rounding
-from aucforest.tree.histogram import Classes, entry_of, has_minimum_sizes, sum_left, weights_of_pair
+from aucforest.tree.histogram import Classes, has_minimum_sizes, read_entry, sum_left, two_class_weights
 
-# Bins are crowded if they have more classes than this on average.
-_CROWDED = 2
+_CROWDED = 2  # bins are crowded if they have more classes than this on average
 
 
 class Constraint(NamedTuple):
@@ -37,7 +36,7 @@ class Constraint(NamedTuple):
 class Splits(NamedTuple):
     """The splits of a feature that are scanned: those after the bins from `first` to `stop` - 1."""
 
-    histogram: Any  # a `PairHistogram` or `Histogram`
+    histogram: Any  # a `TwoClassHistogram` or `Histogram`
     classes: Classes
     first: int | np.int64
     stop: int | np.int64
@@ -47,23 +46,23 @@ class Splits(NamedTuple):
 
 @bare_device
 def find_admissible(histogram, classes, missing_left, n_samples, params):
-    """Return the range of the bins after which a split has large enough children; both conditions are monotone."""
+    """Return the start and stop of the range of bins after which both children of a split are large enough."""
     n_bins = histogram.n_bins
     # Missing values may be separated from all others only as right child, because the mirrored split is a duplicate.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not has_minimum_sizes(params):
         # Histograms of two classes may have all codes; those before the lowest code in the node are empty bins.
         return histogram.first, stop
-    node_weight, samples, weight = classes.weight, np.int64(0), np.int64(0)
+    node_weight, n_left, weight = classes.weight, np.int64(0), np.int64(0)
     if missing_left:
-        samples, weight = np.int64(histogram.missing_samples), sum_of(histogram.missing[: classes.n])
+        n_left, weight = np.int64(histogram.n_missing), sum_of(histogram.missing[: classes.n])
     n_too_small = np.int64(0)  # number of splits whose left child is too small; they come first
     for t in range(stop):
-        samples += histogram.samples[t]
-        weight += histogram.forms.weight_of_bin(histogram, t)
-        if n_samples - samples < params.min_samples_leaf or node_weight - weight < params.min_weight_leaf:
+        n_left += histogram.n_samples[t]
+        weight += histogram.functions.bin_weight(histogram, t)
+        if n_samples - n_left < params.min_samples_leaf or node_weight - weight < params.min_weight_leaf:
             return n_too_small, t
-        n_too_small += samples < params.min_samples_leaf or weight < params.min_weight_leaf
+        n_too_small += n_left < params.min_samples_leaf or weight < params.min_weight_leaf
     return n_too_small, stop
 
 
@@ -97,9 +96,9 @@ def _scan_integer_scores(criterion, splits, left, best_score, buffers):
     left_0, left_1 = left
     totals, best, index = splits.classes.totals, _bits_of(best_score), np.int64(-1)
     for t in range(np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))):
-        moved_0, moved_1 = weights_of_pair(splits.histogram, t)
+        moved_0, moved_1 = two_class_weights(splits.histogram, t)
         left_0, left_1 = left_0 + moved_0, left_1 + moved_1
-        score = _bits_of(criterion.pair(left_0, left_1, totals[0], totals[1], buffers.score))
+        score = _bits_of(criterion.pair_score(left_0, left_1, totals[0], totals[1], buffers.score))
         index = np.int64(t) if score > best else index
         best = max(score, best)
     return np.int64(best).view(np.float64), index
@@ -107,30 +106,30 @@ def _scan_integer_scores(criterion, splits, left, best_score, buffers):
 
 @bare_device
 def _scan_bins(criterion, splits, left, best_score, buffers):
-    """Return (score, index) of the best split; `Criterion.exceeds`, which costs less than the score, rules most out."""
+    """Return (score, index) of the best split. Most splits are excluded by `Criterion.may_exceed`, to save time."""
     left_0, left_1 = left
     total_0, total_1 = splits.classes.totals[0], splits.classes.totals[1]
     rounding, index = pair_rounding(criterion.code, total_0, total_1), np.int64(-1)
-    bar = best_score + rounding  # which a better score must exceed
+    bar = best_score + rounding  # a better score must exceed it
     t, stop = np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))
     while t < stop:
         may_win = False
         # This inner loop stops at the next candidate, which costs less than updating the best split in each step.
         while t < stop and not may_win:
-            moved_0, moved_1 = weights_of_pair(splits.histogram, t)
+            moved_0, moved_1 = two_class_weights(splits.histogram, t)
             left_0, left_1 = left_0 + moved_0, left_1 + moved_1
-            may_win = criterion.exceeds(left_0, left_1, total_0, total_1, bar)
+            may_win = criterion.may_exceed(left_0, left_1, total_0, total_1, bar)
             t += np.uint64(1)
         last = np.int64(t) - 1
         if may_win and (not splits.constraint.is_active or _is_allowed(splits, left_0, left_1, last)):
-            score = criterion.pair(left_0, left_1, total_0, total_1, buffers.score)
+            score = criterion.pair_score(left_0, left_1, total_0, total_1, buffers.score)
             if score > bar:
                 best_score, bar, index = score, score + rounding, last
     return best_score, index
 
 
 @bare_device
-def scan_pair(criterion, splits, best_score, buffers):
+def _scan_two_classes(criterion, splits, best_score, buffers):
     """Return (score, index) of the best split of two classes."""
     left, totals = buffers.score.left[:2], splits.classes.totals
     sum_left(splits.histogram, np.int64(splits.first) - 1, splits.missing_left, left)
@@ -141,7 +140,7 @@ def scan_pair(criterion, splits, best_score, buffers):
 
 
 @bare_device
-def scan_many(criterion, splits, best_score, buffers):
+def _scan_more_classes(criterion, splits, best_score, buffers):
     """Return (score, index) of the best split of more than two classes."""
     histogram, classes, totals = splits.histogram, splits.classes, splits.classes.totals
     left = buffers.score.left[: classes.n]
@@ -156,7 +155,7 @@ def scan_many(criterion, splits, best_score, buffers):
     for t in range(np.uint64(splits.stop)):
         end = np.uint64(histogram.starts[t + np.uint64(1)])
         while entry < end:
-            k, moved = entry_of(histogram, entry)
+            k, moved = read_entry(histogram, entry)
             left[k] += moved
             state = criterion.move(state, k, left, moved, totals, buffers.score)
             entry += np.uint64(1)
@@ -174,7 +173,7 @@ def _scan_custom(splits, best_score, buffers):
     left, index, n_pending = buffers.score.left[: classes.n], np.int64(-1), 0
     sum_left(histogram, -1, splits.missing_left, left)
     for t in range(splits.stop):
-        histogram.forms.add_bin(histogram, t, left)
+        histogram.functions.add_bin(histogram, t, left)
         if t < splits.first or (splits.constraint.is_active and not _is_allowed(splits, left[0], left[1], t)):
             continue
         n_pending = add_split(custom, n_pending, left, classes, t)
@@ -198,5 +197,5 @@ def _scan_by(scan: Callable[..., Any]) -> Callable[..., Any]:
 
 # f(criterion, splits, best_score, buffers) -> (score, index): the score of the best split and the index of its last bin
 # on the left, or -1 if no score exceeds best_score.
-scan_two_classes = _scan_by(scan_pair)
-scan_more_classes = _scan_by(scan_many)
+scan_two_classes = _scan_by(_scan_two_classes)
+scan_more_classes = _scan_by(_scan_more_classes)

@@ -1,7 +1,7 @@
 """Search for the samples of a node that have a stored code of a sparse feature; all others have the code of zero.
 
-A node with few stored codes lists the codes of each feature, and an empty list shows that a feature is constant. In a
-larger node, it costs less to read the columns of the sampled features and to look up the node of each row in `node_of`.
+A node with few stored codes lists the codes of each feature. If the list is empty, the feature is constant. In larger
+nodes, it takes less time to read the columns of the sampled features and to look up the node of each row in `node_of`.
 Below a node that lists its codes, `node_of` is not updated, because all descendants list their codes, too.
 """
 
@@ -33,16 +33,16 @@ def _is_listed(node):
 
 
 @outlined_device
-def enter_node(columns, samples, number):
+def enter_node(columns, samples, node_index):
     """List the stored codes of a node, or none if there are too many, in place of the codes of the previous node."""
     sparse, node = columns.sparse, columns.node
-    if number == 0:
+    if node_index == 0:
         node.node_of[:] = -1
         for i in range(len(samples)):
             node.node_of[row_of(samples[i])], node.sample_of[row_of(samples[i])] = 0, samples[i]
     for i in range(node.n_codes[0]):
         node.n_listed[node.feature[i]] = 0
-    node.number[0], node.n_codes[0], n_codes = number, -1, np.int64(0)
+    node.number[0], node.n_codes[0], n_codes = node_index, -1, np.int64(0)
     for i in range(len(samples)):
         row = np.int64(row_of(samples[i]))
         n_codes += sparse.row_starts[row + 1] - sparse.row_starts[row]
@@ -71,12 +71,12 @@ def find_codes(columns, feature):
             index = np.uint64(node.before[index])
             n_found += np.uint64(1)
         return np.int64(n_found)
-    number = np.int32(node.number[0])
+    node_index = np.int32(node.number[0])
     for stored in range(np.uint64(sparse.column_starts[feature]), np.uint64(sparse.column_starts[feature + 1])):
         # Every sample is written, and overwritten if it is not in the node. This avoids an unpredictable branch.
         row = np.uint64(sparse.rows[stored])
         node.found[n_found], node.found_codes[n_found] = node.sample_of[row], code_at(sparse.column_codes, stored)
-        n_found += np.uint64(node.node_of[row] == number)
+        n_found += np.uint64(node.node_of[row] == node_index)
     return np.int64(n_found)
 
 
@@ -109,18 +109,18 @@ def has_one_code(columns, feature, samples):
 
 @outlined_device
 def partition_sparse(columns, split, left_child, samples, spill, also_left):
-    """Partition samples like `samples.partition`, for a split by a threshold; left_child is the index of a node."""
+    """Partition samples like `samples.partition`, for a split by a threshold; left_child is the index of that node."""
     node, zero = columns.node, columns.sparse.zeros[split.feature]
     n_found = find_codes(columns, split.feature)
     zero_left = zero <= split.code or zero == also_left
     for i in range(n_found):
         code = np.int64(node.found_codes[i])
         node.is_other[row_of(node.found[i])] = (code <= split.code or code == also_left) != zero_left
-    looks_up, n_left, n_right, zeros = not _is_listed(node), np.uint64(0), np.uint64(0), np.uint64(zero_left)
+    looks_up, n_left, n_right, side = not _is_listed(node), np.uint64(0), np.uint64(0), np.uint64(zero_left)
     for i in range(len(samples)):
         sample = samples[i]
         row = row_of(sample)
-        is_left = zeros ^ np.uint64(node.is_other[row])
+        is_left = side ^ np.uint64(node.is_other[row])
         samples[n_left] = sample
         spill[n_right] = sample
         n_left += is_left

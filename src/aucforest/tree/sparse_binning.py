@@ -19,8 +19,7 @@ from aucforest.tree.binning import (
 )
 from aucforest.tree.samples import Codes, SparseCodes, exact_weights
 
-# Number of columns whose bins are chosen in one call.
-_GROUP_COLUMNS = 64
+_GROUP_COLUMNS = 64  # number of columns whose bins are chosen in one call
 
 
 class StoredColumns(NamedTuple):
@@ -34,23 +33,23 @@ class StoredColumns(NamedTuple):
 
 @bare_kernel
 def _find_distinct(starts, values, n_rows, most, known, n_known):
-    """Write the distinct values of columns; n_known[f] is most + 1 if there are more.
+    """Write the distinct values of columns and their numbers; n_known[f] is most + 1 if there are more than `most`.
 
     The values of column f are in `known` from starts[f] + f on, with space for all stored values and zero.
     """
     for f in range(len(n_known)):
         start, stop, first = starts[f], starts[f + 1], starts[f] + f
-        found, has_zero = known[first : first + stop - start + 1], stop - start < n_rows
+        distinct, has_zero = known[first : first + stop - start + 1], stop - start < n_rows
         if has_zero:
-            found[0] = 0.0
-        n_known[f] = add_all_distinct(values[start:stop], min(most, len(found)), found, np.int64(has_zero))
+            distinct[0] = 0.0
+        n_known[f] = add_all_distinct(values[start:stop], min(most, len(distinct)), distinct, np.int64(has_zero))
 
 
 @bare_kernel
 def _encode_stored(columns, first, edges, zeros, starts, codes):
-    """Encode the stored values of all columns: write zeros, codes and starts, (n_features + 1,), and move rows.
+    """Encode the stored values of all columns: write the code of zero in each column, the other codes and their starts.
 
-    Only values whose code is not that of zero are kept.
+    Values with the code of zero are dropped, so the rows of the other values move to the front of columns.rows.
     """
     index = 0
     for f in range(len(zeros)):
@@ -68,7 +67,7 @@ def _encode_stored(columns, first, edges, zeros, starts, codes):
 
 @bare_kernel
 def _transpose(starts, rows, codes, row_starts, features, row_codes):
-    """Write the features and codes of each row; row_starts must be two zeros and the cumulative sizes of the rows."""
+    """Write the features and codes of each row; row_starts has two zeros and then the cumulative sizes of the rows."""
     for f in range(len(starts) - 1):
         for stored in range(starts[f], starts[f + 1]):
             index = row_starts[rows[stored] + 1]
@@ -76,11 +75,11 @@ def _transpose(starts, rows, codes, row_starts, features, row_codes):
             row_starts[rows[stored] + 1] = index + 1
 
 
-def _choose(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int | None, run: ParallelMap) -> BinValues:
+def _bins_of(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int | None, run: ParallelMap) -> BinValues:
     """Return the bins of all columns; `weights` has the weight of each row, 0 for rows that are not sampled."""
     n_features, n_rows, total = len(columns.starts) - 1, columns.n_rows, weights.sum()
     most = max_bins or n_rows
-    few = min(most, MAX_BINS)
+    few = min(most, MAX_BINS)  # a column with up to so many distinct values needs no sorting
 
     def bin_group(first: int) -> BinValues:
         starts = columns.starts[first : min(first + _GROUP_COLUMNS, n_features) + 1]
@@ -95,13 +94,13 @@ def _choose(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int 
             column = slice(starts[f], starts[f + 1])
             row_weights = weights[group_rows[column]]
             values = group_values[column][row_weights > 0]
-            # Sums of weights are exact, so the weight of zeros is exactly 0 if there are none.
+            # Sums of weights are exact, so the total weight of zeros is exactly 0 if there are none.
             value_weights = np.append(row_weights[row_weights > 0], total - row_weights.sum())
             n_values = len(values) + int(value_weights[-1] > 0)
-            found = choose_bins(np.append(values, 0.0)[None, :n_values], value_weights[:n_values], most)
-            n_bins[f] = len(found.lower)
+            bins = choose_bins(np.append(values, 0.0)[None, :n_values], value_weights[:n_values], most)
+            n_bins[f] = len(bins.lower)
             part = slice(begins[f], begins[f] + n_bins[f])
-            lower[part], upper[part] = found.lower, found.upper
+            lower[part], upper[part] = bins.lower, bins.upper
         is_bin = np.arange(len(lower)) - np.repeat(begins, sizes) < np.repeat(n_bins, sizes)
         return BinValues.of(n_bins, lower[is_bin], upper[is_bin])
 
@@ -120,7 +119,7 @@ def bin_sparse(
     sampled = sample_rows(n_rows, max_bins)
     row_weights = np.zeros(n_rows)
     row_weights[sampled] = 1.0 if weights is None else exact_weights(weights[sampled])
-    values = _choose(columns, row_weights, max_bins, run)
+    values = _bins_of(columns, row_weights, max_bins, run)
     edges = find_edges(values)
     zeros, starts = np.empty(n_features, dtype=np.int64), np.zeros(n_features + 1, dtype=np.int64)
     codes: NDArray[np.unsignedinteger] = np.empty(len(columns.rows), dtype=code_dtype(int(values.n_bins.max())))

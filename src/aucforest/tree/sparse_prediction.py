@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.prediction import add_leaf, nodes_of, prefetch_leaf
 
-# Maximum numbers of rows and of values that are dense at a time, and maximum number of rows that descend together.
+# Maximum numbers of rows and of values that are dense at a time, and of rows that descend a tree together.
 _DENSE_ROWS, _MOST_CELLS, _LANES = 32, 2**22, 8
 
 
@@ -32,7 +32,7 @@ class SparseWalk(NamedTuple):
     """Buffers of a thread. `dense` is all zero between batches of rows."""
 
     dense: NDArray[np.floating]  # (n_dense, n_features)
-    found: NDArray[np.uint64]  # (n_dense,) the leaves of the rows
+    leaves: NDArray[np.uint64]  # (n_dense,) the leaf of each row
     lane_rows: NDArray[np.uint64]  # (_LANES,) the rows that descend
     indices: NDArray[np.uint64]  # (_LANES,) their nodes
 
@@ -40,8 +40,8 @@ class SparseWalk(NamedTuple):
     def of(cls, n_features: int, dtype: np.dtype[np.floating]) -> "SparseWalk":
         """Allocate the buffers."""
         dense = np.zeros((dense_rows(n_features), n_features), dtype=dtype)
-        found = np.empty(len(dense), dtype=np.uint64)
-        return cls(dense, found, *np.empty((2, _LANES), dtype=np.uint64))
+        leaves = np.empty(len(dense), dtype=np.uint64)
+        return cls(dense, leaves, *np.empty((2, _LANES), dtype=np.uint64))
 
 
 @bare_kernel
@@ -49,9 +49,9 @@ def put_rows(stored, first, dense):
     """Write the stored values of the rows from `first` on to a matrix of zeros; return whether any value is missing."""
     n_missing = 0
     for i in range(len(dense)):
-        for at in range(stored.starts[first + i], stored.starts[first + i + 1]):
-            value = stored.values[at]
-            dense[i, stored.columns[at]] = value
+        for item in range(stored.starts[first + i], stored.starts[first + i + 1]):
+            value = stored.values[item]
+            dense[i, stored.columns[item]] = value
             n_missing += value != value
     return n_missing > 0
 
@@ -60,8 +60,8 @@ def put_rows(stored, first, dense):
 def clear_rows(stored, first, dense):
     """Set the values that `put_rows` has written to zero."""
     for i in range(len(dense)):
-        for at in range(stored.starts[first + i], stored.starts[first + i + 1]):
-            dense[i, stored.columns[at]] = 0
+        for item in range(stored.starts[first + i], stored.starts[first + i + 1]):
+            dense[i, stored.columns[item]] = 0
 
 
 @bare_device
@@ -86,7 +86,7 @@ def _descend(nodes, dense, any_missing, work):
                 work.indices[lane] = index + (word >> shift) + goes_right
                 lane += np.uint64(1)
                 continue
-            work.found[row] = index
+            work.leaves[row] = index
             if n_started < n_rows:
                 work.lane_rows[lane], work.indices[lane] = n_started, 0
                 n_started += np.uint64(1)
@@ -105,14 +105,14 @@ def add_sparse(trees, stored, start, work, total):
         any_missing = put_rows(stored, start + begin, dense)
         for tree in range(len(trees.first) - 1):
             nodes = nodes_of(trees.nodes, trees.first, tree)
-            leaves = trees.values[trees.first_leaf[tree] : trees.first_leaf[tree + 1]]
-            # The constants compile two versions of the loop, as in `prediction`.
+            predictions = trees.values[trees.first_leaf[tree] : trees.first_leaf[tree + 1]]
+            # With constants, two versions of the loop are compiled, as in `prediction`.
             if any_missing:
                 _descend(nodes, dense, True, work)
             else:
                 _descend(nodes, dense, False, work)
             for i in range(len(sums)):
-                prefetch_leaf(leaves, nodes.numbers[work.found[i]])
+                prefetch_leaf(predictions, nodes.numbers[work.leaves[i]])
             for i in range(len(sums)):
-                add_leaf(leaves, nodes.numbers[work.found[i]], sums[i])
+                add_leaf(predictions, nodes.numbers[work.leaves[i]], sums[i])
         clear_rows(stored, start + begin, dense)

@@ -11,30 +11,30 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, replacing
 from aucforest.tree.binning import bin_of, midway
-from aucforest.tree.categories import OrderBuffers, score_bins, score_pairs
+from aucforest.tree.categories import OrderBuffers, score_bins_of_more_classes, score_bins_of_two_classes
 from aucforest.tree.criteria.criterion import CUSTOM_CRITERION, ROUNDING, ScoreBuffers, sum_of
 from aucforest.tree.criteria.custom import CustomCriterion
-from aucforest.tree.criteria.table import gain_by_definition, is_optimal, start_scores
+from aucforest.tree.criteria.table import gain_by_definition, is_optimal, prepare_scores
 from aucforest.tree.features import NUMERIC, FeatureBuffers, order_bins, put_back, sample_features, sample_split
 from aucforest.tree.histogram import (
-    PAIR_SAMPLES,
+    JOINT_SAMPLES,
     Classes,
     HistogramBuffers,
-    add_entries,
-    add_pair,
-    clear_entries,
-    clear_pairs,
-    count_entries,
-    count_pairs,
+    add_bin_of_more_classes,
+    add_bin_of_two_classes,
+    bin_weight_of_more_classes,
+    bin_weight_of_two_classes,
+    clear_more_classes,
+    clear_two_classes,
+    count_more_classes,
+    count_two_classes,
     has_minimum_sizes,
+    index_more_classes,
+    index_two_classes,
     keep_entries,
     next_bin,
-    number_more_classes,
-    number_two_classes,
     sort_entries,
     sum_left,
-    weight_of_entries,
-    weight_of_pair,
 )
 from aucforest.tree.random import SPLIT, derive_key
 from aucforest.tree.random_split import sample_random_split, score_more_classes, score_two_classes
@@ -79,7 +79,7 @@ class Split(NamedTuple):
     code: int | np.int64  # the last code on the left, in the order of the bins
     next_code: int | np.int64  # the first code on the right; -1 if only missing values go right
     missing_left: bool  # whether missing values go left; if the node has none, they go to the child with more weight
-    sampled: float  # the threshold that the random splitter sampled
+    threshold: float  # sampled by the random splitter; 0 if all splits were searched
     gain: float
     left: NDArray[np.int64]  # (n_present,) left totals of the classes that are present in the node
     codes_left: NDArray[np.uint64]  # (4,) the codes of the node on each side; only for splits by sets
@@ -112,17 +112,17 @@ class SplitBuffers(NamedTuple):
         )
 
 
-class Forms(NamedTuple):
+class SearchFunctions(NamedTuple):
     """The functions of a search that differ between two classes and more.
 
-    The two searches are compiled separately, which makes each faster: compilers prepare all loops of a function before
-    it starts, so one function for both would also prepare loops that it does not use.
+    The two searches are compiled separately, because a compiled function prepares all its loops when it starts. One
+    function for both would also prepare loops that it does not run.
     """
 
-    number: Callable[..., Any]
+    index_classes: Callable[..., Any]
     count: Callable[..., Any]
     add_bin: Callable[..., Any]
-    weight_of_bin: Callable[..., Any]
+    bin_weight: Callable[..., Any]
     score_bins: Callable[..., Any]
     sort_entries: Callable[..., Any]
     clear: Callable[..., Any]
@@ -133,7 +133,7 @@ class Forms(NamedTuple):
 class Search(NamedTuple):
     """The search for the best split of a node."""
 
-    forms: Forms
+    functions: SearchFunctions
     node: Node
     classes: Classes
     params: TreeParams
@@ -157,7 +157,7 @@ def _is_half(weight, classes):
 
 @bare_device
 def _store_split(search, histogram, index, missing_left, by_set):
-    """Store the left totals and the sets of a split; return the first code on the right and where missing values go."""
+    """Store the left totals and sets of a split; return the first code on the right, and if missing values go left."""
     classes, buffers = search.classes, search.buffers
     left = buffers.left[: classes.n]
     sum_left(histogram, index, missing_left, left)
@@ -171,7 +171,7 @@ def _store_split(search, histogram, index, missing_left, by_set):
     return np.int64(histogram.codes[after]) if after < histogram.n_bins else np.int64(-1), missing_left
 
 
-_replace = replacing(Split, "feature", "code", "next_code", "missing_left", "sampled", "gain")
+_replace = replacing(Split, "feature", "code", "next_code", "missing_left", "threshold", "gain")
 _with_gain = replacing(Split, "gain")
 
 
@@ -186,7 +186,7 @@ def _needs_no_histogram(search):
 
 @bare_device
 def _random_split(search, feature, best):
-    """Return whether the random split of a feature needs no histogram, and the best split so far."""
+    """Return whether the random split of a feature was scored without a histogram, and the best split so far."""
     classes, params, score = search.classes, search.params, search.buffers.score
     split = sample_random_split(search, feature, derive_key(search.node.key, SPLIT, feature))
     if split.code < 0:
@@ -197,7 +197,7 @@ def _random_split(search, feature, best):
         return True, best
     if min(weight, classes.weight - weight) < params.min_weight_leaf:
         return True, best
-    gain = search.forms.score(params.criterion, left, classes.totals, best.gain, score)
+    gain = search.functions.score(params.criterion, left, classes.totals, best.gain, score)
     if gain <= best.gain:
         return True, best
     for k in range(classes.n):
@@ -211,52 +211,52 @@ def _search_feature(search, features, t, best):
     """Return the better one of `best` and the best split of features[t]; `best` wins a tie."""
     node, params, buffers = search.node, search.params, search.buffers
     feature, is_constrained = np.int64(features[t]), len(params.signs) > 0
-    kind, only, sampled = node.columns.kinds[feature], np.int64(-1), 0.0
+    kind, only_index, threshold = node.columns.kinds[feature], np.int64(-1), 0.0
     is_scanned_whole = kind == NUMERIC and not params.random_splits and params.criterion != CUSTOM_CRITERION
     compact = not is_scanned_whole or has_minimum_sizes(params)
-    histogram = search.forms.count(search, features, t, compact)
+    histogram = search.functions.count(search, features, t, compact)
     if params.random_splits:
         key = derive_key(node.key, SPLIT, feature)
-        only, sampled = sample_split(kind, histogram, feature, node.columns.bins, key, buffers.order)
+        only_index, threshold = sample_split(kind, histogram, feature, node.columns.bins, key, buffers.order)
     else:
         order_bins(kind, params.criterion, histogram, search.classes, buffers.order)
     constraint = Constraint(is_constrained, params.signs[feature] if is_constrained else 0, node.low, node.high)
-    for side in range(2 if histogram.has_missing else 1):
+    for side in range(2 if histogram.has_missing else 1):  # on side 1, missing values go left
         first, stop = find_admissible(histogram, search.classes, side == 1, len(node.samples), params)
-        if only >= 0:
-            first, stop = max(first, only), min(stop, only + 1)
+        if only_index >= 0:
+            first, stop = max(first, only_index), min(stop, only_index + 1)
         splits = Splits(histogram, search.classes, first, stop, side == 1, constraint)
-        gain, index = search.forms.scan(params.criterion, splits, best.gain, buffers)
+        gain, index = search.functions.scan(params.criterion, splits, best.gain, buffers)
         if index >= 0:
             next_code, missing_left = _store_split(search, histogram, index, side == 1, kind != NUMERIC)
             code = np.int64(histogram.codes[index])
-            best = _replace(best, feature, code, next_code, missing_left, sampled, gain)
-    search.forms.clear(histogram)
+            best = _replace(best, feature, code, next_code, missing_left, threshold, gain)
+    search.functions.clear(histogram)
     return best
 
 
 @bare_device
-def _find_split(forms, node, params, buffers):
-    """Find the best split with the functions of `forms`."""
-    classes = forms.number(node.labels, node.totals, node.weight, buffers.histogram.indices)
-    start_scores(params.criterion, classes, buffers)
-    search, none = Search(forms, node, classes, params, buffers), np.int64(-1)
+def _find_split(functions, node, params, buffers):
+    """Find the best split, given the `SearchFunctions`."""
+    classes = functions.index_classes(node.labels, node.totals, node.weight, buffers.histogram.indices)
+    prepare_scores(params.criterion, classes, buffers)
+    search, none = Search(functions, node, classes, params, buffers), np.int64(-1)
     left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
     best = Split(none, none, none, False, 0.0, 0.0, left, buffers.codes_left, buffers.codes_right)
     # Larger nodes may count two features at once, so all their features are sampled first.
-    may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
+    may_stop = len(node.samples) < JOINT_SAMPLES and params.criterion != CUSTOM_CRITERION
     without_histogram = may_stop and _needs_no_histogram(search)
-    n_sampled, n_tried = 0, 0
+    n_sampled, n_candidates = 0, 0
     for t in range(params.max_features):
         n_wanted = t + 1 if may_stop else params.max_features
-        n_sampled, n_tried = sample_features(node, n_wanted, n_sampled, n_tried, buffers.features)
-        if t == n_tried:
+        n_sampled, n_candidates = sample_features(node, n_wanted, n_sampled, n_candidates, buffers.features)
+        if t == n_candidates:
             break
-        features, is_found = buffers.features.tried[:n_tried], False
+        features, is_done = buffers.features.candidates[:n_candidates], False
         feature = np.int64(features[t])
         if without_histogram and node.columns.kinds[feature] == NUMERIC:
-            is_found, best = _random_split(search, feature, best)
-        if not is_found:
+            is_done, best = _random_split(search, feature, best)
+        if not is_done:
             best = _search_feature(search, features, t, best)
         if may_stop and best.feature == feature and _is_known_optimal(params.criterion, left, classes):
             break
@@ -268,27 +268,27 @@ def _find_split(forms, node, params, buffers):
     return _with_gain(best, gain_by_definition(params.criterion, left, right))
 
 
-TWO_CLASSES = Forms(
-    number_two_classes,
-    count_pairs,
-    add_pair,
-    weight_of_pair,
-    score_pairs,
-    keep_entries,
-    clear_pairs,
-    scan_two_classes,
-    score_two_classes,
+TWO_CLASSES = SearchFunctions(
+    index_classes=index_two_classes,
+    count=count_two_classes,
+    add_bin=add_bin_of_two_classes,
+    bin_weight=bin_weight_of_two_classes,
+    score_bins=score_bins_of_two_classes,
+    sort_entries=keep_entries,
+    clear=clear_two_classes,
+    scan=scan_two_classes,
+    score=score_two_classes,
 )
-MORE_CLASSES = Forms(
-    number_more_classes,
-    count_entries,
-    add_entries,
-    weight_of_entries,
-    score_bins,
-    sort_entries,
-    clear_entries,
-    scan_more_classes,
-    score_more_classes,
+MORE_CLASSES = SearchFunctions(
+    index_classes=index_more_classes,
+    count=count_more_classes,
+    add_bin=add_bin_of_more_classes,
+    bin_weight=bin_weight_of_more_classes,
+    score_bins=score_bins_of_more_classes,
+    sort_entries=sort_entries,
+    clear=clear_more_classes,
+    scan=scan_more_classes,
+    score=score_more_classes,
 )
 
 
@@ -315,15 +315,15 @@ def threshold_of(split, columns, random_splits):
     index, next_index = bin_of(columns.bins, feature, split.code), bin_of(columns.bins, feature, split.next_code)
     low, high = values.upper[index], values.lower[next_index]
     if random_splits and columns.is_sampled:
-        # Edges determine the codes of values between two bins, so the threshold must be at or between the edges.
+        # A value between two bins gets its code by an edge, so the threshold must be at or between the outer edges.
         lowest = midway(low, values.lower[index + 1])
-        return min(max(split.sampled, lowest), midway(values.upper[next_index - 1], high))
-    return split.sampled if random_splits and low <= split.sampled < high else midway(low, high)
+        return min(max(split.threshold, lowest), midway(values.upper[next_index - 1], high))
+    return split.threshold if random_splits and low <= split.threshold < high else midway(low, high)
 
 
 @bare_device
 def write_set(split, bins, words):
-    """Write the set of categories that go left, given the codes of a split, which are bins or, in a copy, ranks."""
+    """Write the set of categories that go left, given a split, whose codes are bins or, in a copied branch, ranks."""
     # Codes that do not occur in the node go with missing values. The bits of codes on the other side are flipped.
     flipped = split.codes_right if split.missing_left else split.codes_left
     words[:] = ~np.uint64(0) if split.missing_left else np.uint64(0)

@@ -19,12 +19,11 @@ from aucforest._compile import bare_kernel
 LEAF = -1
 # With at least this number of classes, frequencies are stored as a sparse matrix if most of them are 0.
 _MANY_CLASSES = 16
-# Above this, float64 sums of integers depend on the order of the terms, which must not change between versions.
+# Above this, float64 sums of integers depend on the order of the terms, which `ClassTotals.sum` fixes.
 _EXACT_SUMS = 2.0**53
-# Maximum number of class totals, zeros included, that are summed at once.
-_DENSE_CELLS = 2**20
-# In sets, MISSING_CODE stands for missing values. Categories have the codes below it, and all categories from index
-# SHARED_CODE on share that code.
+_DENSE_CELLS = 2**20  # maximum number of class totals, zeros included, that are summed at once
+# In sets of codes, MISSING_CODE stands for missing values. The code of a category is its index, but all categories from
+# SHARED_CODE on have this code.
 MISSING_CODE = 255
 SHARED_CODE = MISSING_CODE - 1
 SET_WORDS = 4
@@ -37,7 +36,7 @@ _NO_SETS.setflags(write=False)
 class ClassTotals(NamedTuple):
     """The class totals of nodes in units of weight, without zeros, as in a sparse matrix with a row for each node.
 
-    The totals of node i are at starts[i] .. starts[i + 1] - 1, in the order of the classes.
+    The slice starts[i]:starts[i + 1] of `labels` and `values` is for node i. It is in the order of the classes.
     """
 
     n_classes: int
@@ -57,7 +56,7 @@ class ClassTotals(NamedTuple):
         return dense
 
     def sum(self) -> NDArray[np.float64]:
-        """Return the sum for each node, added in float64 in an order that only depends on the number of classes."""
+        """Return the sum of each node in float64. The order of the terms only depends on the number of classes."""
         size, n_nodes = max(_DENSE_CELLS // self.n_classes, 1), len(self.starts) - 1
         blocks = [self.rows(first, min(first + size, n_nodes)) for first in range(0, n_nodes, size)]
         return np.concatenate([block.dense().sum(axis=1, dtype=np.float64) for block in blocks])
@@ -82,7 +81,7 @@ class Nodes(NamedTuple):
 
 
 def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
-    """Allocate the arrays for `capacity` nodes; memory pages that are never written cost nothing."""
+    """Allocate the arrays for `capacity` nodes; memory pages that are never written take no memory."""
     shape = (capacity if by_set else 0, SET_WORDS)
     feature, left_child = np.empty((2, capacity), dtype=np.int32)
     threshold, gain = np.empty((2, capacity))
@@ -102,9 +101,9 @@ def first_nodes(nodes: Nodes, n_nodes: int) -> Nodes:
 
 
 @bare_kernel
-def _order_depth_first(left_child, stack, order, numbers):
+def _order_depth_first(left_child, stack, order, new_index):
     """Write the nodes reachable from the root in depth-first order, and their new indices; return their number."""
-    order[0], numbers[0], stack[0] = 0, 0, 0
+    order[0], new_index[0], stack[0] = 0, 0, 0
     n_nodes, n_stacked = 1, 1
     while n_stacked > 0:
         n_stacked -= 1
@@ -112,7 +111,7 @@ def _order_depth_first(left_child, stack, order, numbers):
         if left < 0:
             continue
         for side in range(2):
-            order[n_nodes], numbers[left + side] = left + side, n_nodes
+            order[n_nodes], new_index[left + side] = left + side, n_nodes
             n_nodes += 1
         stack[n_stacked], stack[n_stacked + 1] = left + 1, left
         n_stacked += 2
@@ -124,17 +123,17 @@ def depth_first(nodes: Nodes) -> Nodes:
 
     The two children of a node are adjacent, and the descendants of the left child come before those of the right child.
     """
-    stack, order, numbers = np.empty((3, len(nodes.feature)), dtype=np.int64)
-    order = order[: _order_depth_first(nodes.left_child, stack, order, numbers)]
+    stack, order, new_index = np.empty((3, len(nodes.feature)), dtype=np.int64)
+    order = order[: _order_depth_first(nodes.left_child, stack, order, new_index)]
     n_classes, starts, labels, values = nodes.totals
     counts = np.diff(starts)[order]
     ends = np.cumsum(counts)
-    # Indexing a sparse matrix of scipy instead makes a fit of small trees take a fifth longer.
+    # The indices of the stored totals. With a sparse matrix of scipy, fits of small trees would take a fifth longer.
     indices = np.arange(ends[-1]) + np.repeat(starts[order] - ends + counts, counts)
     totals = ClassTotals(n_classes, np.append(0, ends), labels[indices], values[indices])
     ordered = Nodes._make([*(column[order] if len(column) > 0 else column for column in nodes[:-1]), totals])
     is_split = ordered.left_child >= 0
-    ordered.left_child[is_split] = numbers[ordered.left_child[is_split]]
+    ordered.left_child[is_split] = new_index[ordered.left_child[is_split]]
     return ordered
 
 
@@ -172,7 +171,7 @@ class Tree:
     feature : ndarray of shape (n_nodes,), int32
         The feature of the split, -1 for a leaf.
     threshold : ndarray of shape (n_nodes,), float64
-        Values <= threshold go left; +inf sends all values but missing ones left. 0 for a leaf and a split by a set.
+        Values <= threshold go left; with +inf, all values that are not missing. 0 for a leaf and a split by a set.
     missing_left : ndarray of shape (n_nodes,), bool
         Whether missing values go left.
     left_child : ndarray of shape (n_nodes,), int32
@@ -213,10 +212,11 @@ class Tree:
     def from_nodes(
         cls, nodes: Nodes, ends: NDArray[np.int64], unit: float, by_set: NDArray[np.bool_], features: Any = None
     ) -> list["Tree"]:
-        """Copy the nodes of grown trees, whose class totals are multiples of `unit`, to slices of common arrays.
+        """Return grown trees from copies of their nodes; the arrays of the trees are slices of common arrays.
 
-        `ends`, (n_trees,), is the end of the nodes of each tree, and `by_set`, (n_features,), whether a feature is
-        split by sets. `features` has the indices of the features that the trees were grown on; None for all features.
+        `unit` is the weight of one unit of the class totals. `ends`, (n_trees,), is the end of the nodes of each tree,
+        and `by_set`, (n_features,), whether a feature is split by sets. `features` has the indices of the features that
+        the trees were grown on; None for all features.
         """
         weight, parts = nodes.weight.astype(np.float64), list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
         if weight.max() > _EXACT_SUMS:
@@ -384,12 +384,12 @@ class Tree:
             array = getattr(self, name)
             if array.dtype != dtype or array.shape != (n_nodes,):
                 yield True, f"{name} must be {np.dtype(dtype)} of shape ({n_nodes},)"
-        is_other = stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0
-        yield is_other, f"frequencies must be float64, ({n_nodes}, n_classes), with at least one node"
+        is_wrong_type = stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0
+        yield is_wrong_type, f"frequencies must be float64, ({n_nodes}, n_classes), with at least one node"
         arrays = self.feature, self.threshold, self.left_child, self.gain, self.n_samples, self.weight
         index = _find_fault(arrays, self.value, self.n_features, np.zeros(n_nodes, dtype=np.bool_))
         yield index >= 0, _FAULTS[index].format(n_features=self.n_features)
-        # Infinity is valid: it is the product of a large shrinkage and large weights, and removes all differences.
+        # Infinity is valid: a large shrinkage times large weights can be infinite. Then all nodes predict the same.
         yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
         yield from self._check_sets()
 
@@ -397,8 +397,8 @@ class Tree:
         """Yield the checks of the splits of categorical features, as in `_checks`."""
         nodes, sets, n_sets = self.set_nodes, self.sets, len(self.set_nodes)
         yield nodes.dtype != np.int64 or nodes.shape != (n_sets,), f"set_nodes must be int64 of shape ({n_sets},)"
-        is_other = sets.dtype != np.uint64 or sets.shape != (n_sets, SET_WORDS)
-        yield is_other, f"sets must be uint64 of shape ({n_sets}, {SET_WORDS})"
+        is_wrong_type = sets.dtype != np.uint64 or sets.shape != (n_sets, SET_WORDS)
+        yield is_wrong_type, f"sets must be uint64 of shape ({n_sets}, {SET_WORDS})"
         if n_sets == 0:
             return
         is_stray = np.any(np.diff(nodes) <= 0) or np.any((nodes < 0) | (nodes >= self.n_nodes))
@@ -431,7 +431,7 @@ _FAULTS = (
 
 @bare_kernel
 def _find_fault(arrays, value, n_features, has_parent):
-    """Return the index in `_FAULTS` of a broken invariant, -1 for none; children are checked before they are used."""
+    """Return the index in `_FAULTS` of a broken invariant, -1 for none. Children are checked before they are read."""
     feature, threshold, left_child, gain, n_samples, weight = arrays
     n_nodes, n_classes = value.shape
     for node in range(n_nodes):
@@ -453,7 +453,7 @@ def _find_fault(arrays, value, n_features, has_parent):
     for node in range(1, n_nodes):
         if not has_parent[node]:
             return 3
-    # The root weight is checked first, because tolerances are relative to it; then children before their parents.
+    # The root weight is checked first, because tolerances are relative to it. Children are checked before parents.
     if not 0.0 < weight[0] <= _MOST_WEIGHT:
         return 6
     for node in range(n_nodes - 1, -1, -1):
@@ -520,8 +520,8 @@ def shrink(
 
     This is hierarchical shrinkage (Agarwal, Tan, Ronen, Singh, Yu 2022, ICML). With p_t the class frequencies of node t
     and n_t its weight, h_root = p_root and h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent). Children of a
-    node of small weight differ little from that node. h_t is a weighted mean of the class frequencies on the path to t,
-    so shrinkage preserves monotonic constraints.
+    node of small weight differ little from it after shrinkage. h_t is a weighted mean of the class frequencies on the
+    path to t, so shrinkage preserves monotonic constraints.
     """
     shrunk = np.empty(value.shape)
     _shrink(left_child, weight, value, amount, shrunk)

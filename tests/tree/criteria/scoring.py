@@ -9,7 +9,7 @@ from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.criteria.auc import PAIR_SUM_LIMIT
 from aucforest.tree.criteria.criterion import AUC, ROUNDING, Criterion, ScoreBuffers
 from aucforest.tree.criteria.table import CRITERIA, TABLE, by_criterion, gain_by_definition, is_optimal
-from aucforest.tree.random_split import _score_many
+from aucforest.tree.random_split import _score_more_classes
 from tests.reference.growing import rank_of
 from tests.tree.growing import NAMES
 
@@ -17,9 +17,9 @@ from tests.tree.growing import NAMES
 ALONE = 10
 _ROWS = [*TABLE.values(), Criterion(ALONE + CRITERIA["gini"], TABLE["gini"].gain)]
 FORMS = [*((name, 0) for name in NAMES), ("gini", ALONE)]
-_score_pair = by_criterion(bare_device(lambda criterion, *arguments: criterion.pair(*arguments)), _ROWS)
-_exceeds = by_criterion(bare_device(lambda criterion, *arguments: criterion.exceeds(*arguments)), _ROWS)
-_score_many = by_criterion(_score_many, _ROWS)
+_score_pair = by_criterion(bare_device(lambda criterion, *arguments: criterion.pair_score(*arguments)), _ROWS)
+_exceeds = by_criterion(bare_device(lambda criterion, *arguments: criterion.may_exceed(*arguments)), _ROWS)
+_score_more_classes = by_criterion(_score_more_classes, _ROWS)
 
 
 @bare_kernel
@@ -46,7 +46,7 @@ def score_many(code, left, totals, best_score, buffers):
     unit = PAIR_SUM_LIMIT / len(totals) ** 2 if code == AUC else 1.0
     for k in range(len(totals)):
         buffers.scale[k] = unit / totals[k]
-    return _score_many(code, left, totals, best_score, buffers)
+    return _score_more_classes(code, left, totals, best_score, buffers)
 
 
 @bare_kernel

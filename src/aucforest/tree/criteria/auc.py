@@ -1,6 +1,6 @@
 """AUC: the mean over pairs of classes of the AUC of the two children.
 
-AUC of two classes: O'Brien, Ishwaran, "AUC splitting", randomForestSRC vignette. Mean over pairs: Hand, Till 2001.
+The AUC for two classes: O'Brien, Ishwaran, "AUC splitting", randomForestSRC vignette. Mean over pairs: Hand, Till 2001.
 """
 
 import numpy as np
@@ -16,28 +16,28 @@ from aucforest.tree.criteria.criterion import (
     start_order,
 )
 
-# Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorize
-# them. 2**60 leaves the sign and a spare bit for the sum over all pairs.
+# The fractions of classes on the left are fixed-point integers, because sums of integers are exact in any order and can
+# be vectorized. The sum over all pairs is below 2**60, which leaves the sign and a spare bit.
 PAIR_SUM_LIMIT = 2.0**60
-# Up to this number of classes, bounding the sum over pairs costs less than keeping the classes sorted.
+# Up to this number of classes, an upper bound of the sum over pairs takes less time than keeping the classes sorted.
 _FEW_CLASSES = 10
 
 
 @bare_device
 def _pair(left_0, left_1, total_0, total_1, buffers):
-    """Return |d| of `association` as the score of a split; it is the gain times 2 total_0 total_1."""
+    """Return |association| as the score of a split; it is the gain times 2 total_0 total_1."""
     return abs(association(left_0, left_1, total_0, total_1))
 
 
 @bare_device
-def _exceeds(left_0, left_1, total_0, total_1, bar):
+def _may_exceed(left_0, left_1, total_0, total_1, bar):
     """Return whether the score of a split exceeds the bar."""
     return abs(association(left_0, left_1, total_0, total_1)) > bar
 
 
 @bare_device
 def _leave_right(k, n_right, buffers):
-    """Remove a class from those wholly on the right, which come first; return its new index and how many remain."""
+    """Remove a class from the classes wholly on the right, which come first; return its index and how many remain."""
     index, last = buffers.index_of[k], np.uint64(n_right - 1)
     if np.int64(index) >= n_right:
         return index, n_right
@@ -61,10 +61,10 @@ def _pair_sum(n, fraction):
 def _start(totals, bar, crowded, buffers):
     """Return the initial state: pair sum, number of classes wholly on the right, limit of the pair sum, and unit.
 
-    The pair sum is the sum of |f_i - f_j| over pairs of classes, with f the integer fractions on the left. Times the
-    unit it is the gain, the mean of 0.5 |a_i - a_j| over n (n - 1) / 2 pairs. At the limit, the gain reaches the bar.
-    The number of classes is -1 if they are not kept in order, because bounds of the pair sum cost less: for few
-    classes, or if many classes move at once because bins are crowded.
+    The pair sum is the sum of |f_i - f_j| over pairs of classes, with f the integer fractions on the left. The pair sum
+    times the unit is the gain, the mean of 0.5 |a_i - a_j| over n (n - 1) / 2 pairs. The limit is the pair sum for
+    which the gain equals the bar. The number of classes is -1 if they are not kept sorted. For few classes, or if bins
+    are crowded, so that many classes move at once, an upper bound of the pair sum takes less time.
     """
     n = len(totals)
     unit = n / ((n - 1) * PAIR_SUM_LIMIT)
@@ -76,7 +76,7 @@ def _start(totals, bar, crowded, buffers):
 
 @bare_device
 def _move(state, k, left, moved, totals, buffers):
-    """Return the state after weight of class k has moved to the left; without an order, the sum is an upper bound.
+    """Return the state after weight of class k has moved to the left; the sum is an upper bound if they are not sorted.
 
     The fraction of the class moves away from smaller fractions, and towards greater fractions until it passes them.
     """
@@ -84,7 +84,7 @@ def _move(state, k, left, moved, totals, buffers):
     last, fraction, passed = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
     buffers.fraction[k] = fraction
     if n_right < 0:
-        return pair_sum + (fraction - passed) * last, n_right, limit, unit  # as if away from all others
+        return pair_sum + (fraction - passed) * last, n_right, limit, unit  # as if no other fraction were greater
     index, n_right = _leave_right(k, n_right, buffers)
     while index < np.uint64(last):
         other = buffers.order[index + np.uint64(1)]
@@ -101,7 +101,7 @@ def _move(state, k, left, moved, totals, buffers):
 
 @bare_device
 def _score(state, bar, left, totals, buffers):
-    """Return the state and the gain, which is replaced by 0 if it cannot exceed `bar`."""
+    """Return the state and the gain, or 0 in place of a gain that cannot exceed `bar`."""
     pair_sum, n_right, limit, unit = state
     if pair_sum <= limit:
         return state, 0.0
@@ -128,4 +128,4 @@ def _half_of_classes(left, totals):
 
 
 _gain = mean_over_pairs(bare_device(lambda left_a, left_b: 0.5 * abs(left_a - left_b)))
-CRITERION = Criterion(AUC, _gain, _pair, _exceeds, _start, _move, _score, _half_of_classes)
+CRITERION = Criterion(AUC, _gain, _pair, _may_exceed, _start, _move, _score, _half_of_classes)

@@ -10,26 +10,24 @@ from aucforest._compile import bare_device
 
 # The codes of the criteria. A user-defined criterion is called by its address.
 CUSTOM_CRITERION, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
-# Gains that differ by at most this are ties, because the difference may be a rounding error.
-ROUNDING = 1e-12
-# A bound of the rounding error of a sum that is updated from split to split.
-DRIFT = 1e-9
+ROUNDING = 1e-12  # gains that differ by at most this are ties, because the difference may be a rounding error
+DRIFT = 1e-9  # upper bound of the rounding error of a sum that is updated from split to split
 
 
 class ScoreBuffers(NamedTuple):
-    """Buffers for scores of more than two classes, (n_classes,) each, and the table of n log2 n.
+    """Buffers for scores of more than two classes, (n_classes,) each, and the table of n log2 n for entropy.
 
-    `table` is empty if the totals are too large for it or if the criterion does not use it.
+    `table` is empty if the class totals are too large for it or if the criterion is another.
     """
 
     scale: NDArray[np.float64]  # 1 / class total, for AUC in fixed-point units; computed once per node
-    left_root: NDArray[np.float64]
+    left_root: NDArray[np.float64]  # the square root of the fraction on the left, for Hellinger
     right_root: NDArray[np.float64]
-    fraction: NDArray[np.int64]
-    left: NDArray[np.int64]
+    fraction: NDArray[np.int64]  # the fraction on the left, for AUC
+    left: NDArray[np.int64]  # class totals
     right: NDArray[np.int64]
-    order: NDArray[np.uint64]
-    index_of: NDArray[np.uint64]
+    order: NDArray[np.uint64]  # the classes, sorted by their fraction on the left
+    index_of: NDArray[np.uint64]  # class -> index in `order`
     table: NDArray[np.float64]
 
     @classmethod
@@ -40,7 +38,7 @@ class ScoreBuffers(NamedTuple):
 
 
 @bare_device
-def are_two(left, totals):
+def are_two_classes(left, totals):
     """Return whether there are two classes. For more, the best classes on the left depend on the totals."""
     return len(totals) == 2
 
@@ -52,32 +50,32 @@ def _always(left_0, left_1, total_0, total_1, bar):
 
 
 class Criterion(NamedTuple):
-    """A criterion: its code, and its definition and optional fast forms as compiled functions.
+    """A criterion: its code, its definition, and optional fast forms, which are compiled functions.
 
     gain(left, right) : the definition
         The gain of a split from the class totals of both children; 0 if it separates nothing.
-    pair(left_0, left_1, total_0, total_1, buffers) -> score
-        The score of a split of two classes, which must increase with the gain and be 0 for no gain.
-    exceeds(left_0, left_1, total_0, total_1, bar) -> bool
-        Whether the score may exceed `bar`, the best so far. It costs less than the score.
+    pair_score(left_0, left_1, total_0, total_1, buffers) -> score
+        The score of a split of two classes. It must increase with the gain, and be 0 if the gain is 0.
+    may_exceed(left_0, left_1, total_0, total_1, bar) -> bool
+        Whether the score of a split of two classes may exceed `bar`. It takes less time than the score.
     start(totals, bar, crowded, buffers) -> state
     move(state, k, left, moved, totals, buffers) -> state
     score(state, bar, left, totals, buffers) -> (state, gain)
         The gains of consecutive splits of more classes: `move` updates the state after the weight `moved` of class k
         has moved to the left. If the gain does not exceed `bar`, `score` may return any value up to `bar`.
-    best(left, totals) -> bool
-        Whether a split that divides no class, so that each left[k] is 0 or totals[k], is the best of all possible
-        splits of the class totals.
+        `crowded` is whether bins have samples of many classes.
+    is_best(left, totals) -> bool
+        Whether no other split has a greater gain, for a split in which each left[k] is 0 or totals[k].
     """
 
     code: int
     gain: Callable[..., Any]
-    pair: Callable[..., Any] | None = None
-    exceeds: Callable[..., Any] = _always
+    pair_score: Callable[..., Any] | None = None
+    may_exceed: Callable[..., Any] = _always
     start: Callable[..., Any] | None = None
     move: Callable[..., Any] | None = None
     score: Callable[..., Any] | None = None
-    best: Callable[..., Any] = are_two
+    is_best: Callable[..., Any] = are_two_classes
 
 
 @bare_device
@@ -106,8 +104,8 @@ def mean_over_pairs(distance: Callable[..., Any]) -> Callable[..., Any]:
     return gain
 
 
-def impurity_decrease(part: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the compiled gain that is the impurity of the node minus the weighted impurities of its children."""
+def impurity_decrease(term: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the compiled gain: the impurity, sum of term(q_k), of a node minus the weighted mean of its children's."""
 
     @bare_device
     def gain(left, right):
@@ -120,8 +118,8 @@ def impurity_decrease(part: Callable[..., Any]) -> Callable[..., Any]:
             return 0.0
         decrease = 0.0
         for k in range(len(left)):
-            whole = weight * part((left[k] + right[k]) / weight)
-            decrease += whole - left_weight * part(left[k] / left_weight) - right_weight * part(right[k] / right_weight)
+            whole = weight * term((left[k] + right[k]) / weight)
+            decrease += whole - left_weight * term(left[k] / left_weight) - right_weight * term(right[k] / right_weight)
         return decrease / weight
 
     return gain
@@ -135,9 +133,9 @@ def association(left_0, left_1, total_0, total_1):
 
 @bare_device
 def margins(left_0, left_1, total_0, total_1):
-    """Return the product of the margins of the contingency table; d / sqrt(product) correlates class and side."""
+    """Return the product of the margins of the contingency table; association / sqrt(product) is the correlation."""
     first, second = np.float64(left_0), np.float64(left_1)
-    # For large totals, node weight - left weight could cancel to 0 although the right side is not empty.
+    # For large totals, the node weight minus the left weight could be 0 although the right side is not empty.
     on_left, on_right = first + second, (np.float64(total_0) - first) + (np.float64(total_1) - second)
     return (np.float64(total_0) * np.float64(total_1)) * (on_left * on_right)
 

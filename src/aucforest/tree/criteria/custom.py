@@ -7,15 +7,14 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, call_scorer
 
-# Number of splits that are scored in one call.
-_BATCH = 64
+_BATCH = 64  # number of splits that are scored in one call
 
 
 class CustomCriterion(NamedTuple):
     """A user-defined criterion: a compiled function of the class totals left of a split and of the node.
 
-    The function is compiled into a loop over many splits, which is called by its address. So the tree kernels need not
-    be compiled again for another function, and a call costs little compared with scoring the splits.
+    The function is compiled into a loop over many splits, which is called by its address. So tree kernels are not
+    compiled again for another function. A call takes little time compared with scoring the splits.
     """
 
     address: int  # of the loop, from `_compile.compile_scorer`; 0 without a criterion
@@ -34,7 +33,7 @@ class CustomCriterion(NamedTuple):
 
 
 @bare_device
-def start_node(custom, classes):
+def prepare_node(custom, classes):
     """Prepare the buffers for scoring the splits of a node, given its classes."""
     custom.totals[:] = 0.0
     for k in range(classes.n):
@@ -55,7 +54,7 @@ def add_split(custom, n_pending, left, classes, index):
 
 @bare_device
 def score_pending(custom, n_pending, gain, index):
-    """Return gain and index of the best split among the given one and the pending ones; the first one wins a tie."""
+    """Return the gain and the index of the best split of the given one and all pending ones; the first wins a tie."""
     if call_scorer(custom.address, custom.lefts, custom.totals, custom.scores, n_pending) != 0:
         custom.failed[0] = True
         return gain, index

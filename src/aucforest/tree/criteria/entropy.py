@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device
 from aucforest.tree.criteria.criterion import DRIFT, ENTROPY, Criterion, association, impurity_decrease, margins, sum_of
 
-# A little less than ln 2, to allow for the rounding error of a bound.
+# A little less than ln 2, because the bound in `_may_exceed` has rounding errors.
 _LN_2 = (1.0 - 1e-6) * math.log(2.0)
-# n log2 n is looked up in a table for totals below this; the table takes 32 MiB at most.
-_MOST_TABLE = 2**22
+# The table has n log2 n for n below this number. It takes up to 32 MiB.
+_TABLE_SIZE = 2**22
 
 
 def entropy_table(criteria: Collection[int], weight: float) -> NDArray[np.float64]:
     """Return n log2 n for n up to the weight of a tree; empty if the weight is large or no criterion is entropy."""
-    if ENTROPY not in criteria or not weight < _MOST_TABLE:
+    if ENTROPY not in criteria or not weight < _TABLE_SIZE:
         return np.empty(0)
     table = np.arange(int(weight) + 1, dtype=np.float64)
     table[1:] *= np.log2(table[1:])
@@ -54,11 +54,11 @@ def _pair(left_0, left_1, total_0, total_1, buffers):
 
 
 @bare_device
-def _exceeds(left_0, left_1, total_0, total_1, bar):
-    """Return whether the score of a split may exceed the bar; it is at most the squared correlation / ln 2.
+def _may_exceed(left_0, left_1, total_0, total_1, bar):
+    """Return whether the score may exceed the bar. It is at most r**2 / ln 2, with r the correlation of class and side.
 
-    The relative entropy of two distributions is at most their chi-squared distance (Gibbs, Su 2002, On choosing and
-    bounding probability metrics), here the joint distribution of class and side and the product of its marginals.
+    The gain is the relative entropy of the joint distribution of class and side and the product of its marginals. It is
+    at most the chi-squared distance of these (Gibbs, Su 2002, On choosing and bounding probability metrics).
     """
     d = association(left_0, left_1, total_0, total_1)
     return d * d > (_LN_2 * bar) * margins(left_0, left_1, total_0, total_1)
@@ -66,7 +66,7 @@ def _exceeds(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _parts(left, totals, weight, table):
-    """Return the sum of n log n over the class totals of both children."""
+    """Return the sum of n log2 n over the class totals of both children."""
     parts = 0.0
     for k in range(len(totals)):
         parts += _n_log_n(left[k], weight, table) + _n_log_n(totals[k] - left[k], weight, table)
@@ -75,7 +75,7 @@ def _parts(left, totals, weight, table):
 
 @bare_device
 def _start(totals, bar, crowded, buffers):
-    """Return the state: sum of n log n over class totals, left weight, weight, and the value without a split."""
+    """Return the state: the sum of n log2 n over class totals, left weight, weight, and the value without a split."""
     weight, parts = np.float64(sum_of(totals)), 0.0
     for k in range(len(totals)):
         parts += _n_log_n(totals[k], weight, buffers.table)
@@ -94,7 +94,7 @@ def _move(state, k, left, moved, totals, buffers):
 
 @bare_device
 def _score(state, bar, left, totals, buffers):
-    """Return the state and the gain; near the bar or above, the sum is recomputed to remove its rounding error."""
+    """Return the state and the gain. If it is near the bar or above, the sum is computed anew, without drift."""
     parts, left_weight, weight, base = state
     wholes = _n_log_n(left_weight, weight, buffers.table) + _n_log_n(weight - left_weight, weight, buffers.table)
     if (parts - wholes - base) / weight > bar - DRIFT:
@@ -106,10 +106,10 @@ def _score(state, bar, left, totals, buffers):
 def _half_of_weight(left, totals):
     """Return whether the weights of both sides differ by at most one unit, or there are two classes.
 
-    The information of a split about the class is at most the entropy of the split, and equal if it divides no class.
+    The gain is at most the entropy of the weights of both sides, and equals it if the split divides no class.
     """
     return len(totals) == 2 or abs(sum_of(totals) - 2 * sum_of(left)) < 2
 
 
 _gain = impurity_decrease(bare_device(lambda frequency: -_x_log_x(frequency)))
-CRITERION = Criterion(ENTROPY, _gain, _pair, _exceeds, _start, _move, _score, _half_of_weight)
+CRITERION = Criterion(ENTROPY, _gain, _pair, _may_exceed, _start, _move, _score, _half_of_weight)

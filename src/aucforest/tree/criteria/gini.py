@@ -16,7 +16,7 @@ def _pair(left_0, left_1, total_0, total_1, buffers):
 
 
 @bare_device
-def _exceeds(left_0, left_1, total_0, total_1, bar):
+def _may_exceed(left_0, left_1, total_0, total_1, bar):
     """Return whether the score of a split may exceed the bar."""
     d = association(left_0, left_1, total_0, total_1)
     return d * d > bar * bar * margins(left_0, left_1, total_0, total_1)
@@ -24,7 +24,7 @@ def _exceeds(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _start(totals, bar, crowded, buffers):
-    """Return the state: sums of squared totals left and right, left weight, weight, value without a split, and unit."""
+    """Return the state: sums of squared totals left and right, left weight, weight, value without split, 1 / weight."""
     weight, squares = 0.0, 0.0
     for k in range(len(totals)):
         total = np.float64(totals[k])
@@ -51,10 +51,10 @@ def _score(state, bar, left, totals, buffers):
 
 @bare_device
 def _largest_apart(left, totals):
-    """Return whether classes on the same side have equal totals, which are the two largest class totals of the node.
+    """Return whether all classes of a side have equal totals: on one side the largest, on the other the second largest.
 
-    On each side, the sum of squared totals divided by the sum of totals is at most the largest total. So both sides
-    together reach at most the sum of the two largest class totals of the node, and this split reaches it.
+    On each side, the sum of squared totals divided by the sum of totals is at most the largest total of the side. So
+    the sum over both sides is at most the sum of the two largest totals of the node, and this split reaches it.
     """
     first, second, most_left, least_left = np.int64(0), np.int64(0), np.int64(0), np.int64(2**62)
     most_right, least_right = np.int64(0), np.int64(2**62)
@@ -68,4 +68,4 @@ def _largest_apart(left, totals):
 
 
 _gain = impurity_decrease(bare_device(lambda frequency: frequency * (1.0 - frequency)))
-CRITERION = Criterion(GINI, _gain, _pair, _exceeds, _start, _move, _score, _largest_apart)
+CRITERION = Criterion(GINI, _gain, _pair, _may_exceed, _start, _move, _score, _largest_apart)

@@ -8,7 +8,7 @@ import numpy as np
 from aucforest._compile import bare_device
 from aucforest.tree.criteria.criterion import DRIFT, HELLINGER, Criterion, mean_over_pairs, start_order
 
-# A bound of the rounding error of a few products up to 1.
+# An upper bound of the rounding error of a few products up to 1.
 _SQUARES_DRIFT = 1e-14
 
 
@@ -16,7 +16,7 @@ _SQUARES_DRIFT = 1e-14
 def _distance(left_a: float, left_b: float) -> float:
     """Return the Hellinger distance of two classes from their fractions on the left.
 
-    It is not computed from the overlap, 1 - distance**2 / 2, because cancellation would turn a distance of 0 into 1e-8.
+    The distance is not computed as sqrt(2 - 2 overlap), because cancellation would turn a distance of 0 into 1e-8.
     """
     on_left = math.sqrt(left_a) - math.sqrt(left_b)
     on_right = math.sqrt(1.0 - left_a) - math.sqrt(1.0 - left_b)
@@ -30,11 +30,11 @@ def _pair(left_0, left_1, total_0, total_1, buffers):
 
 
 @bare_device
-def _exceeds(left_0, left_1, total_0, total_1, bar):
+def _may_exceed(left_0, left_1, total_0, total_1, bar):
     """Return whether the score of a split may exceed the bar.
 
-    With a and b the fractions on the left, distance**2 = 2 - 2 sqrt(a b) - 2 sqrt((1 - a) (1 - b)). The comparison
-    multiplies by the product of the totals and needs no square root. The tolerance allows for cancellation.
+    With a and b the fractions on the left, distance**2 = 2 - 2 sqrt(a b) - 2 sqrt((1 - a) (1 - b)). The inequality is
+    multiplied by the product of the totals and squared, so it needs no square root. The tolerance is for cancellation.
     """
     on_left = np.float64(left_0) * np.float64(left_1)
     on_right = np.float64(total_0 - left_0) * np.float64(total_1 - left_1)
@@ -43,14 +43,14 @@ def _exceeds(left_0, left_1, total_0, total_1, bar):
     return (rest > 0.0) & (rest * rest > 4.0 * on_left * on_right)
 
 
-# With cos(t) and sin(t) the square roots of the fractions of a class on the left and on the right, the distance of two
-# classes is 2 sin(|t_a - t_b| / 2). For classes ordered by t, the sum over all pairs takes linear time with
-# sin(x - y) = sin(x) cos(y) - cos(x) sin(y).
+# Let cos(t) be the square root of the fraction of a class on the left, and sin(t) that of the fraction on the right.
+# The distance of classes a and b is 2 sin(|t_a - t_b| / 2). For classes sorted by t, the sum over all pairs takes
+# linear time, because sin(x - y) = sin(x) cos(y) - cos(x) sin(y).
 
 
 @bare_device
 def _start(totals, bar, crowded, buffers):
-    """Return the sums of the left roots and of the right roots over classes, all of which are on the right."""
+    """Return the state: the sums of the left roots and of the right roots, with all classes on the right."""
     start_order(len(totals), buffers)
     for k in range(len(totals)):
         buffers.left_root[k], buffers.right_root[k] = 0.0, 1.0
@@ -71,7 +71,7 @@ def _move(state, k, left, moved, totals, buffers):
 
 @bare_device
 def _sort_by_root(n, buffers):
-    """Sort classes by their roots on the left; they are nearly sorted, in the order of an earlier split."""
+    """Sort classes by their left roots. They are nearly sorted, because they have the order of an earlier split."""
     order, roots = buffers.order, buffers.left_root
     for end in range(np.uint64(1), np.uint64(n)):
         index: Any = end
@@ -84,10 +84,10 @@ def _sort_by_root(n, buffers):
 
 @bare_device
 def _score(state, bar, left, totals, buffers):
-    """Return the state and the gain, which is replaced by 0 if it cannot exceed `bar`.
+    """Return the state and the gain, or 0 in place of a gain that cannot exceed `bar`.
 
     The mean distance is at most the root mean square distance, which takes constant time: the squared distances between
-    K points on the unit circle sum to K**2 minus the squared norm of the sum of the points.
+    n points on the unit circle sum to n**2 minus the squared norm of the sum of the points.
     """
     on_left, on_right = state
     n = np.float64(len(totals))
@@ -108,4 +108,4 @@ def _score(state, bar, left, totals, buffers):
     return state, 2.0 * half / n_pairs
 
 
-CRITERION = Criterion(HELLINGER, mean_over_pairs(_distance), _pair, _exceeds, _start, _move, _score)
+CRITERION = Criterion(HELLINGER, mean_over_pairs(_distance), _pair, _may_exceed, _start, _move, _score)

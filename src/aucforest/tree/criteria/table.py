@@ -1,11 +1,11 @@
 """The table of criteria by name and code, and functions compiled for each of them.
 
-Each criterion has its definition, a function of the class totals of both children, and fast forms, which score many
-splits of a node at less cost. For two classes, these use the class totals on the left of each split; for more classes,
-the weight that moves to the left between splits. They may differ from the definition by rounding errors, so gains that
-differ by at most `ROUNDING` are ties. Trees store the gain by definition.
+The definition of a criterion is a function of the class totals of both children. Most criteria also have fast forms,
+which score many splits of a node in less time. For two classes, fast forms take the class totals on the left of each
+split. For more classes, they take the weights that move to the left between two splits. Fast forms may differ from the
+definition by rounding errors, so gains that differ by at most `ROUNDING` are ties. Trees store the gain by definition.
 
-Let a_k be the fraction of class k that a split sends to the left, for each class that is present in the node:
+Let a_k be the fraction of class k that a split sends to the left, and q_k the frequency of class k in a node:
 
 auc         mean over pairs of max((1 - a_i + a_j) / 2, (1 - a_j + a_i) / 2), minus 1/2
 gini        decrease of the Gini impurity 1 - sum q_k^2
@@ -22,7 +22,7 @@ from aucforest._compile import bare_device, by_code
 from aucforest.tree.criteria import auc, entropy, gini, hellinger
 from aucforest.tree.criteria.auc import PAIR_SUM_LIMIT
 from aucforest.tree.criteria.criterion import AUC, CUSTOM_CRITERION, ENTROPY, ROUNDING, Criterion
-from aucforest.tree.criteria.custom import start_node
+from aucforest.tree.criteria.custom import prepare_node
 
 # Below this product of class totals, the scores of AUC for two classes are exact integers.
 _EXACT_LIMIT = 2.0**50
@@ -36,16 +36,16 @@ TABLE = {
 CRITERIA = {name: criterion.code for name, criterion in TABLE.items()} | {"log_loss": ENTROPY}
 
 
-def _define_pair(gain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `Criterion.pair` for a criterion that only has a definition."""
+def _define_pair_score(gain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `Criterion.pair_score` for a criterion that only has a definition."""
 
     @bare_device
-    def pair(left_0, left_1, total_0, total_1, buffers):
+    def pair_score(left_0, left_1, total_0, total_1, buffers):
         left, right = buffers.left[:2], buffers.right[:2]
         left[0], left[1], right[0], right[1] = left_0, left_1, total_0 - left_0, total_1 - left_1
         return gain(left, right)
 
-    return pair
+    return pair_score
 
 
 @bare_device
@@ -75,8 +75,8 @@ def _define_score(gain: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_all_forms(criterion: Criterion) -> Criterion:
     """Return a criterion in which missing fast forms are replaced by the definition."""
-    if criterion.pair is None:
-        criterion = criterion._replace(pair=_define_pair(criterion.gain))
+    if criterion.pair_score is None:
+        criterion = criterion._replace(pair_score=_define_pair_score(criterion.gain))
     if criterion.start is None:
         score = _define_score(criterion.gain)
         criterion = criterion._replace(start=_start_without_state, move=_keep_state, score=score)
@@ -88,7 +88,7 @@ def by_criterion(
 ) -> Callable[..., Any]:
     """Return a compiled f(code, *arguments) that calls function(criterion, *arguments) with the `Criterion` of a code.
 
-    A compiled function is specialized for each criterion, so that the functions of the criterion are inlined.
+    The function is compiled once for each criterion, so that the functions of the criterion are inlined.
     """
 
     def bind(criterion: Criterion) -> Callable[..., Any]:
@@ -98,7 +98,7 @@ def by_criterion(
 
 
 gain_by_definition = by_criterion(bare_device(lambda criterion, left, right: criterion.gain(left, right)))
-is_optimal = by_criterion(bare_device(lambda criterion, left, totals: criterion.best(left, totals)))
+is_optimal = by_criterion(bare_device(lambda criterion, left, totals: criterion.is_best(left, totals)))
 
 
 @bare_device
@@ -111,10 +111,10 @@ def pair_rounding(criterion, total_0, total_1):
 
 
 @bare_device
-def start_scores(criterion, classes, buffers):
+def prepare_scores(criterion, classes, buffers):
     """Prepare the buffers for scoring the splits of a node."""
     if criterion == CUSTOM_CRITERION:
-        start_node(buffers.custom, classes)
+        prepare_node(buffers.custom, classes)
     elif classes.n > 2:
         unit = PAIR_SUM_LIMIT / (classes.n * classes.n) if criterion == AUC else 1.0
         for k in range(classes.n):
