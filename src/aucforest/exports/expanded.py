@@ -66,6 +66,7 @@ def to_chains(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     origin = np.concatenate((np.arange(tree.n_nodes), node[~is_first]))
     missing_left, threshold = tree.missing_left[origin], tree.threshold[origin]
     left, right = tree.left_child[origin].astype(np.int64), tree.right_child[origin].astype(np.int64)
+    # Missing values leave a chain at its first node whose code goes to their side.
     missing_left[index] = goes_left == tree.missing_left[node]
     threshold[index], left[index], right[index] = code + 0.5, tree.left_child[node] + ~goes_left, above
     return ThresholdNodes(tree.feature[origin], threshold, missing_left, left, right, origin, tree.weight[origin])
@@ -91,17 +92,17 @@ class _Copier:
         # For nodes split by a set: the column of the feature in `_Front.low`, the last code on the left, and the set.
         self.column = np.searchsorted(self.features, nodes.feature)
         self.code = np.floor(np.where(self.by_set, nodes.threshold, 0.0)).astype(np.int64)
-        self.set = np.searchsorted(tree.set_nodes, nodes.origin)
+        self.set_index = np.searchsorted(tree.set_nodes, nodes.origin)
         # Weights of codes are unknown, so the weight of a child is divided evenly among its codes and missing values.
         is_left, n_known = _sets_of(tree, n_codes)
         left_child, missing_left = tree.left_child[tree.set_nodes], tree.missing_left[tree.set_nodes]
         is_known = np.arange(MISSING_CODE) < n_known[:, None]
         n_left = np.sum(is_left & is_known, axis=1) + missing_left
-        mass_left = tree.weight[left_child] / np.maximum(n_left, 1)
-        mass_right = tree.weight[left_child + 1] / np.maximum(n_known + 1 - n_left, 1)
-        masses = np.where(is_left, mass_left[:, None], mass_right[:, None]) * is_known
-        self.mass_below = np.pad(np.cumsum(masses, axis=1), ((0, 0), (1, 0)))
-        self.mass_missing = np.where(missing_left, mass_left, mass_right)
+        left_weight = tree.weight[left_child] / np.maximum(n_left, 1)
+        right_weight = tree.weight[left_child + 1] / np.maximum(n_known + 1 - n_left, 1)
+        code_weights = np.where(is_left, left_weight[:, None], right_weight[:, None]) * is_known
+        self.weight_below = np.pad(np.cumsum(code_weights, axis=1), ((0, 0), (1, 0)))  # of lower codes, for each code
+        self.missing_weight = np.where(missing_left, left_weight, right_weight)
 
     def skip(self, front: _Front) -> tuple[_Front, NDArray[np.float64], NDArray[np.float64]]:
         """Return the copies, and the weights that go left and right in them, which are undefined for leaves.
@@ -111,25 +112,25 @@ class _Copier:
         rows, node = np.arange(len(front.node)), front.node.copy()
         left, right = np.empty(len(node)), np.empty(len(node))
         while len(rows) > 0:
-            left[rows], right[rows] = self._masses(front, rows, node[rows])
+            left[rows], right[rows] = self._split_weights(front, rows, node[rows])
             rows = rows[(self.nodes.left[node[rows]] >= 0) & ((left[rows] == 0.0) | (right[rows] == 0.0))]
             node[rows] = np.where(left[rows] > 0.0, self.nodes.left[node[rows]], self.nodes.right[node[rows]])
         return front._replace(node=node), left, right
 
-    def _masses(
+    def _split_weights(
         self, front: _Front, rows: NDArray[np.intp], node: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights that go left and right in `node` of the given copies, 0 if no value can go there."""
         left, right = self.nodes.weight[self.nodes.left[node]], self.nodes.weight[self.nodes.right[node]]
         split = np.flatnonzero(self.by_set[node])
         rows, node = rows[split], node[split]
-        column, code, number = self.column[node], self.code[node], self.set[node]
+        column, code, set_index = self.column[node], self.code[node], self.set_index[node]
         low, high = front.low[rows, column], front.high[rows, column]
-        known_left = self.mass_below[number, np.minimum(code, high) + 1] - self.mass_below[number, low]
-        known_right = self.mass_below[number, high + 1] - self.mass_below[number, np.maximum(code + 1, low)]
+        known_left = self.weight_below[set_index, np.minimum(code, high) + 1] - self.weight_below[set_index, low]
+        known_right = self.weight_below[set_index, high + 1] - self.weight_below[set_index, np.maximum(code + 1, low)]
         missing, missing_left = front.missing[rows, column], self.nodes.missing_left[node]
-        left[split] = np.maximum(known_left, 0.0) + self.mass_missing[number] * (missing & missing_left)
-        right[split] = np.maximum(known_right, 0.0) + self.mass_missing[number] * (missing & ~missing_left)
+        left[split] = np.maximum(known_left, 0.0) + self.missing_weight[set_index] * (missing & missing_left)
+        right[split] = np.maximum(known_right, 0.0) + self.missing_weight[set_index] * (missing & ~missing_left)
         return left, right
 
     def children(self, front: _Front, proportion: NDArray[np.float64]) -> _Front:
@@ -160,7 +161,7 @@ def to_threshold_tree(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -
     high = np.array([[n_codes[feature] - 1 for feature in copier.features.tolist()]], dtype=np.int16)
     front = _Front(np.zeros(1, np.int64), copier.nodes.weight[:1], np.zeros_like(high), high, high >= 0)
     while len(front.node) > 0:
-        front, left_mass, right_mass = copier.skip(front)
+        front, left_weight, right_weight = copier.skip(front)
         reached = ThresholdNodes._make(part[front.node] for part in copier.nodes)
         split = np.flatnonzero(reached.left >= 0)
         n_nodes += len(front.node)
@@ -174,5 +175,5 @@ def to_threshold_tree(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -
         right[split] = left[split] + len(split)
         levels.append(reached._replace(left=left, right=right, weight=front.weight))
         front = _Front._make(part[split] for part in front)
-        front = copier.children(front, left_mass[split] / (left_mass[split] + right_mass[split]))
+        front = copier.children(front, left_weight[split] / (left_weight[split] + right_weight[split]))
     return ThresholdNodes._make(map(np.concatenate, zip(*levels)))

@@ -249,7 +249,7 @@ class ExportedStack(NamedTuple):
         """The factor by which relative errors of the means of trees are multiplied in the odds."""
         slopes = {name: ensemble.slope for name, ensemble in self.ensembles.items()}
         if "residual" in slopes:
-            slopes["residual"] += 2.0 * slopes["forest"]
+            slopes["residual"] += 2.0 * slopes["forest"]  # its score contains log p and log(1 - p) of the forest
         return sum(self.coef[name] * slope for name, slope in slopes.items())
 
     def add_to(self, graph: Graph) -> str:

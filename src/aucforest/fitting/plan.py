@@ -73,7 +73,7 @@ _BOUND_BYTES = 32
 _LOOKED_UP_BYTES = _item_bytes(
     _SPARSE_NODE.node_of, _SPARSE_NODE.sample_of, _SPARSE_NODE.found, _SPARSE_NODE.found_codes, _SPARSE_NODE.is_other
 )
-_LISTED_BYTES = _item_bytes(_SPARSE_NODE.before, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
+_LISTED_BYTES = _item_bytes(_SPARSE_NODE.previous, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
 # Bytes while target rates are computed, for a row (order, group, category, sorted by category) and for a category, and
 # bytes of a row while the totals of groups are computed (measured).
 _RATED_BYTES, _CATEGORY_BYTES, _SORTED_GROUP_BYTES = 32, 16, 64

@@ -21,13 +21,13 @@ def write_exponents(scores, positive, starts, scale, ends, exponents):
 @device
 def _add_totals(values, positive, lanes):
     """Add the values of one group to the lanes of their class."""
-    whole = values.size // LANES * LANES
-    for i in range(0, whole, LANES):
+    n_in_lanes = values.size // LANES * LANES
+    for i in range(0, n_in_lanes, LANES):
         for lane in range(LANES):
             positive_value = values[i + lane] * positive[i + lane]  # without a branch, because labels are unpredictable
             lanes[1, lane] += positive_value
             lanes[0, lane] += values[i + lane] - positive_value
-    for i in range(whole, values.size):
+    for i in range(n_in_lanes, values.size):
         lanes[positive[i], 0] += values[i]
 
 

@@ -178,14 +178,14 @@ def _take(model: StoredModel, n_classes: int) -> Arrays:
     require(are_odd, "the numbers of nodes are even, or do not sum to the total")
     n_splits = (n_all - n_trees) // 2
     n_leaves = n_splits + n_trees
-    wanted: dict[str, tuple[str, tuple[int, ...]]] = {
+    expected: dict[str, tuple[str, tuple[int, ...]]] = {
         "shrinkage": ("d", (n_trees,)), "missing_left": ("B", ((n_all + 7) // 8,)), "pair": ("BHI", (n_splits,)),
         "threshold": ("d", (n_splits,)), "gain": ("d", (n_splits,)), "n_samples": ("BHI", (n_leaves,)),
         "set_nodes": ("BHIq", (-1,)), "sets": ("Q", (-1, SET_WORDS)),
     }  # fmt: skip
     if "tree.total" in model:
-        wanted["total"] = ("BHI", (n_leaves, n_classes))
+        expected["total"] = ("BHI", (n_leaves, n_classes))
     else:
-        wanted |= {"weight": ("d", (n_all,)), "value": ("d", (n_all, n_classes))}
-    taken = {name: model.take_array(f"tree.{name}", *form) for name, form in wanted.items()}
+        expected |= {"weight": ("d", (n_all,)), "value": ("d", (n_all, n_classes))}
+    taken = {name: model.take_array(f"tree.{name}", *dtypes_and_shape) for name, dtypes_and_shape in expected.items()}
     return {"n_nodes": n_nodes, "feature": feature, **taken}

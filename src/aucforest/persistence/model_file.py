@@ -69,11 +69,11 @@ class StoredModel:
         require(name in self._arrays, f"the array {name} is missing")
         array = self._arrays.pop(name)
         fits = shape is None or (
-            array.ndim == len(shape) and all(wanted in (-1, n) for wanted, n in zip(shape, array.shape))
+            array.ndim == len(shape) and all(size in (-1, n) for size, n in zip(shape, array.shape))
         )
         if not fits or array.dtype not in map(np.dtype, dtypes):
-            wanted = " or ".join(np.dtype(dtype).name for dtype in dtypes)
-            raise ModelFormatError(f"{name} must be {wanted} of shape {shape}, but is {array.dtype} of {array.shape}")
+            types = " or ".join(np.dtype(dtype).name for dtype in dtypes)
+            raise ModelFormatError(f"{name} must be {types} of shape {shape}, but is {array.dtype} of {array.shape}")
         return array
 
     def take(self, name: str, kind: type[T]) -> T:

@@ -175,10 +175,10 @@ def _make_copies(columns: Columns, sizes: Sizes) -> Copies:
     codes = np.empty((n_features, n_copied), dtype=all_codes.dtype)
     weights = np.empty(n_copied if n_weights > 0 else 0, dtype=np.int64)
     shape, n_ranks = (n_features, last_rows + 1), int(columns.n_bins.max()) + 1
-    if all_codes.dtype == np.uint8:
+    if all_codes.dtype == np.uint8:  # such codes are not replaced by ranks
         shape, n_ranks = (0, 0), 0
     code_of_rank, rank_of_code = np.empty(shape, dtype=np.uint32), np.empty(n_ranks, dtype=np.uint32)
-    first = n_copied + sizes.n_rows - np.cumsum(most_rows)
+    first = n_copied + sizes.n_rows - np.cumsum(most_rows)  # the last level starts at 0; unused for level 0
     height, n_bins = np.zeros_like(most_rows), columns.n_bins.copy()
     return Copies(most_rows, first, height, Codes.of(codes), weights, n_bins, code_of_rank, rank_of_code)
 
@@ -214,7 +214,7 @@ def make_workspace(columns: Columns, params: TreeParams, sizes: Sizes, table: ND
 
 @bare_device
 def _level_of(n_rows, level, copies):
-    """Return the level at which to grow a node of n_rows samples, which are at `level`."""
+    """Return the level at which to grow a node of n_rows samples, whose codes are at `level`."""
     last = len(copies.most_rows) - 1
     if n_rows <= copies.most_rows[last]:
         return last
@@ -228,10 +228,10 @@ def _columns_at(level, columns, copies):
     """Return the columns of a level."""
     if level == 0:
         return columns
-    copied = _with_copies(columns, copies.codes, columns.n_bins, copies.weights, columns.bins)
+    copied_columns = _with_copies(columns, copies.codes, columns.n_bins, copies.weights, columns.bins)
     if level + 1 == len(copies.most_rows):
-        return _with_ranks(copied, copies.n_bins, _with_bin_of_rank(columns.bins, copies.code_of_rank))
-    return copied
+        return _with_ranks(copied_columns, copies.n_bins, _with_bin_of_rank(columns.bins, copies.code_of_rank))
+    return copied_columns
 
 
 @bare_device

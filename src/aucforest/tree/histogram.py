@@ -515,7 +515,7 @@ def sum_left(histogram, index, missing_left, left):
 @bare_device
 def next_bin(histogram, index):
     """Return the index of the first nonempty bin after another, or n_bins."""
-    after = index + 1
-    while after < histogram.n_bins and histogram.functions.bin_weight(histogram, after) == 0:
-        after += 1
-    return after
+    next_index = index + 1
+    while next_index < histogram.n_bins and histogram.functions.bin_weight(histogram, next_index) == 0:
+        next_index += 1
+    return next_index

@@ -139,8 +139,8 @@ class PackedTrees:
         def pack(i: int) -> int:
             tree, nodes = trees[i], slice(self.first[i], self.first[i + 1])
             _pack_tree(TreeNodes.of(tree), first_set[i], self.nodes.part(nodes), self.rounded[nodes])
-            only = np.full(tree.n_nodes, -1) if is_shrunk else _only_classes(tree)
-            return _number_leaves(tree.feature, only, numbers[nodes])
+            only_class = np.full(tree.n_nodes, -1) if is_shrunk else _only_classes(tree)
+            return _number_leaves(tree.feature, only_class, numbers[nodes])
 
         self.first_leaf = _starts(list(run(pack, range(len(trees)))))
 
@@ -242,37 +242,37 @@ def _only_classes(tree: Tree) -> NDArray[np.int64]:
     """Return the class that has all the weight of each node, -1 for a node of several classes."""
     stored = tree.frequencies
     if isinstance(stored, np.ndarray):
-        only = np.empty(len(stored), dtype=np.int64)
-        _find_only_classes(stored, only)
-        return only
+        only_class = np.empty(len(stored), dtype=np.int64)
+        _find_only_classes(stored, only_class)
+        return only_class
     is_only = np.diff(stored.indptr) == 1
     is_only[is_only] = stored.data[stored.indptr[:-1][is_only]] == 1.0
-    only = np.full(tree.n_nodes, -1)
-    only[is_only] = stored.indices[stored.indptr[:-1][is_only]]
-    return only
+    only_class = np.full(tree.n_nodes, -1)
+    only_class[is_only] = stored.indices[stored.indptr[:-1][is_only]]
+    return only_class
 
 
 @bare_kernel
-def _find_only_classes(frequencies, only):
+def _find_only_classes(frequencies, only_class):
     """Write the result of `_only_classes`."""
     for node in range(len(frequencies)):
-        n_present, only[node] = 0, -1
+        n_present, only_class[node] = 0, -1
         for k in range(frequencies.shape[1]):
             n_present += frequencies[node, k] != 0.0
             if frequencies[node, k] == 1.0:
-                only[node] = k
+                only_class[node] = k
         if n_present > 1:
-            only[node] = -1
+            only_class[node] = -1
 
 
 @bare_kernel
-def _number_leaves(feature, only, numbers):
+def _number_leaves(feature, only_class, numbers):
     """Write the numbers of the leaves of a tree, given `_only_classes`; return the number of leaves in `values`."""
     n_stored = 0
     for node in range(len(feature)):
         if feature[node] == LEAF:
-            if only[node] >= 0:
-                numbers[node] = ~only[node]
+            if only_class[node] >= 0:
+                numbers[node] = ~only_class[node]
             else:
                 numbers[node] = n_stored
                 n_stored += 1
@@ -310,14 +310,14 @@ def is_right_of_set(sets, number, value):
 @bare_device
 def split_of(nodes, node):
     """Return the split of a node of a `Tree`, given its `TreeNodes`."""
-    first, after, wanted = 0, len(nodes.set_nodes), np.int64(node)
-    while first < after:
-        middle = (first + after) >> 1
-        if nodes.set_nodes[middle] < wanted:
-            first = middle + 1
+    low, high, node_index = 0, len(nodes.set_nodes), np.int64(node)
+    while low < high:
+        middle = (low + high) >> 1
+        if nodes.set_nodes[middle] < node_index:
+            low = middle + 1
         else:
-            after = middle
-    set_number = first if first < len(nodes.set_nodes) and nodes.set_nodes[first] == wanted else -1
+            high = middle
+    set_number = low if low < len(nodes.set_nodes) and nodes.set_nodes[low] == node_index else -1
     return NodeSplit(nodes.threshold[node], nodes.missing_left[node], set_number, nodes.sets)
 
 

@@ -68,7 +68,9 @@ class SparseNode(NamedTuple):
     n_codes: NDArray[np.int64]  # (1,) number of listed codes; -1 if rows are looked up instead
     n_listed: NDArray[np.int32]  # (n_features,) number of listed codes of each feature
     last: NDArray[np.int32]  # (n_features,) the index of the last listed code of each feature
-    before: NDArray[np.int32]  # (capacity,) like the next three; the index of the previous listed code of the feature
+    previous: NDArray[
+        np.int32
+    ]  # (capacity,) like the next three: the index of the preceding listed code of the feature
     feature: NDArray[np.int32]
     code: NDArray[np.uint32]
     sample: NDArray[np.uint64]
@@ -87,7 +89,7 @@ class SparseNode(NamedTuple):
             n_codes=np.zeros(1, dtype=np.int64),
             n_listed=np.zeros(n_features, dtype=np.int32),
             last=np.empty(n_features, dtype=np.int32),
-            before=np.empty(capacity, dtype=np.int32),
+            previous=np.empty(capacity, dtype=np.int32),
             feature=np.empty(capacity, dtype=np.int32),
             code=np.empty(capacity, dtype=np.uint32),
             sample=np.empty(capacity, dtype=np.uint64),
@@ -163,7 +165,7 @@ def set_code(codes, index, code):
 
 @bare_device
 def with_codes(function, codes, *arguments):
-    """Return function(codes, read_code, *arguments), with read_code(codes, index) for codes of this width."""
+    """Return function(codes, read_code, *arguments). read_code(codes, index) returns a code of this width."""
     if codes.n_bytes == 1:
         return function(codes, _read_narrow, *arguments)
     return function(codes, _read_wide, *arguments)

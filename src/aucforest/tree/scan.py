@@ -155,9 +155,9 @@ def _scan_more_classes(criterion, splits, best_score, buffers):
     for t in range(np.uint64(splits.stop)):
         end = np.uint64(histogram.starts[t + np.uint64(1)])
         while entry < end:
-            k, moved = read_entry(histogram, entry)
-            left[k] += moved
-            state = criterion.move(state, k, left, moved, totals, buffers.score)
+            k, moved_weight = read_entry(histogram, entry)
+            left[k] += moved_weight
+            state = criterion.move(state, k, left, moved_weight, totals, buffers.score)
             entry += np.uint64(1)
         if np.int64(t) >= splits.first:
             state, score = criterion.score(state, bar, left, totals, buffers.score)

@@ -46,14 +46,14 @@ def enter_node(columns, samples, node_index):
     for i in range(len(samples)):
         row = np.int64(row_of(samples[i]))
         n_codes += sparse.row_starts[row + 1] - sparse.row_starts[row]
-        if n_codes > len(node.before):
+        if n_codes > len(node.previous):
             return
     node.n_codes[0], index = n_codes, np.uint64(0)
     for i in range(len(samples)):
         row = np.int64(row_of(samples[i]))
         for stored in range(np.uint64(sparse.row_starts[row]), np.uint64(sparse.row_starts[row + 1])):
             feature = np.uint64(sparse.features[stored])
-            node.before[index], node.last[feature] = node.last[feature], index
+            node.previous[index], node.last[feature] = node.last[feature], index
             node.feature[index], node.code[index] = feature, code_at(sparse.row_codes, stored)
             node.sample[index] = samples[i]
             node.n_listed[feature] += 1
@@ -68,7 +68,7 @@ def find_codes(columns, feature):
         index = np.uint64(node.last[feature])
         while n_found < np.uint64(node.n_listed[feature]):
             node.found[n_found], node.found_codes[n_found] = node.sample[index], node.code[index]
-            index = np.uint64(node.before[index])
+            index = np.uint64(node.previous[index])
             n_found += np.uint64(1)
         return np.int64(n_found)
     node_index = np.int32(node.number[0])

@@ -56,7 +56,7 @@ class TreeParams(NamedTuple):
     min_weight_leaf: int  # in units of weight
     min_gain: float
     max_leaf_nodes: int  # 0 if there is no limit
-    signs: NDArray[np.int8]  # (n_features,) monotonic constraints; empty if there are none
+    signs: NDArray[np.int8]  # (n_features,) monotonic constraints, -1, 0 or 1; empty if there are none
 
 
 class Node(NamedTuple):
@@ -142,7 +142,7 @@ class Search(NamedTuple):
 
 @bare_device
 def _is_known_optimal(criterion, left, classes):
-    """Return whether a split that divides no class is known to be the best of all splits of the class totals."""
+    """Return whether a split divides no class, and is known to be the best of all splits of the class totals."""
     for k in range(classes.n):
         if left[k] != 0 and left[k] != classes.totals[k]:
             return False
@@ -167,8 +167,8 @@ def _store_split(search, histogram, index, missing_left, by_set):
         buffers.codes_left[:] = buffers.codes_right[:] = 0
         for t in range(histogram.n_bins):
             add_code(buffers.codes_left if t <= index else buffers.codes_right, np.uint64(histogram.codes[t]))
-    after = next_bin(histogram, index)
-    return np.int64(histogram.codes[after]) if after < histogram.n_bins else np.int64(-1), missing_left
+    right = next_bin(histogram, index)
+    return np.int64(histogram.codes[right]) if right < histogram.n_bins else np.int64(-1), missing_left
 
 
 _replace = replacing(Split, "feature", "code", "next_code", "missing_left", "threshold", "gain")
@@ -177,7 +177,7 @@ _with_gain = replacing(Split, "gain")
 
 @bare_device
 def _needs_no_histogram(search):
-    """Return whether random splits of numeric features of a small node are found without a histogram."""
+    """Return whether random splits of numeric features are computed without a histogram in a small node."""
     params, columns = search.params, search.node.columns
     # For more classes, scores agree with those of a histogram up to `ROUNDING` only if sums of weights are exact.
     is_exact = search.classes.n == 2 or len(columns.weights) == 0
@@ -212,8 +212,8 @@ def _search_feature(search, features, t, best):
     node, params, buffers = search.node, search.params, search.buffers
     feature, is_constrained = np.int64(features[t]), len(params.signs) > 0
     kind, only_index, threshold = node.columns.kinds[feature], np.int64(-1), 0.0
-    is_scanned_whole = kind == NUMERIC and not params.random_splits and params.criterion != CUSTOM_CRITERION
-    compact = not is_scanned_whole or has_minimum_sizes(params)
+    is_plain_scan = kind == NUMERIC and not params.random_splits and params.criterion != CUSTOM_CRITERION
+    compact = not is_plain_scan or has_minimum_sizes(params)  # only plain scans allow empty bins
     histogram = search.functions.count(search, features, t, compact)
     if params.random_splits:
         key = derive_key(node.key, SPLIT, feature)
@@ -315,7 +315,7 @@ def threshold_of(split, columns, random_splits):
     index, next_index = bin_of(columns.bins, feature, split.code), bin_of(columns.bins, feature, split.next_code)
     low, high = values.upper[index], values.lower[next_index]
     if random_splits and columns.is_sampled:
-        # A value between two bins gets its code by an edge, so the threshold must be at or between the outer edges.
+        # Values between bins are encoded by edges, so the threshold must not be outside the edges between both bins.
         lowest = midway(low, values.lower[index + 1])
         return min(max(split.threshold, lowest), midway(values.upper[next_index - 1], high))
     return split.threshold if random_splits and low <= split.threshold < high else midway(low, high)
@@ -324,7 +324,7 @@ def threshold_of(split, columns, random_splits):
 @bare_device
 def write_set(split, bins, words):
     """Write the set of categories that go left, given a split, whose codes are bins or, in a copied branch, ranks."""
-    # Codes that do not occur in the node go with missing values. The bits of codes on the other side are flipped.
+    # All codes start on the side of missing values. Then the codes of the node on the other side are flipped.
     flipped = split.codes_right if split.missing_left else split.codes_left
     words[:] = ~np.uint64(0) if split.missing_left else np.uint64(0)
     for code in range(64 * SET_WORDS):

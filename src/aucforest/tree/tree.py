@@ -254,10 +254,10 @@ class Tree:
         return tree
 
     def __post_init__(self) -> None:
-        given = self.frequencies
-        has_many = isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES
-        if has_many and _is_sparse(given.shape, int(np.count_nonzero(given))):
-            object.__setattr__(self, "frequencies", csr_array(given))
+        stored = self.frequencies
+        has_many = isinstance(stored, np.ndarray) and stored.ndim == 2 and stored.shape[1] >= _MANY_CLASSES
+        if has_many and _is_sparse(stored.shape, int(np.count_nonzero(stored))):
+            object.__setattr__(self, "frequencies", csr_array(stored))
         self._protect()
 
     def _protect(self) -> None:
@@ -408,8 +408,8 @@ class Tree:
         missing_left = (sets[:, -1] >> np.uint64(63)).astype(np.bool_)
         agree = np.array_equal(missing_left, self.missing_left[nodes])
         yield not agree, "a set and missing_left disagree on missing values"
-        both = np.isin(np.delete(self.feature, nodes), self.feature[nodes])
-        yield np.any(both), "a feature is split both by sets and by thresholds"
+        is_mixed = np.isin(np.delete(self.feature, nodes), self.feature[nodes])
+        yield np.any(is_mixed), "a feature is split both by sets and by thresholds"
 
 
 # Up to this weight, products of weights and class frequencies do not overflow.
@@ -509,8 +509,8 @@ def _shrink(left_child, weight, value, amount, shrunk):
         for child in range(left_child[node], left_child[node] + 2):
             for k in range(value.shape[1]):
                 # Rounding errors can lead out of [0, 1].
-                moved = shrunk[node, k] + (value[child, k] - value[node, k]) * factor
-                shrunk[child, k] = min(max(moved, 0.0), 1.0)
+                unclipped = shrunk[node, k] + (value[child, k] - value[node, k]) * factor
+                shrunk[child, k] = min(max(unclipped, 0.0), 1.0)
 
 
 def shrink(

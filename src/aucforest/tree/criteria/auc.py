@@ -12,8 +12,8 @@ from aucforest.tree.criteria.criterion import (
     Criterion,
     association,
     mean_over_pairs,
-    put,
-    start_order,
+    place_class,
+    reset_order,
 )
 
 # The fractions of classes on the left are fixed-point integers, because sums of integers are exact in any order and can
@@ -24,7 +24,7 @@ _FEW_CLASSES = 10
 
 
 @bare_device
-def _pair(left_0, left_1, total_0, total_1, buffers):
+def _pair_score(left_0, left_1, total_0, total_1, buffers):
     """Return |association| as the score of a split; it is the gain times 2 total_0 total_1."""
     return abs(association(left_0, left_1, total_0, total_1))
 
@@ -41,20 +41,20 @@ def _leave_right(k, n_right, buffers):
     index, last = buffers.index_of[k], np.uint64(n_right - 1)
     if np.int64(index) >= n_right:
         return index, n_right
-    put(buffers.order[last], index, buffers)
+    place_class(buffers.order[last], index, buffers)
     return last, n_right - 1
 
 
 @bare_device
 def _pair_sum(n, fraction):
     """Return the sum of |f_i - f_j| over pairs of classes."""
-    distances = np.int64(0)
+    total = np.int64(0)
     for i in range(np.uint64(n)):
-        one, class_sum = fraction[i], np.int64(0)
+        fraction_i, class_sum = fraction[i], np.int64(0)
         for j in range(i):
-            class_sum += abs(one - fraction[j])
-        distances += class_sum
-    return distances
+            class_sum += abs(fraction_i - fraction[j])
+        total += class_sum
+    return total
 
 
 @bare_device
@@ -68,35 +68,35 @@ def _start(totals, bar, crowded, buffers):
     """
     n = len(totals)
     unit = n / ((n - 1) * PAIR_SUM_LIMIT)
-    start_order(n, buffers)
+    reset_order(n, buffers)
     for k in range(n):
         buffers.fraction[k] = 0
     return np.int64(0), np.int64(-1 if crowded or n <= _FEW_CLASSES else n), np.int64(bar / unit), unit
 
 
 @bare_device
-def _move(state, k, left, moved, totals, buffers):
-    """Return the state after weight of class k has moved to the left; the sum is an upper bound if they are not sorted.
+def _move(state, k, left, moved_weight, totals, buffers):
+    """Return the state after weight of class k has moved to the left. If n_right is -1, its pair sum is a bound.
 
     The fraction of the class moves away from smaller fractions, and towards greater fractions until it passes them.
     """
     pair_sum, n_right, limit, unit = state
-    last, fraction, passed = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
+    last, fraction, position = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
     buffers.fraction[k] = fraction
     if n_right < 0:
-        return pair_sum + (fraction - passed) * last, n_right, limit, unit  # as if no other fraction were greater
+        return pair_sum + (fraction - position) * last, n_right, limit, unit  # as if no other fraction were greater
     index, n_right = _leave_right(k, n_right, buffers)
     while index < np.uint64(last):
         other = buffers.order[index + np.uint64(1)]
         next_fraction = buffers.fraction[other]
         if next_fraction >= fraction:
             break
-        pair_sum += (next_fraction - passed) * (2 * np.int64(index) - last)
-        passed = next_fraction
-        put(other, index, buffers)
+        pair_sum += (next_fraction - position) * (2 * np.int64(index) - last)
+        position = next_fraction
+        place_class(other, index, buffers)
         index += np.uint64(1)
-    put(k, index, buffers)
-    return pair_sum + (fraction - passed) * (2 * np.int64(index) - last), n_right, limit, unit
+    place_class(k, index, buffers)
+    return pair_sum + (fraction - position) * (2 * np.int64(index) - last), n_right, limit, unit
 
 
 @bare_device
@@ -128,4 +128,4 @@ def _half_of_classes(left, totals):
 
 
 _gain = mean_over_pairs(bare_device(lambda left_a, left_b: 0.5 * abs(left_a - left_b)))
-CRITERION = Criterion(AUC, _gain, _pair, _may_exceed, _start, _move, _score, _half_of_classes)
+CRITERION = Criterion(AUC, _gain, _pair_score, _may_exceed, _start, _move, _score, _half_of_classes)

@@ -59,11 +59,11 @@ class Criterion(NamedTuple):
     may_exceed(left_0, left_1, total_0, total_1, bar) -> bool
         Whether the score of a split of two classes may exceed `bar`. It takes less time than the score.
     start(totals, bar, crowded, buffers) -> state
-    move(state, k, left, moved, totals, buffers) -> state
+    move(state, k, left, moved_weight, totals, buffers) -> state
     score(state, bar, left, totals, buffers) -> (state, gain)
-        The gains of consecutive splits of more classes: `move` updates the state after the weight `moved` of class k
-        has moved to the left. If the gain does not exceed `bar`, `score` may return any value up to `bar`.
-        `crowded` is whether bins have samples of many classes.
+        The gains of consecutive splits of more classes: `move` updates the state after `moved_weight` of class k has
+        moved to the left. If the gain does not exceed `bar`, `score` may return any value up to `bar`. `crowded` is
+        whether bins have samples of many classes.
     is_best(left, totals) -> bool
         Whether no other split has a greater gain, for a split in which each left[k] is 0 or totals[k].
     """
@@ -141,13 +141,13 @@ def margins(left_0, left_1, total_0, total_1):
 
 
 @bare_device
-def start_order(n, buffers):
-    """Initialize the order of n classes, all of which are on the right, with their indices."""
+def reset_order(n, buffers):
+    """Sort n classes by index, because all are on the right."""
     for k in range(np.uint64(n)):
-        put(k, k, buffers)
+        place_class(k, k, buffers)
 
 
 @bare_device
-def put(k, index, buffers):
+def place_class(k, index, buffers):
     """Set the index of a class in the order."""
     buffers.order[index], buffers.index_of[k] = k, index

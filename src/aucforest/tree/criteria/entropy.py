@@ -42,15 +42,15 @@ def _n_log_n(n, weight, table):
 
 
 @bare_device
-def _pair(left_0, left_1, total_0, total_1, buffers):
+def _pair_score(left_0, left_1, total_0, total_1, buffers):
     """Return the gain as the score of a split."""
     weight, table = np.float64(total_0 + total_1), buffers.table
     node = _n_log_n(weight, weight, table) - _n_log_n(total_0, weight, table) - _n_log_n(total_1, weight, table)
-    parts = _n_log_n(left_0, weight, table) + _n_log_n(left_1, weight, table)
-    parts += _n_log_n(total_0 - left_0, weight, table) + _n_log_n(total_1 - left_1, weight, table)
+    class_terms = _n_log_n(left_0, weight, table) + _n_log_n(left_1, weight, table)
+    class_terms += _n_log_n(total_0 - left_0, weight, table) + _n_log_n(total_1 - left_1, weight, table)
     on_left = left_0 + left_1
-    wholes = _n_log_n(on_left, weight, table) + _n_log_n(total_0 + total_1 - on_left, weight, table)
-    return (node - (wholes - parts)) / weight
+    child_terms = _n_log_n(on_left, weight, table) + _n_log_n(total_0 + total_1 - on_left, weight, table)
+    return (node - (child_terms - class_terms)) / weight
 
 
 @bare_device
@@ -65,41 +65,41 @@ def _may_exceed(left_0, left_1, total_0, total_1, bar):
 
 
 @bare_device
-def _parts(left, totals, weight, table):
+def _class_terms(left, totals, weight, table):
     """Return the sum of n log2 n over the class totals of both children."""
-    parts = 0.0
+    class_terms = 0.0
     for k in range(len(totals)):
-        parts += _n_log_n(left[k], weight, table) + _n_log_n(totals[k] - left[k], weight, table)
-    return parts
+        class_terms += _n_log_n(left[k], weight, table) + _n_log_n(totals[k] - left[k], weight, table)
+    return class_terms
 
 
 @bare_device
 def _start(totals, bar, crowded, buffers):
     """Return the state: the sum of n log2 n over class totals, left weight, weight, and the value without a split."""
-    weight, parts = np.float64(sum_of(totals)), 0.0
+    weight, class_terms = np.float64(sum_of(totals)), 0.0
     for k in range(len(totals)):
-        parts += _n_log_n(totals[k], weight, buffers.table)
-    return parts, 0.0, weight, parts - _n_log_n(weight, weight, buffers.table)
+        class_terms += _n_log_n(totals[k], weight, buffers.table)
+    return class_terms, 0.0, weight, class_terms - _n_log_n(weight, weight, buffers.table)
 
 
 @bare_device
-def _move(state, k, left, moved, totals, buffers):
+def _move(state, k, left, moved_weight, totals, buffers):
     """Return the state after weight of class k has moved to the left."""
-    parts, left_weight, weight, base = state
+    class_terms, left_weight, weight, base = state
     right, table = totals[k] - left[k], buffers.table
-    parts += _n_log_n(left[k], weight, table) - _n_log_n(left[k] - moved, weight, table)
-    parts += _n_log_n(right, weight, table) - _n_log_n(right + moved, weight, table)
-    return parts, left_weight + moved, weight, base
+    class_terms += _n_log_n(left[k], weight, table) - _n_log_n(left[k] - moved_weight, weight, table)
+    class_terms += _n_log_n(right, weight, table) - _n_log_n(right + moved_weight, weight, table)
+    return class_terms, left_weight + moved_weight, weight, base
 
 
 @bare_device
 def _score(state, bar, left, totals, buffers):
     """Return the state and the gain. If it is near the bar or above, the sum is computed anew, without drift."""
-    parts, left_weight, weight, base = state
-    wholes = _n_log_n(left_weight, weight, buffers.table) + _n_log_n(weight - left_weight, weight, buffers.table)
-    if (parts - wholes - base) / weight > bar - DRIFT:
-        parts = _parts(left, totals, weight, buffers.table)
-    return (parts, left_weight, weight, base), (parts - wholes - base) / weight
+    class_terms, left_weight, weight, base = state
+    child_terms = _n_log_n(left_weight, weight, buffers.table) + _n_log_n(weight - left_weight, weight, buffers.table)
+    if (class_terms - child_terms - base) / weight > bar - DRIFT:
+        class_terms = _class_terms(left, totals, weight, buffers.table)
+    return (class_terms, left_weight, weight, base), (class_terms - child_terms - base) / weight
 
 
 @bare_device
@@ -112,4 +112,4 @@ def _half_of_weight(left, totals):
 
 
 _gain = impurity_decrease(bare_device(lambda frequency: -_x_log_x(frequency)))
-CRITERION = Criterion(ENTROPY, _gain, _pair, _may_exceed, _start, _move, _score, _half_of_weight)
+CRITERION = Criterion(ENTROPY, _gain, _pair_score, _may_exceed, _start, _move, _score, _half_of_weight)

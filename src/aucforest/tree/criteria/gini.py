@@ -9,7 +9,7 @@ from aucforest.tree.criteria.criterion import GINI, Criterion, association, impu
 
 
 @bare_device
-def _pair(left_0, left_1, total_0, total_1, buffers):
+def _pair_score(left_0, left_1, total_0, total_1, buffers):
     """Return |r|, with r the correlation of class and side; the gain is 2 r**2 total_0 total_1 / weight**2."""
     d = association(left_0, left_1, total_0, total_1)
     return abs(d) / math.sqrt(margins(left_0, left_1, total_0, total_1))
@@ -34,12 +34,12 @@ def _start(totals, bar, crowded, buffers):
 
 
 @bare_device
-def _move(state, k, left, moved, totals, buffers):
+def _move(state, k, left, moved_weight, totals, buffers):
     """Return the state after weight of class k has moved to the left."""
     on_left, on_right, left_weight, weight, base, unit = state
-    on_left += np.float64(moved) * np.float64(2 * left[k] - moved)
-    on_right -= np.float64(moved) * np.float64(2 * (totals[k] - left[k]) + moved)
-    return on_left, on_right, left_weight + moved, weight, base, unit
+    on_left += np.float64(moved_weight) * np.float64(2 * left[k] - moved_weight)
+    on_right -= np.float64(moved_weight) * np.float64(2 * (totals[k] - left[k]) + moved_weight)
+    return on_left, on_right, left_weight + moved_weight, weight, base, unit
 
 
 @bare_device
@@ -68,4 +68,4 @@ def _largest_apart(left, totals):
 
 
 _gain = impurity_decrease(bare_device(lambda frequency: frequency * (1.0 - frequency)))
-CRITERION = Criterion(GINI, _gain, _pair, _may_exceed, _start, _move, _score, _largest_apart)
+CRITERION = Criterion(GINI, _gain, _pair_score, _may_exceed, _start, _move, _score, _largest_apart)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from aucforest._compile import bare_device
-from aucforest.tree.criteria.criterion import DRIFT, HELLINGER, Criterion, mean_over_pairs, start_order
+from aucforest.tree.criteria.criterion import DRIFT, HELLINGER, Criterion, mean_over_pairs, reset_order
 
 # An upper bound of the rounding error of a few products up to 1.
 _SQUARES_DRIFT = 1e-14
@@ -24,7 +24,7 @@ def _distance(left_a: float, left_b: float) -> float:
 
 
 @bare_device
-def _pair(left_0, left_1, total_0, total_1, buffers):
+def _pair_score(left_0, left_1, total_0, total_1, buffers):
     """Return the gain as the score of a split."""
     return _distance(left_0 / total_0, left_1 / total_1)
 
@@ -51,14 +51,14 @@ def _may_exceed(left_0, left_1, total_0, total_1, bar):
 @bare_device
 def _start(totals, bar, crowded, buffers):
     """Return the state: the sums of the left roots and of the right roots, with all classes on the right."""
-    start_order(len(totals), buffers)
+    reset_order(len(totals), buffers)
     for k in range(len(totals)):
         buffers.left_root[k], buffers.right_root[k] = 0.0, 1.0
     return 0.0, np.float64(len(totals))
 
 
 @bare_device
-def _move(state, k, left, moved, totals, buffers):
+def _move(state, k, left, moved_weight, totals, buffers):
     """Return the state after weight of class k has moved to the left; `_score` sorts the classes."""
     on_left, on_right = state
     # One minus the fraction would not be exactly 0 for a class completely on the left.
@@ -108,4 +108,4 @@ def _score(state, bar, left, totals, buffers):
     return state, 2.0 * half / n_pairs
 
 
-CRITERION = Criterion(HELLINGER, mean_over_pairs(_distance), _pair, _may_exceed, _start, _move, _score)
+CRITERION = Criterion(HELLINGER, mean_over_pairs(_distance), _pair_score, _may_exceed, _start, _move, _score)

@@ -55,7 +55,7 @@ def _start_without_state(totals, bar, crowded, buffers):
 
 
 @bare_device
-def _keep_state(state, k, left, moved, totals, buffers):
+def _keep_state(state, k, left, moved_weight, totals, buffers):
     """Return the state unchanged."""
     return state
 
