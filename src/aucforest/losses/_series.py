@@ -93,7 +93,7 @@ def _dot(series, terms):
 def add_series(scores, weights, starts, scale, table, sums):
     """Add to each row of `sums` the functions of `table`, summed over the pairs of the row.
 
-    Rows are sorted by score within groups. The weights of negative rows have a minus sign, also those that are 0.
+    Rows are sorted by score within groups. The weights of negative rows have a minus sign, even weights of 0.
     """
     moments = np.empty((2, TERMS))
     rise, fall = np.empty(TERMS), np.empty(TERMS)  # powers of exp(offset) and of exp(-offset)

@@ -50,7 +50,7 @@ class TwoClassHistogram(NamedTuple):
     n_missing: int | np.int64  # number of samples with a missing value; only set like `n_samples`
     cells: NDArray[np.int64]
     shift: np.uint64  # as in `Classes`
-    n_listed: int | np.int64  # number of codes in `codes`, with that of missing values; -1 if they are all codes
+    n_listed: int | np.int64  # number of codes in `codes`, missing values included; -1 if `codes` has all codes
 
 
 class Histogram(NamedTuple):
@@ -229,7 +229,7 @@ def _count_samples(codes, read_code, feature, search):
 
 @outlined_device
 def _count_sparse(columns, samples, feature, classes, with_samples, buffers):
-    """Count sparse codes, first as if all samples had the code of zero, and return the number of listed keys."""
+    """Count sparse codes and return the number of listed keys. All samples start at the code of zero."""
     n_found, zero = find_codes(columns, feature), np.uint64(columns.sparse.zeros[feature])
     n_codes, cells, mask, is_pair = columns.n_bins[feature] + 1, buffers.cells[0], buffers.mask, classes.n == 2
     for k in range(classes.n):
@@ -430,7 +430,7 @@ def clear_more_classes(histogram):
 
 @bare_device
 def sort_entries(histogram, buffers):
-    """Sort the entries in the new order of their bins, given by `categories.OrderBuffers`."""
+    """Move the entries to the new order of their bins, which is in `categories.OrderBuffers`."""
     n_entries = 0
     for rank in range(histogram.n_bins):
         i = buffers.order[rank]

@@ -21,7 +21,7 @@ GROUP_ROWS = 128  # rows that descend together; their values fit into the first-
 # Number of passes over the rows before the first check for rows in a leaf, and between two checks.
 _FIRST_PASSES, _PASSES = 4, 2
 # The next tree is prefetched if all trees have _MANY_NODES nodes, which exceed the cache of a core, and if it has up to
-# _NODES_PER_ROW nodes per row, so that rows visit most. A cache line has data of at least _NODES_PER_LINE nodes.
+# _NODES_PER_ROW nodes per row, so that most are visited. A cache line has data of at least _NODES_PER_LINE nodes.
 _MANY_NODES, _NODES_PER_ROW, _NODES_PER_LINE = 2**17, 8, 8
 
 _MISSING_CODE, _SHARED_CODE = np.float64(MISSING_CODE), np.float64(SHARED_CODE)
@@ -105,7 +105,7 @@ class BagCounts(NamedTuple):
     n_trees: NDArray[np.int64]  # (n_rows,), increased by one for every tree for which a row is out of bag
 
 
-# For all rows. The types are those of other counts, so kernels are not compiled again.
+# Predict all rows. The arrays have the types of other counts, so kernels are not compiled again.
 ALL_ROWS = BagCounts(np.empty((0, 0), dtype=np.uint16), np.empty(0, dtype=np.int64))
 
 

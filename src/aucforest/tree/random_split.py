@@ -1,7 +1,7 @@
 """The random split of a numeric feature in a small node: samples are divided without a histogram.
 
-The split is the same as with a histogram, in less time. Features with missing values need the histogram, and those
-with an infinite least or greatest value, too.
+The split is the same as with a histogram, but takes less time. A feature needs the histogram if it has missing values
+in the node, or if its least or greatest value is infinite.
 """
 
 from typing import NamedTuple

@@ -34,7 +34,7 @@ class Constraint(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """The splits of a feature that are scanned: those after the bins from `first` to `stop` - 1."""
+    """The splits of a feature that are scanned: after each of the bins from `first` to `stop` - 1."""
 
     histogram: Any  # a `TwoClassHistogram` or `Histogram`
     classes: Classes
@@ -51,7 +51,7 @@ def find_admissible(histogram, classes, missing_left, n_samples, params):
     # Missing values may be separated from all others only as right child, because the mirrored split is a duplicate.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not has_minimum_sizes(params):
-        # Histograms of two classes may have all codes; those before the lowest code in the node are empty bins.
+        # Histograms of two classes may have empty bins before `first`.
         return histogram.first, stop
     node_weight, n_left, weight = classes.weight, np.int64(0), np.int64(0)
     if missing_left:

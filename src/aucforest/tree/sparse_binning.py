@@ -79,7 +79,7 @@ def _bins_of(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int
     """Return the bins of all columns; `weights` has the weight of each row, 0 for rows that are not sampled."""
     n_features, n_rows, total = len(columns.starts) - 1, columns.n_rows, weights.sum()
     most = max_bins or n_rows
-    few = min(most, MAX_BINS)  # a column with up to so many distinct values needs no sorting
+    few = min(most, MAX_BINS)  # columns with at most this number of distinct values are not sorted
 
     def bin_group(first: int) -> BinValues:
         starts = columns.starts[first : min(first + _GROUP_COLUMNS, n_features) + 1]

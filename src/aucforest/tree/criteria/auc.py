@@ -84,7 +84,7 @@ def _move(state, k, left, moved_weight, totals, buffers):
     last, fraction, position = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
     buffers.fraction[k] = fraction
     if n_right < 0:
-        return pair_sum + (fraction - position) * last, n_right, limit, unit  # as if no other fraction were greater
+        return pair_sum + (fraction - position) * last, n_right, limit, unit  # as if all others were smaller
     index, n_right = _leave_right(k, n_right, buffers)
     while index < np.uint64(last):
         other = buffers.order[index + np.uint64(1)]

@@ -105,7 +105,7 @@ def mean_over_pairs(distance: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def impurity_decrease(term: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the compiled gain: the impurity, sum of term(q_k), of a node minus the weighted mean of its children's."""
+    """Return the compiled gain that is the decrease of an impurity, the sum of term(q_k) over the classes k."""
 
     @bare_device
     def gain(left, right):
