@@ -27,8 +27,9 @@ class CodeMatrix:
     """A matrix of codes, (n_features + n_digits, n_rows), that is filled from the first row to the last.
 
     Its file is in the job folder. Without a job folder, the file is temporary and nothing is recorded. `codes` is an
-    array that is mapped to the file. `values` has the feature values of the rows `FitSpec.rows_with_values`. `n_read`
-    and `n_written` are the numbers of rows that are complete in the source and in the matrix.
+    array that is mapped to the file. `values` has the feature values of the rows `FitSpec.rows_with_values`, which are
+    predicted out of bag. `n_read` rows of the source are encoded. They are the first `n_written` rows of the matrix,
+    which has no rows of weight 0.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class CodeMatrix:
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def record(self, n_read: int, n_written: int) -> None:
-        """Record the numbers of rows of the source and of the matrix that are complete."""
+        """Record that n_read rows of the source are the first n_written rows of the matrix."""
         if self._job is not None and n_written > self.n_written:
             self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
             chunks, rows = np.array(self._chunks, dtype=np.int64), self._rows_with_values

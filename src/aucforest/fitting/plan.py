@@ -46,8 +46,10 @@ def _item_bytes(*arrays: NDArray[Any]) -> int:
 
 _NODES, _SPARSE_NODE = make_nodes(1, 1, by_set=False), SparseNode.of(NO_SPARSE, 0)
 _HISTOGRAM = SplitBuffers.of(1, 1, 2, np.empty(0)).histogram
-# Bytes of a thread for each row, to count how often a tree samples it, and for each row that a tree samples (measured).
-COUNT_BYTES, _SAMPLE_BYTES = np.dtype(np.uint16).itemsize, 24
+# Bytes of a thread for each row: how often a tree samples it.
+COUNT_BYTES = np.dtype(np.uint16).itemsize
+# Bytes of a thread for each row in the sample of a tree (measured).
+_SAMPLE_BYTES = 24
 # Bytes of a copied row besides its codes and its weight: its index, its label and its count.
 _COPIED_BYTES = np.dtype("i8, u2, u2").itemsize
 # Bytes of a node besides its classes, and of each class that is present in a node.
@@ -55,33 +57,39 @@ _NODE_BYTES = _item_bytes(
     _NODES.totals.starts, *[getattr(_NODES, n) for n in _NODES._fields if n not in ("sets", "totals")]
 )
 _CLASS_BYTES = _item_bytes(_NODES.totals.labels, _NODES.totals.values)
-# Bytes of a thread for the weight of a row, and for a weight that depends on the sample of the tree (measured).
-_WEIGHT_BYTES, _BALANCED_BYTES = np.dtype(np.float64).itemsize, 12
+# Bytes of a thread for the weight of a row.
+_WEIGHT_BYTES = np.dtype(np.float64).itemsize
+# The same for class_weight="balanced_subsample", whose weights depend on the sample of the tree (measured).
+_BALANCED_BYTES = 12
 # Bytes of a feature besides its codes, for the bounds of its bins and for its data in trees (measured).
 _FEATURE_BYTES = 100
-# Bytes of a histogram for each code, and for each cell, which is a pair of a code and a class. There are cells of two
-# features, and a cell has a bit in a mask, which is counted as a byte.
+# Bytes of a histogram for each code, and for each cell, which is a pair of a code and a class. The cells of two
+# features are in memory at the same time. Each cell also has a bit in a mask, which is counted as a byte.
 _CODE_BYTES = _item_bytes(
     _HISTOGRAM.n_samples_of_code, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.n_samples, _HISTOGRAM.all_codes
 )
 _CELL_BYTES = 2 * _HISTOGRAM.cells.itemsize + _HISTOGRAM.entries.itemsize + 1
-# Bytes of a stored sparse value besides its two codes: its row and feature, and its value while it is encoded.
+# Bytes of a stored value of a sparse matrix: its row, its feature, and its value while it is encoded. Its code, which
+# is stored by row and by column, is added in `matrix_bytes`.
 _STORED_BYTES = _item_bytes(NO_SPARSE.rows, NO_SPARSE.features) + np.dtype(np.float64).itemsize
-# Bytes of a bin of a sparse matrix while bins are chosen (measured); a column has few bins.
+# Bytes of a bin of a sparse matrix while bins are chosen (measured).
 _BOUND_BYTES = 32
-# Bytes of a thread for a row of a sparse matrix, and for a stored value that a node lists.
+# Bytes of a thread for a row of a sparse matrix, and for a stored value in the lists of a node, see `tree.sparse`.
 _LOOKED_UP_BYTES = _item_bytes(
     _SPARSE_NODE.node_of, _SPARSE_NODE.sample_of, _SPARSE_NODE.found, _SPARSE_NODE.found_codes, _SPARSE_NODE.is_other
 )
 _LISTED_BYTES = _item_bytes(_SPARSE_NODE.previous, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
-# Bytes while target rates are computed, for a row (order, group, category, sorted by category) and for a category, and
-# bytes of a row while the totals of groups are computed (measured).
-_RATED_BYTES, _CATEGORY_BYTES, _SORTED_GROUP_BYTES = 32, 16, 64
-# Bytes of a sampled value while bins are computed, and additional bytes for the feature whose bins are being computed,
-# without and with weights (measured).
-_SAMPLED_BYTES, _SORTED_BYTES, _WEIGHED_BYTES = 16, 8, 40
-# Bytes of a batch: each reading thread has one, and two are read ahead. Maximum number of reading threads.
-_BATCH_BYTES, _MOST_READERS = 2**26, 8
+# Bytes of each row and of each category while target rates are computed (measured).
+_RATED_BYTES, _CATEGORY_BYTES = 32, 16
+# Bytes of each row while the class totals of groups are computed for target rates (measured).
+_SORTED_GROUP_BYTES = 64
+# Bytes of each sampled value while bins are computed (measured).
+_SAMPLED_BYTES = 16
+# Additional bytes of each sampled value of the feature whose bins are computed, without and with weights (measured).
+_SORTED_BYTES, _WEIGHED_BYTES = 8, 40
+# Bytes of a batch. Each reading thread has one, and two are read ahead.
+_BATCH_BYTES = 2**26
+_MOST_READERS = 8  # maximum number of reading threads
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ class FitSize:
     evidence_bytes: int = 0  # bytes of out-of-bag results, see `FitSpec`
     n_stored: int | None = None  # number of stored values of a sparse matrix, or None if all values have codes
     n_rated: int = 0  # number of columns that have target rates
-    n_digits: int = 0  # number of codes of a row for digits of categories
+    n_digits: int = 0  # number of further codes of a row, for categories in columns with target rates; see `Digits`
     n_categories: int = 0  # maximum number of categories of these columns
     n_cells: int = 0  # approximate maximum number of cells of all tables of target rates
 
@@ -110,7 +118,7 @@ class FitSize:
     def of(
         cls, spec: FitSpec, target: Target, n_features: int, n_codes: int | None = None, coding: Coding | None = None
     ) -> "FitSize":
-        """Return the size of a fit; n_codes is by default its upper bound, and `coding` has the columns with rates."""
+        """Return the size of a fit. By default n_codes is an upper bound, and no column has target rates."""
         params, sampler = spec.params, spec.sampler
         n_rows, n_classes = len(target.kept_labels), len(target.classes)
         if n_codes is None:
@@ -134,11 +142,11 @@ class FitSize:
 
     def _with_rates(self, coding: Coding) -> "FitSize":
         """Return the size with target rates, and an upper bound for interactions, which are not known yet."""
-        n_all = [len(coding.categories[feature]) for feature in coding.rated]
+        by_column = [len(coding.categories[feature]) for feature in coding.rated]
+        n_rated, n_categories = len(by_column), max(by_column)
         n_parts = max(*PARTS, *coding.values.n_bins[list(coding.categories)].tolist())
-        n_cells = sum(n_all) + min(MOST_CELLS, MOST_INTERACTIONS * max(n_all) * n_parts)
-        n_digits = coding.digits.n_rows
-        return replace(self, n_rated=len(n_all), n_digits=n_digits, n_categories=max(n_all), n_cells=n_cells)
+        n_cells = sum(by_column) + min(MOST_CELLS, MOST_INTERACTIONS * n_categories * n_parts)
+        return replace(self, n_rated=n_rated, n_digits=coding.digits.n_rows, n_categories=n_categories, n_cells=n_cells)
 
     @property
     def code_bytes(self) -> int:
@@ -150,8 +158,8 @@ class FitSize:
         """Bytes of the codes of all rows."""
         if self.n_stored is not None:
             n_bounds = min(self.n_stored + self.n_features, self.n_codes * self.n_features)
-            of_stored = self.n_stored * (_STORED_BYTES + 2 * self.code_bytes) + n_bounds * _BOUND_BYTES
-            return of_stored + 8 * (self.n_rows + self.n_features)
+            stored_bytes = self.n_stored * (_STORED_BYTES + 2 * self.code_bytes) + n_bounds * _BOUND_BYTES
+            return stored_bytes + 8 * (self.n_rows + self.n_features)
         return self.n_rows * self.row_bytes
 
     @property
@@ -185,21 +193,21 @@ class FitSize:
         return 8 * self.n_classes * self.n_cells
 
     def _thread_rate_bytes(self, n_rows: int) -> int:
-        """Return the bytes of a thread for target rates of the rows of a call, and for the codes of these features.
+        """Return the bytes of a thread for the target rates of trees that grow in one call, and for their codes.
 
-        The rows in the samples of trees are copied, unless these are all n_rows rows.
+        The rows in the sample of a tree are copied, unless the sample has all n_rows rows.
         """
         if self.n_rated == 0:
             return 0
         n_classes = count_rated_classes(self.n_classes)
-        n_made = n_classes * (self.n_rated + INTERACTIONS_OF_TREE)
-        of_row = (self.n_features + n_made) * self.code_bytes + _RATED_BYTES
+        n_rates = n_classes * (self.n_rated + INTERACTIONS_OF_TREE)
+        row_bytes = (self.n_features + n_rates) * self.code_bytes + _RATED_BYTES
         if n_rows > self.tree_rows:
-            of_row += self.copied_row_bytes
+            row_bytes += self.copied_row_bytes
         # A call grows one tree, or several small trees.
         most_rows = rows_per_call(self.n_classes, self.n_row_codes)
         n_call_rows = max(self.tree_rows, min(self.n_trees * self.tree_rows, most_rows))
-        return n_call_rows * of_row + _CATEGORY_BYTES * max(self.n_categories, most_rows)
+        return n_call_rows * row_bytes + _CATEGORY_BYTES * max(self.n_categories, most_rows)
 
     def thread_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread that grows trees from a matrix of n_rows rows, without the matrix."""
@@ -210,22 +218,22 @@ class FitSize:
         # A tree has less than twice as many nodes as leaves.
         n_nodes = max(2 * n_leaves, min(2 * self.n_trees * n_leaves, 2 * most_rows))
         node_bytes = int(_NODE_BYTES + _CLASS_BYTES * self._classes_of_node(n_leaves))
-        of_matrix = max(n_rows, min(self.n_trees * n_rows, most_rows)) * (COUNT_BYTES + self.weight_bytes)
+        matrix_bytes = max(n_rows, min(self.n_trees * n_rows, most_rows)) * (COUNT_BYTES + self.weight_bytes)
         if self.n_stored is not None:
             n_listed = most_listed(self.n_stored, self.n_features, self.max_features)
-            of_matrix += _LOOKED_UP_BYTES * n_rows + _LISTED_BYTES * n_listed + 8 * self.n_features
+            matrix_bytes += _LOOKED_UP_BYTES * n_rows + _LISTED_BYTES * n_listed + 8 * self.n_features
         n_cells = self.n_codes << (self.n_classes - 1).bit_length()  # classes are rounded up to a power of two
         histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * n_cells
-        of_rows = _SAMPLE_BYTES * self.tree_rows + n_copied * self.n_features * self.code_bytes
-        of_rows += self._thread_rate_bytes(n_rows)
-        return of_matrix + of_rows + n_nodes * node_bytes + histograms
+        sample_bytes = _SAMPLE_BYTES * self.tree_rows + n_copied * self.n_features * self.code_bytes
+        sample_bytes += self._thread_rate_bytes(n_rows)
+        return matrix_bytes + sample_bytes + n_nodes * node_bytes + histograms
 
     def _classes_of_node(self, n_leaves: int) -> float:
         """Return the approximate mean number of classes that are present in a node.
 
         It is computed for a tree whose splits halve the nodes; other trees have more. A node has at most as many
-        classes as rows. So in a level of nodes with fewer rows than classes, the classes add up to at most the rows of
-        the tree. The classes of all nodes above these levels add up to twice this number.
+        classes as rows. So the nodes of each of the last n_levels levels, which have fewer rows than classes, have at
+        most as many classes together as the tree has rows. All nodes of the levels above have twice as many together.
         """
         leaf_rows = max(self.tree_rows / max(n_leaves, 1), 1.0)
         n_levels = log2(max(self.n_classes / leaf_rows, 1.0))
@@ -294,7 +302,7 @@ class DiskPlan:
 
     n_threads: int  # threads that grow trees
     n_readers: int  # threads that read and encode batches
-    copies_rows: bool  # whether trees grow from copies of their rows ("gather" on a cluster), or from the mapped codes
+    copies_rows: bool  # whether each tree grows from a copy of its rows; if not, all grow from the mapped codes
     n_bytes: int  # estimated bytes, without the trees
 
 
@@ -310,7 +318,7 @@ def plan_on_disk(
     n_threads = effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, target, n_features, coding=coding)
     fixed = used + _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.rate_total_bytes
-    fixed += _bytes_of_rate_weights(size, target) if size.n_rated > 0 else 0
+    fixed += _bytes_of_rate_weights(size, target)
     sums = size.out_of_bag_bytes(len(target.labels)) * spec.n_sums + size.evidence_bytes
     readers = range(min(n_threads, _MOST_READERS), 1, -1)
     n_readers = next((n for n in readers if fixed + _bytes_of_reading(spec, size, n) <= limit), 1)
@@ -319,7 +327,8 @@ def plan_on_disk(
     def bytes_of(size: FitSize, n: int, copies_rows: bool) -> int:
         return fixed + max(reading, size.out_of_core_bytes(n, copies_rows, sums))
 
-    choices = [choice for choice, n_rows in ((False, size.n_rows), (True, size.tree_rows)) if n_rows <= MOST_ROWS]
+    rows_of_tree = {False: size.n_rows, True: size.tree_rows}  # by `copies_rows`
+    choices = [copies_rows for copies_rows, n_rows in rows_of_tree.items() if n_rows <= MOST_ROWS]
     for copies_rows in choices:
         for n in range(n_threads, 0, -1):
             if (n_bytes := bytes_of(size, n, copies_rows)) <= limit:
@@ -348,9 +357,11 @@ def _bytes_of_reading(spec: FitSpec, size: FitSize, n_readers: int) -> int:
 
 def _bytes_of_rate_weights(size: FitSize, target: Target) -> int:
     """Return the bytes of weights in target rates, as integers and as floats, and of the totals of groups in cells."""
+    if size.n_rated == 0:
+        return 0
     row_bytes = 0 if target.sample_weight is None else 16
     if target.groups is not None:
-        # Pairs of cells and groups of all rows are sorted, and are kept with their totals for every table.
+        # For each table, all rows are sorted by cell and group. The pairs of these stay in memory with their totals.
         n_tables = size.n_rated + INTERACTIONS_OF_TREE
         row_bytes += _SORTED_GROUP_BYTES + n_tables * 8 * (1 + size.n_classes)
     return row_bytes * size.n_rows
@@ -363,7 +374,7 @@ def _bytes_of_target(spec: FitSpec, target: Target) -> int:
     if spec.weights is not None or spec.balanced_subsample:
         n_bytes += 8 * n_kept
     if target.kept is not None:
-        n_bytes += 18 * n_kept
+        n_bytes += (8 + 8 + 2) * n_kept  # their indices, weights and labels
     if target.groups is not None:
         n_bytes += 4 * (n_rows + n_kept)
     return n_bytes + (0 if spec.sampler is None else spec.sampler.members.nbytes)
