@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from aucforest import AUCStackingClassifier
-from aucforest.report.data import Training, check_training, column_table, data_section, trained_on
+from aucforest.report.data import Training, check_overlap, column_table, data_section, training_rows_warning
 from aucforest.report.rows import score_rows
 from tests.estimators.data import make_table, small_forest
 from tests.report.pages import TEST, printed
@@ -81,7 +81,7 @@ def test_suspicious_columns_are_named():
 
 def check(test, train, X=X):
     rows = score_rows(small_forest(10).fit(X[train], Y[train]), X[test], Y[test], None)
-    return check_training(rows, Training(X[train], Y[train], Y[train], None, None))
+    return check_overlap(rows, Training(X[train], Y[train], Y[train], None, None))
 
 
 def test_rows_of_the_training_are_counted():
@@ -108,34 +108,34 @@ def test_frames_are_compared_by_name_whatever_their_types(library):
     test = frames.DataFrame({"name": names[:50], "count": range(50), "id": ids[:100:2]})
     y = np.arange(200) % 2
     rows = score_rows(small_forest(5).fit(train, y), test[["id", "name", "count"]], y[:50], None)
-    text, _ = check_training(rows, Training(train, y, y, None, None))
+    text, _ = check_overlap(rows, Training(train, y, y, None, None))
     assert text.startswith("1 of the 50 rows")  # float64 would call 50 of the identifiers equal
 
 
 def test_a_forest_is_compared_with_its_out_of_bag_rows():
     forest = small_forest(60, oob_score=True, shrinkage=0).fit(X[:300], Y[:300])
     trained_rows, new_rows = (score_rows(forest, X[part], Y[part], None) for part in (slice(300), slice(300, 500)))
-    text, warning = check_training(trained_rows, None)
+    text, warning = check_overlap(trained_rows, None)
     assert "was not checked" in text
     assert warning.endswith("Check that the model was not trained on these rows.")
-    assert check_training(new_rows, None) == (text, None)
+    assert check_overlap(new_rows, None) == (text, None)
 
 
 def test_training_rows_are_known_without_their_weights():
     weight = np.linspace(1.0, 3.0, 200)
     forest = small_forest(5).fit(X[:200], Y[:200], weight)
     for given in (weight, None):
-        known = trained_on(forest, X[:200], Y[:200], given, forest.predict_proba(X[:200]))
+        known = training_rows_warning(forest, X[:200], Y[:200], given, forest.predict_proba(X[:200]))
         assert known == "these are the rows that the model was trained on, so that all metrics are too good"
 
 
 def test_a_stack_is_compared_with_its_own_out_of_bag_rows():
     stack = AUCStackingClassifier(small_forest(40, random_state=4), oob_score=True).fit(X[:200], Y[:200])
     proba = stack.predict_proba(X)
-    known = trained_on(stack, X[:200], Y[:200], None, proba[:200])
+    known = training_rows_warning(stack, X[:200], Y[:200], None, proba[:200])
     assert known.endswith(f"the ROC AUC of out-of-bag rows is {stack.oob_score_:.4f}")
-    assert trained_on(stack, X[200:], Y[200:], None, proba[200:]) is None
-    part = trained_on(stack, X[:150], Y[:150], None, proba[:150])
+    assert training_rows_warning(stack, X[200:], Y[200:], None, proba[200:]) is None
+    part = training_rows_warning(stack, X[:150], Y[:150], None, proba[:150])
     assert f"exceeds that of the out-of-bag rows, {stack.oob_score_:.3f}, by more than chance explains" in part
 
 
@@ -143,12 +143,15 @@ def test_training_rows_are_compared_by_position_if_only_one_of_both_has_names():
     """Rows of the same label, but other values, were not trained on."""
     rows = score_rows(small_forest(10).fit(X[:300], Y[:300]), X[300:], Y[300:], None)
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
-    text, _ = check_training(rows, Training(frame[:300], Y[:300], Y[:300], None, None))
+    text, _ = check_overlap(rows, Training(frame[:300], Y[:300], Y[:300], None, None))
     assert text == "No row of this report has the same label and values as a training row."
     rows = score_rows(small_forest(10).fit(frame[:300], Y[:300]), frame[300:], Y[300:], None)
     renamed = frame[:300].rename(columns={"x1": "z"})
     with pytest.raises(ValueError, match="X_train lacks the column 'x1', which the model was fitted to"):
-        check_training(rows, Training(renamed, Y[:300], Y[:300], None, None))
+        check_overlap(rows, Training(renamed, Y[:300], Y[:300], None, None))
+    wider = np.column_stack([X, X[:, 0]])[:300]
+    with pytest.raises(ValueError, match=rf"has {X.shape[1] + 1} columns, but the test rows have {X.shape[1]}:"):
+        check_overlap(rows, Training(wider, Y[:300], Y[:300], None, None))
 
 
 def test_class_frequencies_by_weight():

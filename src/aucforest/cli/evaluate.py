@@ -18,7 +18,7 @@ from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import GroupRates, auc_confidence_interval, metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number
 from aucforest.metrics.validation import positive_last
-from aucforest.report.data import as_dates, trained_on
+from aucforest.report.data import as_dates, training_rows_warning
 from aucforest.report.performance import rates_by
 from aucforest.tables.predictions import labels_of
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
@@ -94,7 +94,7 @@ def evaluate(
         _check_number_of_alerts(alerts, rows, data)
         top = metrics_at_k(is_positive, score, parse_number(alerts), sample_weight=rows.weight)
         metrics += [MetricValue(f"{name}_at_{alerts}", *getattr(top, name)) for name in ("precision", "recall", "lift")]
-    if (note := trained_on(forest, rows.X, rows.y, rows.weight, fold.proba)) is not None:
+    if (note := training_rows_warning(forest, rows.X, rows.y, rows.weight, fold.proba)) is not None:
         echo_notes([note])
     labels = labels_of(forest, rows.X, fold.proba)
     matrix = confusion_matrix(rows.y, labels, labels=forest.classes_, sample_weight=rows.weight)

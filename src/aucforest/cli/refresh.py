@@ -11,7 +11,7 @@ from aucforest.cli import _options, _outputs
 from aucforest.cli._inputs import LabelledColumns, echo_notes, load_model, read_for_model
 from aucforest.cli._options import takes_read_options
 from aucforest.estimators.refreshing import refresh as refresh_model
-from aucforest.report.data import trained_on
+from aucforest.report.data import training_rows_warning
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
@@ -46,7 +46,7 @@ def refresh(
     named = LabelledColumns(target, positive, weight, groups)
     rows = read_for_model(model, data, named, read_options, is_refit=True)
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
-    if (note := trained_on(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
+    if (note := training_rows_warning(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
         echo_notes([note])
     scored: Any = None if reference is None else _outputs.ReferenceRows.of(refreshed.model, target, rows.y)
     _outputs.save_model(refreshed.model, out)

@@ -24,25 +24,25 @@ from aucforest.tables.notes import suspicious_columns
 
 _MOST_COLUMNS = 200  # maximum number of columns in the table
 _MOST_VALUES = 3  # number of frequent values shown for a categorical column
-_LEVEL = 0.999  # confidence level of the interval of an AUC, which is suspicious above the out-of-bag AUC
+_LEVEL = 0.999  # confidence level: an AUC is suspicious if its confidence interval is above the out-of-bag AUC
 
 Pair = tuple[NDArray[Any], NDArray[Any]]  # a column of the rows, and the same column of the training rows
 
 
 class Training(NamedTuple):
-    """The training data. `rows` has the bootstrap samples of a forest or stack if they are known, else it is None."""
+    """The training data, and the bootstrap samples of a forest or of the forest of a stack, None if unknown."""
 
     X: Any
     y: NDArray[Any]
     labels: NDArray[np.int64]
     sample_weight: FloatArray | None
-    rows: TrainingRows | None
+    bootstrap_samples: TrainingRows | None
 
 
 def read_training(
     model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, finds_samples: bool = True
 ) -> Training | None:
-    """Return the training data, or None without them; `finds_samples`: whether to find a forest's bootstrap samples."""
+    """Return the training data, or None if not given. With `finds_samples`, add a forest's bootstrap samples."""
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
@@ -59,7 +59,8 @@ def data_section(rows: ScoredRows, training: Training | None) -> Section:
     if training is not None:
         caption = "Classes of the training rows"
         tables.append(_class_table(caption, rows.classes, training.labels, training.sample_weight))
-    table, sentences = column_table(rows.X), list[str]()
+    sentences: list[str] = []
+    table = column_table(rows.X)
     if table is not None:
         tables.append(table)
         notes = suspicious_columns(rows.X, rows.labels)
@@ -83,13 +84,13 @@ def _class_table(
 
 def column_table(X: Any) -> Table | None:
     """Return a table of type, missing values and typical values of the first columns, or None if X has no columns."""
-    body = [_describe(name, column) for name, column in islice(_series(X), _MOST_COLUMNS)]
-    if not body:
+    names = column_names(X)
+    if not names:
         return None
-    n_columns = len(column_names(X) or ())
-    rest = f"; {n_columns - len(body)} more are not listed" if n_columns > len(body) else ""
+    body = [_describe(name, column) for name, column in islice(_named_columns(X), _MOST_COLUMNS)]
+    rest = f"; {len(names) - len(body)} more are not listed" if len(names) > len(body) else ""
     columns = ["column", "type", "missing", "distinct", "usual values"]
-    return Table(f"The {n_columns} columns{rest}", columns, body, "llrrl")
+    return Table(f"The {len(names)} columns{rest}", columns, body, "llrrl")
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -103,19 +104,19 @@ def column_names(X: Any) -> list[str] | None:
 
 def column_arrays(X: Any) -> dict[str, NDArray[Any]]:
     """Return the columns of a table as arrays by name."""
-    return {name: _values(column) for name, column in _series(X)}
+    return {name: _values(column) for name, column in _named_columns(X)}
 
 
 def as_dates(values: Any) -> NDArray[Any]:
     """Return values as an array, dates as datetime64 and durations as timedelta64."""
-    listed = np.asarray(values)
-    with suppress(ValueError):  # raised for dates among other values
-        return _values(listed)
-    return listed
+    array = np.asarray(values)
+    with suppress(ValueError):  # raised if dates are mixed with other values
+        return _values(array)
+    return array
 
 
 def as_numbers(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
-    """Return a column as numbers (dates in seconds, missing values NaN) and their format; None for categories."""
+    """Return a column as numbers, with NaN if missing, and a function that formats a number; None for categories."""
     if values.dtype.kind in "Mm":
         return in_seconds(values), format_time if values.dtype.kind == "M" else format_duration
     with suppress(TypeError, ValueError):
@@ -123,7 +124,7 @@ def as_numbers(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]
     return None
 
 
-def _series(X: Any) -> Iterator[tuple[str, Any]]:
+def _named_columns(X: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and columns of a table, or nothing if X has no columns."""
     names = column_names(X)
     if names is not None:
@@ -143,28 +144,27 @@ def _values(column: Any) -> NDArray[Any]:
 def _describe(name: str, column: Any) -> list[str]:
     """Return name, type, proportion of missing values, number of distinct values and typical values of a column."""
     values = _values(column)
-    ordered = as_numbers(values)
-    if ordered is None:
+    numeric = as_numbers(values)
+    if numeric is None:
         texts = [str(value) for value in values.tolist() if not is_missing(value)]
         counts = Counter(texts)
-        most = counts.most_common(_MOST_VALUES)
-        usual = ", ".join(f"{shortened(value, 40)} ({percent(n / len(texts))})" for value, n in most)
+        frequent = counts.most_common(_MOST_VALUES)
+        typical = ", ".join(f"{shortened(value, 40)} ({percent(n / len(texts))})" for value, n in frequent)
         kind = "boolean" if values.dtype.kind == "b" else "category"
         n_present, n_distinct = len(texts), len(counts)
     else:
-        numbers, form = ordered
+        numbers, format_value = numeric
         present = np.sort(numbers[~np.isnan(numbers)])
         kind = {"M": "date", "m": "duration"}.get(values.dtype.kind, "number")
-        n_present, usual = present.size, ""
+        n_present, typical = present.size, ""
         n_distinct = _n_distinct(column, values, present)
         if present.size:
-            levels = [0.05, 0.5, 0.95]  # quantiles of dates are values of the column
-            low, middle, high = map(
-                form, np.quantile(present, levels, method="linear" if kind == "number" else "lower")
-            )
-            usual = f"{middle} (90 % from {low} to {high})"
+            # Quantiles of dates and durations are not interpolated, so they are values of the column.
+            quantiles = np.quantile(present, [0.05, 0.5, 0.95], method="linear" if kind == "number" else "lower")
+            low, middle, high = map(format_value, quantiles)
+            typical = f"{middle} (90 % from {low} to {high})"
     missing = 1.0 - n_present / max(len(values), 1)
-    return [name, kind, percent(missing), f"{n_distinct:,}", usual or "–"]
+    return [name, kind, percent(missing), f"{n_distinct:,}", typical or "–"]
 
 
 def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
@@ -176,34 +176,40 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
     return np.unique(values if values.dtype.kind in "iu" else numbers).size
 
 
-def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
+def check_overlap(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
     """Return a sentence that says whether rows were used for training, and a warning or None.
 
-    Without the training data, there is a warning if the ROC AUC is far above the out-of-bag AUC; with them, if more
-    rows than usual, by three standard errors, have a duplicate in them.
+    Without training data, the warning is that the ROC AUC is far above the out-of-bag AUC. With training data, it is
+    that more rows are equal to a training row than chance explains: their proportion exceeds the proportion of training
+    rows that have a duplicate by more than three standard errors.
     """
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
-        return sentence, _beyond_out_of_bag(rows.model, rows.labels, rows.scores, rows.sample_weight)
+        return sentence, _high_auc_warning(rows.model, rows.labels, rows.scores, rows.sample_weight)
     pairs = same_columns(rows, training)
     if not pairs:
         return "Whether the model was trained on these rows was not checked: they have no columns to compare.", None
-    n_seen, usual = _count_seen([(rows.labels, training.labels), *pairs.values()])
+    n_seen, duplicate_rate = _count_seen([(rows.labels, training.labels), *pairs.values()])
     n_rows = rows.labels.size
     if n_seen == 0:
         return "No row of this report has the same label and values as a training row.", None
-    is_suspicious = n_seen / n_rows > usual + 3.0 * np.sqrt(usual * (1.0 - usual) / n_rows)
+    standard_error = np.sqrt(duplicate_rate * (1.0 - duplicate_rate) / n_rows)
     text = (
         f"{n_seen:,} of the {n_rows:,} rows of this report ({percent(n_seen / n_rows)}) have the same label and values "
-        f"as a training row; among the training rows themselves {percent(usual)} have a duplicate."
+        f"as a training row; among the training rows themselves {percent(duplicate_rate)} have a duplicate."
     )
-    return text, f"{text} If these rows were trained on, all metrics here are too good." if is_suspicious else None
+    if n_seen / n_rows > duplicate_rate + 3.0 * standard_error:
+        return text, f"{text} If these rows were trained on, all metrics here are too good."
+    return text, None
 
 
 def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
     """Return pairs of columns, matched by name if both tables have names, else by position; {} without columns."""
     test, train = column_arrays(rows.X), column_arrays(training.X)
     if not (names_of(rows.X) and names_of(training.X)):
+        if test and train and len(test) != len(train):
+            rule = "without column names in both tables, they must have the same columns"
+            raise ValueError(f"X_train has {len(train)} columns, but the test rows have {len(test)}: {rule}")
         return dict(zip(test, zip(test.values(), train.values())))
     lacking = [name for name in getattr(rows.model, "feature_names_in_", []) if name not in train]
     if lacking:
@@ -212,7 +218,7 @@ def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
 
 
 def encode_pair(pair: Pair, *, as_text: bool = False) -> list[NDArray[np.int64]]:
-    """Return the code of each value of two columns; objects are compared as text, missing ones have their own code."""
+    """Encode two columns with common codes. Missing values have one code, and objects are compared as text."""
     columns: list[Any] = list(pair)
     if as_text or any(values.dtype.kind == "O" for values in pair):
         columns = [["" if is_missing(value) else f"={value}" for value in values.tolist()] for values in pair]
@@ -221,27 +227,29 @@ def encode_pair(pair: Pair, *, as_text: bool = False) -> list[NDArray[np.int64]]
 
 def _count_seen(pairs: list[Pair]) -> tuple[int, float]:
     """Return the number of rows equal to a training row, and the proportion of training rows with a duplicate."""
-    n_rows, n_trained = map(len, pairs[0])
-    group = np.zeros(n_rows + n_trained, dtype=np.int64)  # rows of a group are equal in all columns so far
+    n_rows, n_training_rows = map(len, pairs[0])
+    group = np.zeros(n_rows + n_training_rows, dtype=np.int64)  # rows of a group are equal in all columns so far
     for pair in pairs:
         group = np.unique(group * len(group) + np.concatenate(encode_pair(pair)), return_inverse=True)[1]
     counts = np.bincount(group[n_rows:])
-    return int(np.isin(group[:n_rows], group[n_rows:]).sum()), float(counts[counts > 1].sum() / n_trained)
+    return int(np.isin(group[:n_rows], group[n_rows:]).sum()), float(counts[counts > 1].sum() / n_training_rows)
 
 
-def trained_on(model: Any, X: Any, y: NDArray[Any], sample_weight: FloatArray | None, proba: FloatArray) -> str | None:
-    """Return a warning if rows are, or probably are part of, the training data of a forest or stack, else None."""
+def training_rows_warning(
+    model: Any, X: Any, y: NDArray[Any], sample_weight: FloatArray | None, proba: FloatArray
+) -> str | None:
+    """Return a warning if a forest or stack was trained on these rows, or probably on some of them, else None."""
     forest = forest_of(model)
     if forest is None:
         return None
-    with suppress(ValueError):
+    with suppress(ValueError):  # raised if the rows are not the training rows, or if samples are not bootstrapped
         training_rows(forest, X, y, sample_weight, same_weights=False)
         expected = f": the ROC AUC of out-of-bag rows is {model.oob_score_:.4f}" if model.oob_score is True else ""
         return f"these are the rows that the model was trained on, so that all metrics are too good{expected}"
-    return _beyond_out_of_bag(model, class_indices(y, model.classes_, "y"), proba, sample_weight)
+    return _high_auc_warning(model, class_indices(y, model.classes_, "y"), proba, sample_weight)
 
 
-def _beyond_out_of_bag(
+def _high_auc_warning(
     model: Any, labels: NDArray[np.int64], proba: FloatArray, sample_weight: FloatArray | None
 ) -> str | None:
     """Return a warning if a forest or a stack of two classes ranks rows far better than its out-of-bag rows."""

@@ -20,25 +20,27 @@ _MOST_COLUMNS = 200  # maximum number of features of the forest that separates t
 
 
 def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> list[Section]:
-    """Return the section on drift; there is none without training rows or columns other than dates, which drift."""
-    pairs = {} if training is None else same_columns(rows, training)
-    columns = {name: pair for name, pair in pairs.items() if all(values.dtype.kind != "M" for values in pair)}
-    if training is None or not columns:
+    """Return the section on drift. The list is empty without training rows, or without columns other than dates."""
+    if training is None:
         return []
-    found = np.array([measure_drift(_as_bins(pair)) for pair in columns.values()])
-    found[:, 2] = holm(found[:, 2].tolist())
-    names, order = list(columns), np.argsort(-found[:, 0], kind="stable")
-    drifted = [names[j] for j in order if found[j, 2] < 1.0 - LEVEL]
+    pairs = same_columns(rows, training).items()
+    columns = {name: pair for name, pair in pairs if all(values.dtype.kind != "M" for values in pair)}
+    if not columns:
+        return []
+    psi, limits, raw_pvalues = zip(*(measure_drift(_as_bins(pair)) for pair in columns.values()))
+    pvalues = holm(raw_pvalues).tolist()
+    names, order = list(columns), np.argsort(-np.array(psi), kind="stable")
+    drifted = [names[j] for j in order if pvalues[j] < 1.0 - LEVEL]
     most = f"{len(drifted)} of {len(names)}, most of all {drifted[0]}" if drifted else f"none of {len(names)}"
     lead = (
         f"Columns that differ from the training rows by more than chance: {most}. A population stability index (PSI) "
         "above 0.2 usually counts as large."
     )
-    body = [[names[j], *map(number, found[j].tolist())] for j in order[:_MOST_LISTED]]
+    body = [[names[j], *map(number, (psi[j], limits[j], pvalues[j]))] for j in order[:_MOST_LISTED]]
     caption = "The columns that drifted most; p-values are adjusted for the number of columns by Holm's method"
     table = Table(caption, ["column", "PSI", "95 % limit without drift", "p"], body)
     points = [
-        _tell_apart(list(columns.values())[:_MOST_COLUMNS], seed),
+        _forest_sentence(list(columns.values())[:_MOST_COLUMNS], seed),
         _labels_sentence(rows, training),
         "Rows count once each, whatever their weights. Columns of dates are left out.",
     ]
@@ -46,10 +48,11 @@ def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> li
 
 
 def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
-    """Return the PSI of a column of bins, (new, training), its 95 % limit without drift, and the p-value for no drift.
+    """Return the PSI of a column, its 95 % quantile without drift, and the p-value for the hypothesis of no drift.
 
-    Without drift, PSI / (1 / n0 + 1 / n1) is about chi-squared with B - 1 degrees of freedom, for B bins and samples of
-    n0 and n1 rows (Yurdakul: Statistical properties of population stability index. Western Michigan University, 2018).
+    `pair` has the bins of the new values and of the training values. Without drift, PSI / (1 / n0 + 1 / n1) is about
+    chi-squared with B - 1 degrees of freedom. Here B is the number of nonempty bins, and n0 and n1 are the numbers of values
+    (Yurdakul: Statistical properties of population stability index. Western Michigan University, 2018).
     """
     new, old = (np.bincount(bins, minlength=1 + max(map(np.max, pair))) for bins in pair)
     n_degrees, scale = np.count_nonzero(new + old) - 1, 1.0 / new.sum() + 1.0 / old.sum()
@@ -60,7 +63,7 @@ def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
 
 
 def _as_bins(pair: Pair) -> Sequence[NDArray[Any]]:
-    """Return the bin of each value: a quantile bin of the training rows or a category; one bin for missing values."""
+    """Bin two columns. Numbers are binned by deciles of the training values; a category is a bin, and so is missing."""
     numbers = _numeric_pair(pair)
     if numbers is None:
         return encode_pair(pair, as_text=True)
@@ -75,19 +78,19 @@ def _numeric_pair(pair: Pair) -> Pair | None:
     return None if new is None or old is None else (new[0], old[0])
 
 
-def _tell_apart(pairs: list[Pair], seed: int) -> str:
-    """Return the sentence on the ROC AUC of a forest that separates the rows from the training rows."""
+def _forest_sentence(pairs: list[Pair], seed: int) -> str:
+    """Return the sentence on the ROC AUC of a forest that classifies rows as new rows or training rows."""
     random = np.random.default_rng(seed)
     new_rows, old_rows = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
     if min(new_rows.size, old_rows.size) < 2:
         return "There are too few rows for a forest that tells them from the training rows."
     pairs = [(new[new_rows], old[old_rows]) for new, old in pairs]
-    numbers = [_numeric_pair(pair) for pair in pairs]
-    read = [encode_pair(pair, as_text=True) if each is None else each for pair, each in zip(pairs, numbers)]
-    X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*read))
-    categorical = [j for j, each in enumerate(numbers) if each is None]
+    numeric_pairs = [_numeric_pair(pair) for pair in pairs]
+    encoded = [numeric or encode_pair(pair, as_text=True) for pair, numeric in zip(pairs, numeric_pairs)]
+    X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*encoded))
+    categorical = [j for j, numeric in enumerate(numeric_pairs) if numeric is None]
     auc, error, *_ = tell_apart(X_train, X, random, categorical=categorical)
-    limit = min(0.5 + normal_quantile(2.0 * LEVEL - 1.0) * error, 1.0)
+    limit = min(0.5 + normal_quantile(2.0 * LEVEL - 1.0) * error, 1.0)  # one-sided, so the level of both sides is smaller
     return (
         f"A forest that tells these rows from the training rows has a ROC AUC of {number(auc)} on rows that it was not "
         f"fitted to; without drift it is about 0.5, and rarely above {number(limit)}."
@@ -95,7 +98,7 @@ def _tell_apart(pairs: list[Pair], seed: int) -> str:
 
 
 def _labels_sentence(rows: ScoredRows, training: Training) -> str:
-    """Return the sentence on the frequency of a class: the positive one, or of many the one that changed most."""
+    """Return the sentence on the frequency of the positive class or, of more than two, of the one that changed most."""
     pair, n_classes = (rows.labels, training.labels), len(rows.classes)
     new, old = (np.bincount(labels, minlength=n_classes) / labels.size for labels in pair)
     k = 1 if n_classes == 2 else int(np.argmax(np.abs(new - old)))

@@ -23,7 +23,7 @@ from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.models import check_count
 from aucforest.metrics.thresholds import check_cost
 from aucforest.report import model, model_comparison, performance
-from aucforest.report.data import Training, check_training, data_section, read_training
+from aucforest.report.data import Training, check_overlap, data_section, read_training
 from aucforest.report.drift import drift_sections
 from aucforest.report.importance import held_out_importance
 from aucforest.report.metrics import cost_matrix, resample
@@ -195,7 +195,7 @@ def report(
     training = read_training(rows.model, X_train, y_train, sample_weight_train)
     groups = read_grouping_columns(by, rows, sample_weight)
     costs = cost_matrix(rows.model) if cost is None else check_cost(cost, len(rows.classes))
-    seen, warning = check_training(rows, training)
+    seen, warning = check_overlap(rows, training)
 
     def sections() -> Iterator[Section]:
         resamples, is_binary = resample(rows, n_bootstrap, seed), len(rows.classes) == 2
@@ -217,7 +217,7 @@ def report(
             yield from model.dependence_sections(rows, importance, seed)
         yield from model.reasons_sections(rows, n_jobs)
         yield from model.members_sections(rows, n_bootstrap, seed)
-        yield model.model_section(rows.model, training and training.rows)
+        yield model.model_section(rows.model, training and training.bootstrap_samples)
         yield from drift_sections(rows, training, seed)
         yield data_section(rows, training)
 
@@ -233,7 +233,7 @@ def _importance(
     """Return importances from out-of-bag rows of a forest if they are known, else from the rows, and their source."""
     if n_repeats == 0:
         return None, ""
-    if training is None or training.rows is None or not isinstance(rows.model, AUCForestClassifier):
+    if training is None or training.bootstrap_samples is None or not isinstance(rows.model, AUCForestClassifier):
         return held_out_importance(rows, n_repeats, seed), "rows of this report"
     options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": n_jobs, "random_state": seed}
     importance = oob_permutation_importance(rows.model, training.X, training.y, n_repeats=n_repeats, **options)
@@ -258,7 +258,7 @@ def report_on_models(
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     # Models are checked by name without training rows, because each has out-of-bag rows of its own.
     checked = {"": rows} if training else {f"{name}: ": each for name, each in scored.items()}
-    checks = {name: check_training(each, training) for name, each in checked.items()}
+    checks = {name: check_overlap(each, training) for name, each in checked.items()}
     warnings = [f"{name}{warning}" for name, (_, warning) in checks.items() if warning]
     points = [next(iter(checks.values()))[0], *([f"Intended use: {intended_use}"] if intended_use else [])]
     with drawing():
