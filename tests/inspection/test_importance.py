@@ -106,7 +106,7 @@ def test_importances_do_not_depend_on_tasks_and_threads(wide, monkeypatch):
     assert expected.importances_mean.argsort()[:-3:-1].tolist() in ([0, 69], [69, 0])
     for n_jobs, n_bytes, n_columns in [(2, 2**28, 3), (2, 10**6, 32)]:
         monkeypatch.setattr(importance, "_MOST_BYTES", n_bytes)
-        monkeypatch.setattr(importance, "_TASK_COLUMNS", n_columns)
+        monkeypatch.setattr(importance, "_TASK_ORDERS", n_columns)
         with pytest.warns(UserWarning, match="every one of the 15 trees"):
             result = oob_permutation_importance(*wide, n_jobs=n_jobs, **options)
         np.testing.assert_array_equal(result.importances, expected.importances)

@@ -81,7 +81,7 @@ def test_metrics_at_k(n_classes, weighted):
             ])  # fmt: skip
             assert found.measure(fitted) == pytest.approx(expected)
             assert (found.title, found.higher_is_better) == (f"{kind} at {words}", True)
-            assert found.greatest(n_classes) == (np.inf if kind == "lift" else 1.0)
+            assert found.upper_bound(n_classes) == (np.inf if kind == "lift" else 1.0)
 
 
 @pytest.mark.parametrize("name", ["precision_at_k", "precision_at_", "f1_at_1", "recall_at_1.2.3", "precision_at_0"])

@@ -15,7 +15,7 @@ from aucforest.inspection.comparison import ComparisonRow
 from aucforest.metrics import compare_auc
 from aucforest.report import report
 from aucforest.report.html import report_on_models
-from aucforest.report.model_comparison import compare_models, distinct_names, joined, verdict
+from aucforest.report.model_comparison import compare_models, distinct_names, join_columns, verdict
 from aucforest.report.rows import ScoredRows, score_rows
 from tests.estimators.data import small_forest
 from tests.reference import metrics, paired_bootstrap
@@ -226,9 +226,9 @@ def test_models_and_rows_that_do_not_fit_are_refused_in_one_line(models, frame):
 
 def test_names_are_made_distinct_and_tables_are_joined(frame):
     assert distinct_names(["a", "a 2", "a", "a"]) == ["a", "a 2", "a 3", "a 4"]
-    both = joined([frame[["b", "a"]], frame[["a", "c"]], pl.from_pandas(frame[["c"]])])
+    both = join_columns([frame[["b", "a"]], frame[["a", "c"]], pl.from_pandas(frame[["c"]])])
     assert list(both.columns) == ["b", "a", "c"]
-    assert joined([X, frame]) is X
+    assert join_columns([X, frame]) is X
 
 
 def compared(X, y, criteria, **options):

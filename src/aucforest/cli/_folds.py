@@ -13,17 +13,18 @@ from aucforest.inspection.folds import Fold, make_folds, time_folds
 from aucforest.tables.dates import format_moment
 
 
-def check_folds_by(groups: str | None, time: str | None) -> None:
+def check_fold_options(groups: str | None, time: str | None) -> None:
     """Raise a usage error if two kinds of folds are requested."""
     if groups is not None and time is not None:
         raise typer.BadParameter("cannot be combined with --groups", param_hint="--time")
 
 
 def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[Fold] | int:
-    """Return folds by time or by group if a column is given for one of them, else the number of stratified folds."""
-    labels = data.classes[data.y]  # so that messages name the classes
+    """Return folds by time or by group, if a column is given for one of them, else the number of stratified folds."""
+    labels = data.classes[data.y]
     if data.times is not None:
         return make_folds(data.X, labels, cv=time_folds(data.times, n_folds))
+    # Stratified folds are only made to raise errors here, with the names of the classes.
     folds = make_folds(data.X, labels, cv=n_folds, n_repeats=n_repeats, groups=data.groups, random_state=seed)
     return n_folds if data.groups is None else folds
 

@@ -62,7 +62,7 @@ Time = Annotated[
 ]
 
 
-def usage(check: Callable[[str], Any]) -> Callable[[str | None], str | None]:
+def validator(check: Callable[[str], Any]) -> Callable[[str | None], str | None]:
     """Return the callback of an option whose value is checked: a ValueError becomes a usage error."""
 
     def callback(value: str | None) -> str | None:
@@ -78,7 +78,7 @@ def usage(check: Callable[[str], Any]) -> Callable[[str | None], str | None]:
 
 def _checked_option(metavar: str, check: Callable[[str], Any], text: str) -> Any:
     """Return the annotation of a text option that `check` validates; `text` is its help."""
-    return Annotated[str | None, typer.Option(metavar=metavar, callback=usage(check), help=text)]
+    return Annotated[str | None, typer.Option(metavar=metavar, callback=validator(check), help=text)]
 
 
 _SEPARATOR = _checked_option(
@@ -178,7 +178,7 @@ def _check_jobs(jobs: int) -> int:
 Jobs = Annotated[int, typer.Option(callback=_check_jobs, help="Number of threads; -1 uses all cores.")]
 
 
-def number_or(option: str, text: str, *words: str) -> str | int | float:
+def number_or_word(option: str, text: str, *words: str) -> str | int | float:
     """Return the value of an option that is one of some words, an integer or a float."""
     if text in words:
         return text
@@ -217,7 +217,7 @@ def parse_rule(text: str) -> Any:
         if not set(rule) <= {*BOUNDS, "cost"} or len(rule) < len(parts):
             raise ValueError(f"must be {', '.join(_RULE_FORMS)} or a probability, but is {text!r}")
         for key, value in rule.items():
-            rule[key] = _cost_matrix(value) if key == "cost" else number_or("--threshold", value)
+            rule[key] = _cost_matrix(value) if key == "cost" else number_or_word("--threshold", value)
         check_bounds(rule, name="the rule", others=("cost",))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--threshold") from error

@@ -56,7 +56,7 @@ def positive_class(model: Any) -> str:
     return str(model.classes_[positive_last(model)[-1]]) if len(model.classes_) == 2 else ""
 
 
-def count_rows(model: Any, n_rows: int) -> str:
+def describe_rows(model: Any, n_rows: int) -> str:
     """Return a text with the positive class, if there is one, and the number of rows."""
     named = f"positive class: {positive_class(model)}; " if len(model.classes_) == 2 else ""
     return f"{named}{n_rows:,} rows"
@@ -90,42 +90,43 @@ def _prediction_names(classes: NDArray[Any]) -> list[str]:
     return ["prediction", *(f"probability_{label}" for label in classes.tolist())]
 
 
-def check_reference(others: list[str], classes: NDArray[Any], file: Path) -> None:
+def check_reference(other_columns: list[str], classes: NDArray[Any], file: Path) -> None:
     """Raise ValueError if a reference with other columns of a file would have two columns of the same name."""
-    for name in repeated([*others, *_prediction_names(classes)]):
+    for name in repeated([*other_columns, *_prediction_names(classes)]):
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 
 
 class ReferenceRows(NamedTuple):
-    """The training rows that are out of bag of some trees."""
+    """The training rows that are out of bag for at least one tree."""
 
     scored: Any  # a table of their labels, predictions and probabilities
-    seen: NDArray[np.bool_]  # (n_samples,), which training rows these are
+    is_oob: NDArray[np.bool_]  # (n_samples,), which training rows these are
 
     @classmethod
     def of(cls, model: Any, target: str, labels: NDArray[Any]) -> "ReferenceRows":
         """Return these rows, given the labels of all training rows; `save_model` removes them from the model."""
-        seen = np.isfinite(model.oob_decision_function_[:, 0])
-        proba = model.oob_decision_function_[seen]
+        is_oob = np.isfinite(model.oob_decision_function_[:, 0])
+        proba = model.oob_decision_function_[is_oob]
         predictions = [model.classes_[decide(model, proba)], *proba.T]
-        return cls(pa.table({target: labels[seen], **dict(zip(_prediction_names(model.classes_), predictions))}), seen)
+        columns = {target: labels[is_oob], **dict(zip(_prediction_names(model.classes_), predictions))}
+        return cls(pa.table(columns), is_oob)
 
 
 def write_reference(out: Path, rows: ReferenceRows, source: Any = None, kept: Sequence[str] = ()) -> None:
-    """Write out-of-bag rows, and columns of their source that are kept."""
-    scored, seen = rows
+    """Write the out-of-bag rows with the columns `kept` of their source in front."""
+    scored, is_oob = rows
     kept_schema = source.schema(kept) if kept else pa.schema([])
     types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
     schema = pa.schema([*zip(kept, types), *scored.schema])
     with table_writer(out, schema) as write:
         if not kept:
             write(scored)
-        n_rows = n_seen = 0
+        n_rows = n_written = 0
         for batch in source.batches(kept) if kept else ():
-            found = batch.filter(pa.array(seen[n_rows : n_rows + batch.num_rows]))
-            predictions = scored.slice(n_seen, found.num_rows)
-            write(pa.table([*map(decode, found.columns), *predictions.columns], schema=schema))
-            n_rows, n_seen = n_rows + batch.num_rows, n_seen + found.num_rows
+            oob_batch = batch.filter(pa.array(is_oob[n_rows : n_rows + batch.num_rows]))
+            predictions = scored.slice(n_written, oob_batch.num_rows)
+            write(pa.table([*map(decode, oob_batch.columns), *predictions.columns], schema=schema))
+            n_rows, n_written = n_rows + batch.num_rows, n_written + oob_batch.num_rows
     typer.echo(f"reference: {out}", err=True)
 
 
@@ -188,7 +189,7 @@ def _forget_machine(model: Any) -> None:
 
 
 def check_suffix(option: str, out: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Raise a usage error if the kind of a file is not known."""
+    """Raise a usage error if the suffix of a file is not among `suffixes`."""
     if out is not None and out.suffix.lower() not in suffixes:
         raise typer.BadParameter(f"must end in {', '.join(suffixes)}, got {out.name}", param_hint=option)
 
@@ -204,7 +205,7 @@ def rich_table(title: str | None, headings: list[str], rows: Iterable[Sequence[s
     return table
 
 
-def console(json_out: Path | None) -> Console:
+def make_console(json_out: Path | None) -> Console:
     """Return the console for tables, which is standard error if metrics are written to standard output."""
     return Console(stderr=json_out == STANDARD)
 
@@ -216,6 +217,7 @@ def write_json(
     if out is None:
         return
     content = content | {name: value for name, value in (optional or {}).items() if value}
+    # json.dumps writes NaN, which is not JSON; json.loads calls `parse_constant` for it.
     text = json.dumps(json.loads(json.dumps(content), parse_constant=lambda number: None), indent=1)
     if out == STANDARD:
         sys.stdout.write(f"{text}\n")
@@ -255,7 +257,7 @@ def _csv_writer(handle: BinaryIO, schema: Any) -> Write:
     handle.write(header.getvalue().encode())
 
     def write(table: Any) -> None:
-        # Booleans are written like the names of classes, which Arrow would not do.
+        # Booleans are written as True and False, like class names. Arrow would write true and false.
         columns = [pc.if_else(part, "True", "False") if part.type == pa.bool_() else part for part in table.columns]
         texts = [column for column in columns if holds_text(column.type)]
         needs_quotes = any(pc.any(pc.match_substring_regex(text, '[",\r\n]')).as_py() for text in texts)

@@ -10,11 +10,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from aucforest.cli import _options
-from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
+from aucforest.cli import _options, _outputs
+from aucforest.cli._folds import check_fold_options, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, LabelledColumns, read_training_table
-from aucforest.cli._options import names_in, takes_read_options, usage
-from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
+from aucforest.cli._options import names_in, takes_read_options, validator
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.comparison import STACK, decimals
@@ -25,7 +24,7 @@ from aucforest.tables.kinds import nearest
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tree.criteria.table import CRITERIA
 
-SIGNIFICANT = 0.05
+SIGNIFICANT = 0.05  # p-values below this are significant
 
 
 def _check_criteria(criteria: str) -> None:
@@ -50,7 +49,7 @@ def compare(
         str,
         typer.Option(
             metavar="A,B",
-            callback=usage(_check_criteria),
+            callback=validator(_check_criteria),
             help=f"Split criteria ({', '.join(CRITERIA)}), auto for a mixed forest, or stack for a stack of it; gini is"
             " always included.",
         ),
@@ -84,15 +83,15 @@ def compare(
 
     Example: aucforest compare train.csv --target label --criteria auc,gini,hellinger --plot comparison.png
     """
-    check_suffix("--plot", plot_out, PICTURES)
+    _outputs.check_suffix("--plot", plot_out, _outputs.PICTURES)
     if file is None and (target or positive or weight or drop or groups or time):
         raise typer.BadParameter("--target, --positive, --weight, --drop, --groups and --time need a FILE")
-    check_folds_by(groups, time)
+    check_fold_options(groups, time)
     if time is not None and repeats not in (None, 1):
         raise typer.BadParameter("folds by time cannot be repeated", param_hint="--repeats")
     if file is not None and target is None:
         raise typer.BadParameter("must name the column of class labels", param_hint="--target")
-    check_outputs(json_out, plot_out, inputs=[file])
+    _outputs.check_outputs(json_out, plot_out, inputs=[file])
     if file is not None and target is not None:
         columns = LabelledColumns(
             target, positive, weight, groups, names_in(drop), time, categorical=names_in(categorical)
@@ -116,17 +115,17 @@ def compare(
         splitter=splitter,
         verbose=int(sys.stderr.isatty()),
     )
-    to = console(json_out)
-    to.print(Text(comparison.verdict()))
+    console = _outputs.make_console(json_out)
+    console.print(Text(comparison.verdict()))
     for is_cost in (False, True):
-        to.print(_as_table(data, comparison, is_cost))
+        console.print(_as_table(data, comparison, is_cost))
     if by_time:
-        to.print(time_folds_table(by_time))
-    write_json(json_out, _as_json(data, comparison), optional={"time_folds": by_time})
+        console.print(time_folds_table(by_time))
+    _outputs.write_json(json_out, _as_json(data, comparison), optional={"time_folds": by_time})
     if plot_out is not None:
         figure = comparison.plot()
         figure.suptitle(data.title)
-        write_picture(plot_out, figure)
+        _outputs.write_picture(plot_out, figure)
 
 
 def _as_table(data: Labelled, comparison: CriteriaComparison, is_cost: bool) -> Table:
@@ -144,11 +143,11 @@ def _as_table(data: Labelled, comparison: CriteriaComparison, is_cost: bool) -> 
         for metric in comparison.metrics
         if (find_metric(metric).kind == "cost") == is_cost
     ]
-    return rich_table(title, ["", *(f">{name}" for name in comparison.criteria)], rows, caption=caption)
+    return _outputs.rich_table(title, ["", *(f">{name}" for name in comparison.criteria)], rows, caption=caption)
 
 
 def _cell(row: ComparisonRow) -> Text:
-    """Return lines with the mean, its interval and the p-value of a score; the interval determines the decimals."""
+    """Return lines with the mean, its interval and the p-value. The interval determines the number of decimals."""
     digits = decimals(row.low, row.high, row.mean)
     lines = [f"{row.mean:,.{digits}f}"]
     if not math.isnan(row.low):

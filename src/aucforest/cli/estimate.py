@@ -18,7 +18,7 @@ from aucforest._caller import warn
 from aucforest._files import write_whole
 from aucforest.cli import _outputs
 from aucforest.cli._inputs import echo_notes, open_table, read_columns
-from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, TargetColumn, names_in, takes_read_options, usage
+from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, TargetColumn, names_in, takes_read_options, validator
 from aucforest.cli._outputs import NARROW, PICTURES
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
@@ -91,7 +91,7 @@ def estimate(
             help=f"Metrics to estimate: {', '.join(_METRICS)}; precision_at_K and recall_at_K, where K is the"
             " proportion of rows with the highest scores, such as 0.01.",
             metavar="A,B",
-            callback=usage(_check_metrics),
+            callback=validator(_check_metrics),
         ),
     ] = "roc_auc",
     size: Annotated[int | None, typer.Option(help="Number of rows of a chunk.")] = None,
@@ -152,12 +152,13 @@ def estimate(
         )
     columns = {"y_score": names_in(score), "y_true": [target], "y_pred": names_in(prediction)}
     columns |= {"X": names_in(features), "time": names_in(time)}
-    known = _read(reference, columns, read_options, time or "")
-    as_text = [name for name in columns["X"] if not pd.api.types.is_numeric_dtype(known[name])]
+    reference_frame = _read(reference, columns, read_options, time or "")
+    as_text = [name for name in columns["X"] if not pd.api.types.is_numeric_dtype(reference_frame[name])]
     frame = _read(new, columns, read_options, target, as_text)
     has_labels = target in frame and frame[target].notna().any()
-    classes = _class_names(columns["y_score"], known[target]) if labels is None else names_in(labels)
-    labelled = _select(known, columns if time in known else columns | {"time": []}, classes)
+    classes = _class_names(columns["y_score"], reference_frame[target]) if labels is None else names_in(labels)
+    reference_columns = columns if time in reference_frame else columns | {"time": []}
+    labelled = _select(reference_frame, reference_columns, classes)
     rows = _select(frame, columns if has_labels else columns | {"y_true": []}, classes)
     times = labelled.pop("time"), rows.pop("time")
     if time is not None:  # a reference without times is divided into equal chunks
@@ -166,11 +167,11 @@ def estimate(
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
-    with _about(reference, columns):
+    with _messages_about(reference, columns):
         cbpe.fit(**labelled, chunks=chunks[0])
-    with _about(new, columns):
+    with _messages_about(new, columns):
         result = cbpe.estimate(**rows, chunks=chunks[1])
-    _outputs.console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
+    _outputs.make_console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
         _as_table(f"{new.name}, estimated from {reference.name}", result)
     )
     _outputs.write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
@@ -192,7 +193,7 @@ def estimate(
 
 
 @contextmanager
-def _about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
+def _messages_about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
     """Let errors and warnings of CBPE name the file and its columns instead of the arguments of CBPE."""
     replacements = {
         "X: ": "",
@@ -256,7 +257,7 @@ def _as_texts(labels: Any) -> Any:
 
 
 def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None) -> dict[str, Any]:
-    """Return the values of each parameter of CBPE: features as a frame, others as arrays, None without columns.
+    """Return the argument of each parameter of CBPE: features as a frame, others as arrays, None without columns.
 
     Labels are converted to text if classes are given.
     """
@@ -287,29 +288,29 @@ def _as_table(title: str, result: CBPEResult) -> Table:
         answers = [_YES_OR_NO[row.alert], _YES_OR_NO[shift.valid]]
         cells = [row.chunk, str(row.n_rows), row.metric, *map(_format, numbers), *answers, _format((shift.psi,))]
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
-    filled = [(heading, *column) for heading, *column in zip(headings, *rows) if any(cell.plain for cell in column)]
-    shown, *rows = map(list, zip(*filled))
+    nonempty = [(heading, *column) for heading, *column in zip(headings, *rows) if any(cell.plain for cell in column)]
+    shown, *rows = map(list, zip(*nonempty))
     return _outputs.rich_table(title, shown, rows, caption=caption, **NARROW)
 
 
 def _report_shifts(result: CBPEResult) -> None:
     """Print how many chunks have shifted beyond limits, and which measures of the first one are beyond them."""
-    beyond = {chunk: shift for chunk, shift in result.shifts.items() if shift.valid is False}
-    if not beyond:
+    shifted = {chunk: shift for chunk, shift in result.shifts.items() if shift.valid is False}
+    if not shifted:
         return
-    chunk, shift = next(iter(beyond.items()))
+    chunk, shift = next(iter(shifted.items()))
     measures = {
         "PSI": (shift.psi, shift.psi_limit, 1),
         "domain AUC": (shift.domain_auc, shift.domain_auc_limit, 1),
         "effective sample size": (shift.effective_sample_size, shift.effective_sample_size_limit, -1),
     }
-    measured = [
+    exceeded = [
         f"{name} {value:.4g} (limit {limit:.4g})"
         for name, (value, limit, sign) in measures.items()
         if sign * (value - limit) > 0.0
     ]
     typer.echo(
-        f"shifts beyond limits: {len(beyond)} of {len(result.shifts)} chunks, first {chunk}: {', '.join(measured)}",
+        f"shifts beyond limits: {len(shifted)} of {len(result.shifts)} chunks, first {chunk}: {', '.join(exceeded)}",
         err=True,
     )
 

@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix
 
 from aucforest.cli import _options, _outputs
 from aucforest.cli._inputs import Labelled, LabelledColumns, echo_notes, load_model, read_for_model, read_subgroups
-from aucforest.cli._options import RULE_HELP, parse_rule, rule_for, takes_read_options, usage
+from aucforest.cli._options import RULE_HELP, parse_rule, rule_for, takes_read_options, validator
 from aucforest.cli._outputs import NARROW, QUALITY, MetricValue
 from aucforest.estimators.thresholds import RULES, is_tuned
 from aucforest.inspection.scoring import METRICS, FittedFold
@@ -51,7 +51,7 @@ def evaluate(
         str,
         typer.Option(
             metavar="K",
-            callback=usage(_check_alerts),
+            callback=validator(_check_alerts),
             help="How many rows are alerted on, those with the highest scores, for precision, recall and lift: a"
             " proportion such as 0.01, or a number such as 100. For two classes.",
         ),
@@ -73,7 +73,7 @@ def evaluate(
 
     For two classes the ROC AUC, and precision, recall and lift of the rows with the highest scores, have confidence
     intervals. G-mean and the confusion matrix depend on the threshold. Standard error says if the model was probably
-    trained on these rows, and how many have categories that it was not.
+    trained on these rows, and how many rows have categories that the training data did not have.
 
     Example: aucforest evaluate model.aucforest test.csv --target label --json metrics.json
     """
@@ -84,7 +84,7 @@ def evaluate(
         raise ValueError(f"--by is for two classes, but the model has {len(forest.classes_)}")
     columns = {} if by is None else dict(read_subgroups(data, by, target, read_options).items())
     rows = read_for_model(forest, data, LabelledColumns(target, positive, weight), read_options)
-    chosen = _set_threshold(forest, threshold, rule, rows)
+    rule_text = _set_threshold(forest, threshold, rule, rows)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
     if len(forest.classes_) == 2:
@@ -99,20 +99,20 @@ def evaluate(
     labels = labels_of(forest, rows.X, fold.proba)
     matrix = confusion_matrix(rows.y, labels, labels=forest.classes_, sample_weight=rows.weight)
     classes = list(map(str, forest.classes_.tolist()))
-    to = _outputs.console(json_out)
-    to.print(_outputs.metrics_table(rows.title, {model.name: metrics}))
-    lines = [_outputs.count_rows(forest, len(rows.y)), _outputs.describe_threshold(forest, chosen)]
+    console = _outputs.make_console(json_out)
+    console.print(_outputs.metrics_table(rows.title, {model.name: metrics}))
+    lines = [_outputs.describe_rows(forest, len(rows.y)), _outputs.describe_threshold(forest, rule_text)]
     if at_threshold := _at_threshold(forest, matrix):
         sentence = "{alerts:,g} rows are predicted positive: precision {precision:.3f}, recall {recall:.3f}"
         lines.append(sentence.format_map(at_threshold))
-    to.print(Text("\n".join([*lines, ""])))
+    console.print(Text("\n".join([*lines, ""])))
     cells = [[name, *(f"{count:,}" for count in counts)] for name, counts in zip(classes, matrix.tolist())]
     headings = ["", *(f">{name}" for name in classes)]
     groups = {name: _rates(forest, rows, values, labels, fold.proba) for name, values in columns.items()}
-    to.print(_outputs.rich_table("confusion matrix (rows: true classes)", headings, cells, min_width=40))
+    console.print(_outputs.rich_table("confusion matrix (rows: true classes)", headings, cells, min_width=40))
     for name, rates in groups.items():
-        to.print(_rates_table(name, rates))
-        to.print(Text(f"{rates.verdict()}\n"))
+        console.print(_rates_table(name, rates))
+        console.print(Text(f"{rates.verdict()}\n"))
     content = {
         "data": rows.title,
         "model": model.name,
@@ -135,18 +135,18 @@ def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
     if len(matrix) > 2:
         return {}
     positive = positive_last(model)[-1]
-    alerts, found, total = matrix[:, positive].sum(), matrix[positive, positive], matrix[positive].sum()
-    shares = {
-        "precision": found / alerts if alerts else float("nan"),
-        "recall": found / total if total else float("nan"),
+    n_alerts, hits, n_positive = matrix[:, positive].sum(), matrix[positive, positive], matrix[positive].sum()
+    return {
+        "alerts": float(n_alerts),
+        "precision": float(hits / n_alerts) if n_alerts else float("nan"),
+        "recall": float(hits / n_positive) if n_positive else float("nan"),
     }
-    return {"alerts": float(alerts), **{name: float(share) for name, share in shares.items()}}
 
 
 def _rates(model: Any, rows: Labelled, values: Any, labels: Any, proba: Any) -> GroupRates:
     """Return the rates of the groups of a column."""
     column = positive_last(model)[-1]
-    positive, selected = (known == model.classes_[column] for known in (rows.y, labels))
+    positive, selected = (classes == model.classes_[column] for classes in (rows.y, labels))
     return rates_by(as_dates(values), positive, selected, proba[:, column], rows.weight)
 
 
@@ -154,8 +154,8 @@ def _rates_table(name: str, rates: GroupRates) -> Any:
     """Return a table with a row for each group."""
     cells: dict[str, list[str]] = {}
     for rate in rates.rates:
-        start = cells.setdefault(rate.group, [rate.group, f"{rate.n_rows:,}", f"{rate.n_positive:,}"])
-        start.append("" if np.isnan(rate.value) else f"{rate.value:.3f}\n{rate.low:.3f} to {rate.high:.3f}")
+        row = cells.setdefault(rate.group, [rate.group, f"{rate.n_rows:,}", f"{rate.n_positive:,}"])
+        row.append("" if np.isnan(rate.value) else f"{rate.value:.3f}\n{rate.low:.3f} to {rate.high:.3f}")
     headings = ["rows", "positive", *dict.fromkeys(rate.title for rate in rates.rates)]
     title = f"by {name}, with 95 % intervals"
     table = _outputs.rich_table(title, [name, *(f">{heading}" for heading in headings)], cells.values(), **NARROW)
@@ -180,7 +180,7 @@ def _check_rule(model: Any, threshold: str | None) -> Any:
 
 
 def _set_threshold(model: Any, threshold: str | None, rule: Any, rows: Labelled) -> str:
-    """Set the threshold of a model if it has one, on these rows if the rule is tuned, and return a description."""
+    """Set the threshold of a model that allows it, by these rows if the rule is tuned, and return a description."""
     if threshold is None and getattr(model, "threshold_", None) is not None:
         return "the threshold of the model"
     if not hasattr(model, "set_threshold"):

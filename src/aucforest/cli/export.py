@@ -63,15 +63,15 @@ def export(
             raise ValueError(f"{option}: {type(forest).__name__} has no such export{hint}")
     outs = {kind: out for kind, out in (("ONNX", onnx), ("scikit-learn", sklearn)) if out is not None}
     with ExitStack() as stack:
-        beside = {kind: stack.enter_context(file_beside(out)) for kind, out in outs.items()}
+        temporary = {kind: stack.enter_context(file_beside(out)) for kind, out in outs.items()}
         if onnx is not None:
-            forest.to_onnx(beside["ONNX"])
+            forest.to_onnx(temporary["ONNX"])
         if sklearn is not None:
             skops = import_optional("skops.io", purpose="--sklearn", extra="skops")
-            skops.dump(forest.to_sklearn(), beside["scikit-learn"])
+            skops.dump(forest.to_sklearn(), temporary["scikit-learn"])
         if check is not None:
             readers = {"ONNX": _read_onnx, "scikit-learn": _read_skops}
-            _compare(forest, {kind: readers[kind](file) for kind, file in beside.items()}, check, read_options)
+            _compare(forest, {kind: readers[kind](file) for kind, file in temporary.items()}, check, read_options)
     for kind, out in outs.items():
         typer.echo(f"{kind}: {out}", err=True)
 
@@ -91,11 +91,11 @@ def _read_skops(file: Path) -> PredictProba:
 
 
 def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_options: ReadOptions) -> None:
-    """Compare probabilities on the rows of a table, and print the largest differences; ValueError if one is too large.
+    """Compare probabilities on the rows of a table, print the largest differences, and raise ValueError for large ones.
 
     scikit-learn rounds values to float32, so its probabilities must agree with those of the model for rounded values.
     """
-    n_moved, moved, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
+    n_rounded, largest_by_rounding, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
     table = open_table(data, None, read_options)
     columns = ModelColumns(forest, table)
     for typed, _ in columns.batches():
@@ -104,8 +104,8 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
         for kind, predict_proba in exported.items():
             differences = _differences(predict_proba(X), proba)
             if kind == "scikit-learn":
-                moved = max(moved, differences.max(initial=0.0))
-                n_moved += int(np.count_nonzero(differences > _TOLERANCES[kind]))
+                largest_by_rounding = max(largest_by_rounding, differences.max(initial=0.0))
+                n_rounded += int(np.count_nonzero(differences > _TOLERANCES[kind]))
                 rounded = X.astype(np.float32).astype(np.float64)
                 differences = _differences(predict_proba(rounded), forest._predict_valid(rounded))
             largest[kind] = max(largest[kind], differences.max(initial=0.0))
@@ -119,11 +119,11 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
                 f"the {kind} file differs from the model by {difference:.2g}, more than {_TOLERANCES[kind]:.0e}: no"
                 " file is written; report this as a bug"
             )
-    if n_moved:
-        rows = "1 row" if n_moved == 1 else f"{n_moved:,} rows"
+    if n_rounded:
+        rows = "1 row" if n_rounded == 1 else f"{n_rounded:,} rows"
         typer.echo(
             f"scikit-learn: that is for values rounded to float32, as it rounds them; by this, {rows} of these"
-            f" {columns.n_rows:,} have other probabilities, by up to {moved:.2g}"
+            f" {columns.n_rows:,} have other probabilities, by up to {largest_by_rounding:.2g}"
         )
 
 

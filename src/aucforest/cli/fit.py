@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from aucforest._memory import machine_memory, parse_bytes
 from aucforest.cli import _options, _outputs
-from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
+from aucforest.cli._folds import check_fold_options, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, LabelledColumns, read_training_table
-from aucforest.cli._options import RULE_HELP, names_in, number_or, parse_rule, rule_for, takes_read_options, usage
+from aucforest.cli._options import RULE_HELP, names_in, number_or_word, parse_rule, rule_for, takes_read_options
 from aucforest.cli._outputs import QUALITY, MetricValue
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source
@@ -31,9 +31,9 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.target_rates import ENCODINGS
 
 _Model = AUCForestClassifier | AUCStackingClassifier
-# Unless a limit or a folder is given, text is read into memory if it has at most _SMALL bytes, and at most 1 / _PART of
-# the memory of the machine: values of one digit take about 30 times their bytes.
-_SMALL, _PART = 2**26, 64
+# Unless --memory-limit or --folder is given, a text file is read into memory if it has at most _MOST_BYTES, and at most
+# the memory of the machine divided by _MEMORY_DIVISOR. In memory, values of one digit take about 30 times their bytes.
+_MOST_BYTES, _MEMORY_DIVISOR = 2**26, 64
 
 
 @takes_read_options()
@@ -110,7 +110,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="BYTES",
-            callback=usage(lambda limit: parse_bytes(limit, "--memory-limit")),
+            callback=_options.validator(lambda limit: parse_bytes(limit, "--memory-limit")),
             help="Memory of the process beside the forest, such as 4GiB; 2GiB by default.",
         ),
     ] = None,
@@ -128,7 +128,7 @@ def fit(
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
-    check_folds_by(groups, time)
+    check_fold_options(groups, time)
     if time is not None and validate is None:
         raise typer.BadParameter("needs --validate", param_hint="--time")
     if keep is not None and reference is None:
@@ -142,12 +142,12 @@ def fit(
         splitter=splitter,
         max_depth=max_depth,
         min_samples_leaf=min_samples_leaf,
-        max_features=number_or("--max-features", max_features, "sqrt", "log2"),
+        max_features=number_or_word("--max-features", max_features, "sqrt", "log2"),
         class_weight=None if class_weight == "none" else class_weight,
-        shrinkage=None if shrinkage == "none" else number_or("--shrinkage", shrinkage, "auto"),
+        shrinkage=None if shrinkage == "none" else number_or_word("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
-        date_parts=_names_or("--date-parts", date_parts, PARTS, {"auto": "auto", "none": None}),
-        categorical_encoding=_names_or("--categorical-encoding", categorical_encoding, ENCODINGS, {"auto": "auto"}),
+        date_parts=_parse_names("--date-parts", date_parts, PARTS, {"auto": "auto", "none": None}),
+        categorical_encoding=_parse_names("--categorical-encoding", categorical_encoding, ENCODINGS, {"auto": "auto"}),
         random_state=seed,
         n_jobs=jobs,
     )
@@ -162,12 +162,12 @@ def fit(
     validated, time_folds = ({}, []) if validate is None else _cross_validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
-    metrics = {"out of bag": [_out_of_bag(model, data)]} | validated
-    scored: Any = None if reference is None else _outputs.ReferenceRows.of(model, target, data.classes[data.y])
+    metrics = {"out of bag": [_oob_auc(model, data)]} | validated
+    reference_rows: Any = None if reference is None else _outputs.ReferenceRows.of(model, target, data.classes[data.y])
     _outputs.save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
     if reference is not None:
-        _outputs.write_reference(reference, scored, data.source, kept)
+        _outputs.write_reference(reference, reference_rows, data.source, kept)
 
 
 def _cross_validate(
@@ -182,7 +182,7 @@ def _cross_validate(
     folds = run_folds(models, samples, splits, QUALITY, random, verbose=int(sys.stderr.isatty()))
     n_classes = len(data.classes)
     metrics = [
-        MetricValue(metric, *resampled_mean(folds[metric][:, 0], folds, METRICS[metric].greatest(n_classes), 0.95))
+        MetricValue(metric, *resampled_mean(folds[metric][:, 0], folds, METRICS[metric].upper_bound(n_classes), 0.95))
         for metric in QUALITY
     ]
     by = columns.groups or columns.time
@@ -193,7 +193,7 @@ def _cross_validate(
 def _fit(
     model: _Model, data: Labelled, columns: LabelledColumns, memory_limit: str | None, folder: Path | None
 ) -> None:
-    """Fit a model to a table in memory, or a forest to one that is read batch by batch."""
+    """Fit a model to a table in memory, or a forest to a table that is read batch by batch."""
     if len(data.classes) == 2:
         rule = rule_for(model.threshold, 2, int(np.argsort(data.classes)[1]))
         model.set_params(pos_label=data.classes.tolist()[1], threshold=rule)
@@ -225,17 +225,17 @@ def _print(
     """Print the metrics and a description of the model, and write them as JSON."""
     counts = dict(zip(map(str, data.classes.tolist()), count_classes(data.y, len(data.classes)).tolist()))
     members = dict(zip(model.members_, model.weights_.tolist())) if isinstance(model, AUCStackingClassifier) else {}
-    to = _outputs.console(json_out)
-    to.print(_outputs.metrics_table(data.title, metrics))
+    console = _outputs.make_console(json_out)
+    console.print(_outputs.metrics_table(data.title, metrics))
     if time_folds:
-        to.print(time_folds_table(time_folds))
+        console.print(time_folds_table(time_folds))
     rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     lines = [
-        f"{_outputs.count_rows(model, len(data.y))} ({rows}); {_outputs.describe_features(model)}",
+        f"{_outputs.describe_rows(model, len(data.y))} ({rows}); {_outputs.describe_features(model)}",
         _outputs.describe_threshold(model, threshold),
         *([f"members: {', '.join(f'{name} {weight:.2g}' for name, weight in members.items())}"] if members else []),
     ]
-    to.print(Text("\n".join(lines)))
+    console.print(Text("\n".join(lines)))
     content = {
         "data": data.title,
         "n_samples": len(data.y),
@@ -250,18 +250,18 @@ def _print(
 
 
 def _reads_batches(train: Path, is_stack: bool, is_validated: bool, limit: str | None) -> bool:
-    """Return whether a table is read in batches; usage error if it must be in memory but option `limit` is given."""
+    """Return whether a table is read in batches. If it cannot be, the option `limit`, if given, is a usage error."""
     if is_stack or is_validated:
         if limit is not None:
             what = "--model forest: a stack is" if is_stack else "fits without --validate: folds are"
             raise typer.BadParameter(f"is for {what} fitted in memory", param_hint=limit)
         return False
-    most = min(_SMALL, machine_memory() // _PART)
+    most = min(_MOST_BYTES, machine_memory() // _MEMORY_DIVISOR)
     is_small = train.is_file() and train.suffix.lower() != ".parquet" and train.stat().st_size <= most
     return limit is not None or not is_small
 
 
-def _names_or(option: str, listed: str, possible: tuple[str, ...], words: dict[str, Any]) -> Any:
+def _parse_names(option: str, listed: str, possible: tuple[str, ...], words: dict[str, Any]) -> Any:
     """Return the value of an option that is one of some words, or names separated by commas."""
     if listed in words:
         return words[listed]
@@ -272,11 +272,11 @@ def _names_or(option: str, listed: str, possible: tuple[str, ...], words: dict[s
     return names
 
 
-def _out_of_bag(model: _Model, data: Labelled) -> MetricValue:
+def _oob_auc(model: _Model, data: Labelled) -> MetricValue:
     """Return the out-of-bag ROC AUC; for two classes with an interval that assumes independent rows."""
     if len(model.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", model.oob_score_)
-    seen = np.isfinite(model.oob_decision_function_[:, 0])
-    weight = None if data.weight is None else data.weight[seen]
-    is_positive, score = data.y[seen] == 1, model.oob_decision_function_[seen, positive_last(model)[-1]]
+    is_oob = np.isfinite(model.oob_decision_function_[:, 0])
+    weight = None if data.weight is None else data.weight[is_oob]
+    is_positive, score = data.y[is_oob] == 1, model.oob_decision_function_[is_oob, positive_last(model)[-1]]
     return MetricValue("roc_auc", *auc_with_interval(is_positive, score, weight, auc=model.oob_score_))

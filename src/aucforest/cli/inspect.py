@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from aucforest.cli._inputs import echo_notes, load_model
 from aucforest.cli._options import Model
-from aucforest.cli._outputs import check_outputs, console, rich_table, write_json
+from aucforest.cli._outputs import check_outputs, make_console, rich_table, write_json
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of, forest_of
 from aucforest.metrics.validation import positive_last
@@ -42,7 +42,7 @@ def inspect(
 ) -> None:
     """Show what is in a model file: parameters, classes, features and their categories, the trees.
 
-    Of a stack these are the trees and importances of its forest, and the weights of its members.
+    For a stack, trees and importances are those of its forest, and the weights of its members are shown.
 
     The importance is by impurity: the share of a feature in what the splits gain on the training rows, which is large
     for columns of many values even where they are noise. The importance by permutation of out-of-bag rows is no part
@@ -65,13 +65,13 @@ def inspect(
         return
     facts = _facts(model, file)
     importances = getattr(forest, "split_importances_", np.full(forest.n_features_in_, np.nan))
-    to = console(json_out)
-    to.print(_facts_table(facts))
+    console = make_console(json_out)
+    console.print(_facts_table(facts))
     most_important = np.argsort(-importances, kind="stable")[:MOST_FEATURES]
     notes = [] if forest is model else ["importances are those of the stack's forest"]
     notes.append(_BY_IMPURITY)
     title = f"{len(importances)} features of {forest.n_features_in_} columns"
-    to.print(_features_table(title, _features(forest, importances, most_important), len(importances), notes))
+    console.print(_features_table(title, _features(forest, importances, most_important), len(importances), notes))
     if json_out is not None:
         features = _features(forest, importances, np.arange(len(importances)))
         write_json(json_out, facts | {"features": features}, what="JSON")
@@ -115,17 +115,17 @@ def _facts(model: Any, file: Path) -> dict[str, Any]:
     return facts
 
 
-def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Return the name, kind, categories and importance of the features with the indices `which`."""
+def _features(forest: Any, importances: NDArray[np.float64], indices: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Return the name, kind, categories and importance of the features with the given indices."""
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
     dates, features = getattr(forest, "dates_", {}), []
     columns = getattr(forest, "_columns_of_features", range(forest.n_features_in_))
     n_inputs = forest.n_features_in_ + n_added(dates)
-    for feature, importance in zip(which.tolist(), importances[which].tolist()):
+    for feature, importance in zip(indices.tolist(), importances[indices].tolist()):
         listed = list(map(readable, categories[feature].tolist())) if feature in categories else None
         column = dates.get(columns[feature])
-        made = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
-        kind = "rate" if feature >= n_inputs else made if listed is None else "categorical"
+        number_kind = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
+        kind = "rate" if feature >= n_inputs else number_kind if listed is None else "categorical"
         features.append({"name": names[feature], "kind": kind, "categories": listed, "impurity_importance": importance})
     return features
 
@@ -137,15 +137,15 @@ def _facts_table(facts: dict[str, Any]) -> Table:
         if name == "file_bytes":
             name, value = "file", f"{value / 2**20:,.2f} MiB"
         elif isinstance(value, dict):
-            value = "; ".join(f"{key}={_shown(part)}" for key, part in value.items())  # names of variants have commas
-        rows.append([name.replace("_", " "), _shown(value)])
+            value = "; ".join(f"{key}={_as_text(part)}" for key, part in value.items())  # commas are in names
+        rows.append([name.replace("_", " "), _as_text(value)])
     return rich_table(None, ["", ""], rows, show_header=False)
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a value as text, with four significant digits for floats."""
     if isinstance(value, list) and any(isinstance(part, float) for part in value):
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(map(_as_text, value))}]"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

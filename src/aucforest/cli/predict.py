@@ -44,7 +44,7 @@ def predict(
     """Predict the rows of a table of any size, batch by batch.
 
     The columns of the model are found by name, in any order; others are ignored. The output has the columns to keep,
-    the label as "prediction", and of each class the probability as "probability_" and the class.
+    the label as "prediction", and the probability of each class, named "probability_" and the class.
 
     Reasons are columns "reason_1", "reason_2" and so on, each with a feature, its value and its contribution: what it
     adds to the log odds of the positive class or, of three and more classes, of the predicted one.
@@ -94,8 +94,8 @@ def _reasons(model: Any, k: int) -> AddedColumns:
     return AddedColumns(fields, compute)
 
 
-def _interval(model: Any, level: float, others: AddedColumns) -> AddedColumns:
-    """Return columns of the intervals of each row, and then the others."""
+def _interval(model: Any, level: float, further: AddedColumns) -> AddedColumns:
+    """Return columns of the intervals of each row, followed by the further columns."""
     if not hasattr(model, "dispersion_"):
         raise ValueError("--interval needs a forest that was fitted with --sampling half-samples: fit one")
     require_level(level)
@@ -105,6 +105,6 @@ def _interval(model: Any, level: float, others: AddedColumns) -> AddedColumns:
 
     def compute(X: Any, proba: NDArray[Any]) -> list[Any]:
         bounds = model.predict_interval(X, level)
-        return [*bounds.reshape(len(bounds), -1).T, *others.compute(X, proba)]
+        return [*bounds.reshape(len(bounds), -1).T, *further.compute(X, proba)]
 
-    return AddedColumns([*fields, *others.fields], compute)
+    return AddedColumns([*fields, *further.fields], compute)

@@ -32,10 +32,10 @@ def refresh(
     """Refresh a model with labelled rows that it was not fitted to, and say whether the new model ranks better.
 
     A model with the same parameters is fitted to the new rows. Both models together are the refreshed one, with weights
-    that the new rows choose: few rows change little, and an outdated model is replaced. The ROC AUC of both is that on
-    the new rows, out of bag for what is fitted to them, and the difference has a 95 % interval. With --groups, trees
-    are out of bag for whole groups, and the interval is that of groups. Standard error says if the old model was
-    probably trained on some of the rows.
+    that the new rows choose: few rows change little, and an outdated model is replaced. The ROC AUCs of the old and the
+    refreshed model on the new rows are compared, with a 95 % interval of their difference. What is fitted to these rows
+    is scored out of bag. With --groups, trees are out of bag for whole groups, and the interval is that of groups.
+    Standard error says if the old model was probably trained on some of the rows.
 
     Example: aucforest refresh model.aucforest may.csv --target label --out refreshed.aucforest
     """
@@ -43,18 +43,18 @@ def refresh(
     model = load_model(old, jobs)
     if reference is not None:
         _outputs.check_reference([target], model.classes_, data)
-    named = LabelledColumns(target, positive, weight, groups)
-    rows = read_for_model(model, data, named, read_options, is_refit=True)
+    columns = LabelledColumns(target, positive, weight, groups)
+    rows = read_for_model(model, data, columns, read_options, is_refit=True)
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
     if (note := training_rows_warning(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
         echo_notes([note])
-    scored: Any = None if reference is None else _outputs.ReferenceRows.of(refreshed.model, target, rows.y)
+    reference_rows: Any = None if reference is None else _outputs.ReferenceRows.of(refreshed.model, target, rows.y)
     _outputs.save_model(refreshed.model, out)
     rule = str(model.threshold) if isinstance(model.threshold, float) else "the rule of the old model"
     lines = [str(refreshed), _outputs.describe_threshold(refreshed.model, rule)]
-    _outputs.console(json_out).print(Text("\n".join(lines)))
+    _outputs.make_console(json_out).print(Text("\n".join(lines)))
     if reference is not None:
-        _outputs.write_reference(reference, scored)
+        _outputs.write_reference(reference, reference_rows)
     _outputs.write_json(
         json_out,
         {

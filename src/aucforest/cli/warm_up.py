@@ -32,7 +32,7 @@ from aucforest.tree.binning import SAMPLE_ROWS, bin_matrix
 def warm_up(native: bool = False) -> None:
     """Compile for this machine, so that the first fit does not have to, as for a container image.
 
-    What the installation has brought is not compiled again, unless --native is given, for code that is made for exactly
+    Machine code that comes with the installation is not compiled again. With --native, all code is compiled for exactly
     this processor.
 
     Example: aucforest warm-up
@@ -51,7 +51,7 @@ def warm_up(native: bool = False) -> None:
 
 
 def _use_two_processes() -> None:
-    """Compile from both ends of the list of calls: each process finds on disk what the other has compiled."""
+    """Compile in two processes, from both ends of `_kernel_calls`. Each finds on disk what the other has compiled."""
     backward = [sys.executable, "-c", "from aucforest.cli.warm_up import compile_kernels; compile_kernels(-1)"]
     with subprocess.Popen(backward, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
         try:
@@ -62,12 +62,12 @@ def _use_two_processes() -> None:
 
 
 def compile_kernels(direction: int = 1) -> None:
-    """Make the calls of `_steps`, backward if `direction` is -1; machine code that is on disk is not compiled again."""
-    for step in _steps()[::direction]:
-        step()
+    """Make all `_kernel_calls`, backward if `direction` is -1. Machine code that is on disk is not compiled again."""
+    for call in _kernel_calls()[::direction]:
+        call()
 
 
-def _steps() -> list[Callable[[], object]]:
+def _kernel_calls() -> list[Callable[[], object]]:
     """Return calls that together need all kernels; the calls that take longest to compile are first and last."""
     X = np.random.default_rng(0).normal(size=(300, 4))
     X[:, 3] = X[:, 3].round()
@@ -76,14 +76,14 @@ def _steps() -> list[Callable[[], object]]:
         partial(_fit_options, X, two_classes, {"threshold": "gmean", "max_leaf_nodes": 9}),
         partial(_fit_sparse, X, two_classes),
         partial(_fit_rates, X, two_classes),
-        partial(_look_into, X, two_classes, _forest()),
+        partial(_inspect_forest, X, two_classes, _forest()),
         # more rows than the sample from which bins are computed
         partial(bin_matrix, np.zeros((SAMPLE_ROWS + 1, 1))),
         *(partial(pairwise_loss, two_classes, X[:, 0], loss=loss) for loss in ("exp", "logistic", "squared_hinge")),
         partial(LinearAUCClassifier().fit, X, two_classes),
         partial(_measure, two_classes, X[:, :2]),
         partial(_measure, three_classes, X[:, :3]),
-        partial(_look_into, X, three_classes, _forest(categorical_features=[3])),
+        partial(_inspect_forest, X, three_classes, _forest(categorical_features=[3])),
         partial(_fit_options, X, three_classes, {}),
     ]
 
@@ -116,10 +116,10 @@ def _fit_rates(X: NDArray[np.float64], y: NDArray[Any]) -> None:
     rows, forest = X.copy(), _forest(categorical_features=[3])
     rows[:, 3] = np.arange(len(X)) % 60
     for groups in (None, np.arange(len(X)) // 2):
-        _look_into(rows, y, forest, groups)
+        _inspect_forest(rows, y, forest, groups)
 
 
-def _look_into(
+def _inspect_forest(
     X: NDArray[np.float64], y: NDArray[Any], forest: AUCForestClassifier, groups: NDArray[Any] | None = None
 ) -> None:
     """Fit a forest, and call the methods and functions that need further kernels."""

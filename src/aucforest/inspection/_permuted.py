@@ -2,7 +2,8 @@
 
 A row stays in its leaf if no split on the path to the leaf uses the permuted feature. Therefore the leaves of
 out-of-bag rows are found once, with the features on their paths. For each permuted feature, only rows with the feature
-on their path descend again. A categorical feature and its target rates are permuted together, and are one feature here.
+on their path descend again. A categorical feature is permuted together with its target rates. All these columns of X
+count as one feature here.
 """
 
 from collections.abc import Sequence
@@ -16,17 +17,17 @@ from aucforest.tree.prediction import PackedTrees, WalkBuffers, add_leaf, nodes_
 from aucforest.tree.tree import LEAF, Tree
 
 BLOCK_ROWS = 512  # rows that descend a tree together
-MOST_FEATURES = 64  # number of features in the path features of a node, one for each bit
+MOST_FEATURES = 64  # maximum number of features at a time: one for each bit of an integer
 
 
-def find_path_features(trees: Sequence[Tree], first: int, inputs: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return which of MOST_FEATURES features from `first` on are on the path to each node, (n_all_nodes,).
+def find_path_features(trees: Sequence[Tree], first_feature: int, inputs: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return for each node of all trees which features are on the path to it, as bits of an integer.
 
-    Bit b stands for the feature first + b. `inputs` maps target rates to their categorical feature.
+    Bit b stands for the feature first_feature + b. `inputs` has the feature of each column, for target rates too.
     """
     bits = [np.empty(tree.n_nodes, dtype=np.uint64) for tree in trees]
     for tree, tree_bits in zip(trees, bits):
-        _find_path_features(np.append(inputs, LEAF)[tree.feature], tree.left_child, first, tree_bits)
+        _find_path_features(np.append(inputs, LEAF)[tree.feature], tree.left_child, first_feature, tree_bits)
     return np.concatenate(bits)
 
 
@@ -44,7 +45,11 @@ def _find_path_features(feature, left_child, first_feature, bits):
 
 
 class OutOfBagLeaves(NamedTuple):
-    """The leaves of out-of-bag rows, sorted by block of BLOCK_ROWS rows, then by tree, then by row."""
+    """The leaves of out-of-bag rows.
+
+    There is an entry for each row and each tree that it is out of bag for. Entries are sorted by block of BLOCK_ROWS
+    rows, then by tree, then by row.
+    """
 
     starts: NDArray[np.int64]  # index of the first entry of each tree in each block, then the number of entries
     rows: NDArray[np.uint32]  # indices of rows in their block
@@ -104,7 +109,7 @@ class PermutedRows:
 
 @bare_kernel
 def _sum_out_of_bag(trees, changed, out_of_bag, buffers, total):
-    """Add the class frequencies of the leaves of rows to `total`, in order, for all trees with the row out of bag.
+    """Add to `total` the class frequencies of the leaves of each row in the trees that it is out of bag for.
 
     A row descends a tree again if the path to its leaf has a feature whose bit is set in `changed.bits`.
     """
@@ -120,7 +125,7 @@ def _sum_out_of_bag(trees, changed, out_of_bag, buffers, total):
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])
                 leaves[row] = out_of_bag.leaves[entry]
-                # A row is always written, and kept by incrementing n_active: a branch would be unpredictable.
+                # Every row is written, but n_active counts only those that descend: a branch would be unpredictable.
                 active[n_active] = row
                 n_active += np.uint64((out_of_bag.path_features[entry] & bits[row]) != np.uint64(0))
             tree_nodes = nodes_of(trees.nodes, trees.first, tree)

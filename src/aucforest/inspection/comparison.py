@@ -21,7 +21,7 @@ from aucforest.metrics.intervals import require_level, score_interval, t_quantil
 from aucforest.tables.rows import indexable_rows
 
 BASELINE = "gini"
-STACK = "stack"  # the name, among the criteria, of a stack with a mixed forest
+STACK = "stack"  # the criterion that stands for a stack with a mixed forest
 
 
 def compare_criteria(
@@ -39,11 +39,11 @@ def compare_criteria(
     verbose: int = 1,
     **forest_params: Any,
 ) -> "CriteriaComparison":
-    """Compare split criteria, and optionally a stack, with Gini by cross-validation with equal other parameters.
+    """Compare split criteria, and optionally a stack, with Gini by cross-validation.
 
-    All criteria use the same samples and seed in each fold. For comparable fit times, code is compiled beforehand, fits
-    run one after another, and the order of criteria changes from fold to fold. The command ``aucforest compare`` uses
-    100 trees, and three repeats if the folds can be repeated.
+    Other parameters are equal, and all criteria use the same samples and seed in each fold. For comparable fit times,
+    code is compiled beforehand, fits run one after another, and the order of criteria changes from fold to fold. The
+    command ``aucforest compare`` uses 100 trees, and three repeats if the folds can be repeated.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def compare_criteria(
         The group of each sample, such as a customer, for the folds or the splitter; not passed to the `fit` of models.
     metrics : sequence of str
         By default all of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision",
-        "g_mean", "brier", "log_loss", "fit_seconds", "n_nodes" and "depth". "precision_at_K", "recall_at_K" and
-        "lift_at_K" take a proportion of the test samples, such as 0.01, or a number, such as 100, and are means over
-        more than two classes.
+        "g_mean", "brier", "log_loss", "fit_seconds", "n_nodes" and "depth". In "precision_at_K", "recall_at_K" and
+        "lift_at_K", K is a proportion of the test samples, such as 0.01, or their number, such as 100. For more than
+        two classes, these are means over classes.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights for fitting and for the metrics.
     random_state : int, RandomState instance or None, default=None
@@ -128,7 +128,7 @@ def compare_criteria(
 def _make_model(
     criterion: Any, threshold: Any, oob_score: Any = False, **params: Any
 ) -> AUCForestClassifier | AUCStackingClassifier:
-    """Return a forest with a criterion, or a stack; a stack gets the threshold and score itself, not its forest."""
+    """Return a forest with a criterion, or a stack. A stack has `threshold` and `oob_score` itself, not its forest."""
     if criterion == STACK:
         return AUCStackingClassifier(AUCForestClassifier(**params), threshold=threshold, oob_score=oob_score)
     return AUCForestClassifier(criterion=criterion, threshold=threshold, oob_score=oob_score, **params)
@@ -188,12 +188,13 @@ class CriteriaComparison(HtmlTable):
     def summary(self, level: float = 0.95) -> list[ComparisonRow]:
         """Return the mean of each metric and the corrected resampled t-test of each criterion against Gini.
 
-        Training sets of the folds overlap, so the variance of a mean over J folds is larger than s^2 / J. Intervals and
-        the paired test use Nadeau and Bengio's variance (1 / J + n_test / n_train) s^2 with J - 1 degrees of freedom,
-        which is too large if forests differ mostly by their random numbers (table in the documentation). P-values are
-        adjusted for the number of criteria, not of metrics, by the method of Holm (1979); intervals are not adjusted.
-        Intervals are within the range of the metric: Wilson intervals for a mean, and clipped ones for a difference. If
-        all folds have the same value, intervals are NaN, and the p-value is NaN unless the difference is 0.
+        Let s^2 be the variance over J folds. Training sets overlap, so the variance of the mean is larger than s^2 / J.
+        Intervals and the paired test use Nadeau and Bengio's variance (1 / J + n_test / n_train) s^2 with J - 1 degrees
+        of freedom. It is too large if forests differ mostly by their random numbers (table in the documentation).
+        P-values are adjusted for the number of criteria, not of metrics, by the method of Holm (1979). Intervals are
+        not adjusted. They are within the range of the metric: Wilson intervals for a mean, and clipped ones for a
+        difference. If all folds have the same value, intervals are NaN, and p-values are NaN except for a difference of
+        0.
 
         Parameters
         ----------
@@ -216,7 +217,7 @@ class CriteriaComparison(HtmlTable):
     def _rows(self, metric: str, level: float) -> list[ComparisonRow]:
         """Return the rows of one metric."""
         require_level(level)
-        rows, upper = list[ComparisonRow](), find_metric(metric).greatest(self.n_classes)
+        rows, upper = list[ComparisonRow](), find_metric(metric).upper_bound(self.n_classes)
         baseline = self._values(metric, BASELINE)
         for criterion in self.criteria:
             values, difference = self._values(metric, criterion), (0.0, 0.0, 0.0, 1.0)
@@ -233,8 +234,8 @@ class CriteriaComparison(HtmlTable):
     def verdict(self, metric: str | None = None, *, level: float = 0.95) -> str:
         """Return one sentence on which criteria are significantly better than Gini by a metric, and which is best.
 
-        A difference is significant if its adjusted p-value is below ``1 - level``. Its interval, which is not adjusted
-        for the number of criteria, may exclude 0 even if it is not significant.
+        A difference is significant if its adjusted p-value is below ``1 - level``. The interval is not adjusted for the
+        number of criteria, so it may exclude 0 even if the difference is not significant.
 
         Parameters
         ----------
@@ -250,7 +251,7 @@ class CriteriaComparison(HtmlTable):
         Raises
         ------
         ValueError
-            If the metric is not in the comparison, or all metrics are costs.
+            If the metric is not in the comparison, or is None and there are only fit times and sizes of trees.
         """
         if metric is None and not self.metrics_of_quality:
             raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
@@ -271,8 +272,8 @@ class CriteriaComparison(HtmlTable):
     def plot(self, metrics: Sequence[str] | None = None, *, level: float = 0.95) -> Any:
         """Plot the paired differences from Gini, with one panel for each metric.
 
-        A panel shows the difference on each fold, and the mean with the interval of `summary`, which is no evidence of
-        a difference if it contains 0.
+        A panel shows the difference on each fold, and the mean difference with the interval of `summary`. An interval
+        that contains 0 is no evidence of a difference.
 
         Parameters
         ----------
@@ -317,7 +318,7 @@ class CriteriaComparison(HtmlTable):
         panel.set_ylim(len(rows) - 0.5, -0.5)
         panel.spines[["top", "right"]].set_visible(False)
         panel.margins(x=0.12)
-        panel.locator_params(axis="x", nbins=4)  # differences have many digits
+        panel.locator_params(axis="x", nbins=4)  # tick labels of differences are long
         panel.grid(axis="x", alpha=0.3)
 
     def _table(self) -> Any:
@@ -388,19 +389,19 @@ def check_choices(parameter: str, names: Sequence[str], allowed: Sequence[str] |
 def resampled_mean(
     values: NDArray[np.float64], folds: NDArray[np.void], upper: float, level: float
 ) -> tuple[float, float, float]:
-    """Return the mean over folds of a metric from 0 to `upper`, and its interval, NaN if all folds are equal."""
-    mean, variance, quantile = _corrected(values, folds, level, _rounding(values))
+    """Return the mean of a metric over folds, and its interval within 0 and `upper`, NaN if all values are equal."""
+    mean, variance, quantile = _corrected_moments(values, folds, level, _rounding_bound(values))
     if np.isnan(variance):
         return mean, np.nan, np.nan
     return mean, *score_interval(mean, variance / (mean * (1.0 - mean / upper)), quantile, upper)
 
 
 def _resampled_difference(
-    values: NDArray[np.float64], others: NDArray[np.float64], folds: NDArray[np.void], upper: float, level: float
+    values: NDArray[np.float64], baseline: NDArray[np.float64], folds: NDArray[np.void], upper: float, level: float
 ) -> tuple[float, float, float, float]:
-    """Return the mean of `values` minus `others`, its confidence interval, and the p-value for a mean of zero."""
-    rounding = _rounding(np.append(values, others))
-    mean, variance, quantile = _corrected(values - others, folds, level, rounding)
+    """Return the mean of `values` minus `baseline`, its confidence interval, and the p-value for a mean of zero."""
+    rounding = _rounding_bound(np.append(values, baseline))
+    mean, variance, quantile = _corrected_moments(values - baseline, folds, level, rounding)
     error = math.sqrt(variance)
     is_zero = np.isnan(variance) and abs(mean) <= rounding
     pvalue = 1.0 if is_zero else float(2.0 * stdtr(len(values) - 1, -abs(mean) / error))
@@ -417,24 +418,24 @@ def holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
     """Return p-values adjusted for their number by Holm's method. NaN values remain NaN and are not counted."""
     adjusted = np.array(pvalues, dtype=np.float64)
     order = np.argsort(adjusted)[: np.count_nonzero(~np.isnan(adjusted))]  # NaN comes last
-    times = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(adjusted[order] * times), 1.0)
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(adjusted[order] * factors), 1.0)
     return adjusted
 
 
 def decimals(low: float, high: float, value: float = 0.0) -> int:
-    """Return the number of decimals for two digits of half an interval, or for four digits of a value without one."""
+    """Return the number of decimals for two digits of half an interval or, without an interval, four of the value."""
     if low < high:
         return max(0, 1 - math.floor(math.log10((high - low) / 2.0)))
     return 4 if abs(value) <= 1.0 else max(0, 3 - math.floor(math.log10(abs(value))))
 
 
-def _rounding(values: NDArray[np.float64]) -> float:
-    """Return an upper bound of the differences between values, and of errors of their mean, that rounding can cause."""
+def _rounding_bound(values: NDArray[np.float64]) -> float:
+    """Return an upper bound of the rounding errors of differences between values, and of their mean."""
     return float(4 * len(values) * np.finfo(np.float64).eps * values.max())
 
 
-def _corrected(
+def _corrected_moments(
     values: NDArray[np.float64], folds: NDArray[np.void], level: float, rounding: float
 ) -> tuple[float, float, float]:
     """Return the mean over folds, its variance with Nadeau and Bengio's correction, and the quantile of Student's t.

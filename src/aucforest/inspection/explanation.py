@@ -22,11 +22,11 @@ from aucforest.tables.dates import columns_of_features, format_time, times_in
 from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
-_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # limits of trees prepared at a time, and of their class frequencies (128 MiB)
-_BLOCK = 2**10  # number of rows for which log odds are attributed to features at a time
+_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # maximum numbers of trees prepared at a time, and of their floats
+_BLOCK_ROWS = 2**10  # number of rows for which log odds are attributed to features at a time
 _N_STEPS = 4  # number of steps in which log odds are attributed; with more, values hardly change
 # What the values add up to on each scale, in words.
-_WORDS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}
+_TARGETS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}
 _MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
 
 
@@ -55,18 +55,18 @@ class Reason(NamedTuple):
         """The feature and its value, such as "income = 1200"."""
         return self.condition_in(lambda number: f"{number:.5g}")
 
-    def condition_in(self, form: Callable[[float], str]) -> str:
+    def condition_in(self, format_number: Callable[[float], str]) -> str:
         """Return the feature and its value, with numbers formatted by a function."""
         if self.value is None:
             return f"{self.feature} missing"
-        return f"{self.feature} = {self.value if isinstance(self.value, str) else form(self.value)}"
+        return f"{self.feature} = {self.value if isinstance(self.value, str) else format_number(self.value)}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Explanation:
     """The contribution of each feature to the prediction of each row, by `explain`. ``explanation[rows]`` selects rows.
 
-    ``shap.Explanation(e.values, e.base_values, e.data, feature_names=e.feature_names)`` converts e for shap's plots.
+    ``shap.Explanation(e.values, e.base_values, e.data, feature_names=e.feature_names)`` converts e for shap.
 
     Attributes
     ----------
@@ -117,8 +117,8 @@ class Explanation:
 
     def __getitem__(self, rows: Any) -> "Explanation":
         rows = np.atleast_1d(np.arange(len(self))[rows])
-        by_row = ("values", "base_values", "probabilities", "data")
-        return replace(self, **{name: getattr(self, name)[rows] for name in by_row})
+        arrays = ("values", "base_values", "probabilities", "data")
+        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
 
     def of_class(self, label: Any) -> "Explanation":
         """Return the explanation of one class, with `values` of shape (n_samples, n_features).
@@ -135,9 +135,9 @@ class Explanation:
         """
         if len(self.classes) == 0:
             raise ValueError(f"a class was chosen before: this is the {self.target}")
-        is_one, rows = np.ndim(label) == 0, np.arange(len(self))
-        by_row = np.full(len(self), label) if is_one else label
-        codes, _ = class_codes(by_row, len(self), labels=self.classes, name="label", of="the explanation")
+        is_single, rows = np.ndim(label) == 0, np.arange(len(self))
+        labels = np.full(len(self), label) if is_single else label
+        codes, _ = class_codes(labels, len(self), labels=self.classes, name="label", of="the explanation")
         values, base, proba = self.values, self.base_values, self.probabilities
         if values.ndim == 2:
             first_base = (0.0 if self.scale == "log_odds" else 1.0) - base
@@ -148,12 +148,12 @@ class Explanation:
             values=values[rows, :, codes],
             base_values=base[rows, codes],
             probabilities=proba[rows, codes],
-            target=f"{_WORDS[self.scale]} {label if is_one else 'a class of each row'}",
+            target=f"{_TARGETS[self.scale]} {label if is_single else 'a class of each row'}",
             classes=self.classes[:0],
         )
 
     def top(self, k: int = 3) -> list[list[Reason]]:
-        """Return the reasons for the prediction of each row: the features of greatest absolute value, greatest first.
+        """Return the reasons for the prediction of each row: the largest absolute contributions, the largest first.
 
         Parameters
         ----------
@@ -166,29 +166,29 @@ class Explanation:
             If `k` is below 1, or there are more than two classes: choose one by `of_class`.
         """
         check_count("k", k, 1)
-        values = self._values_of_one()
-        first = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :k]
+        values = self._single_class_values()
+        top_features = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :k]
         return [
             [self._reason(row, j) for j in features if values[row, j] != 0]
-            for row, features in enumerate(first.tolist())
+            for row, features in enumerate(top_features.tolist())
         ]
 
     def to_frame(self) -> Any:
         """Return the values as a pandas DataFrame (extra ``frame``): a line for each row, a column for each feature."""
         pandas = import_optional("pandas", purpose="to_frame", extra="frame")
-        return pandas.DataFrame(self._values_of_one(), columns=list(self.feature_names))
+        return pandas.DataFrame(self._single_class_values(), columns=list(self.feature_names))
 
     def plot(self, ax: Any = None, *, max_features: int = 10) -> "ExplanationDisplay":
-        """Draw bars of one row, or dots of many; see `ExplanationDisplay`.
+        """Draw bars for one row, or dots for many rows; see `ExplanationDisplay`.
 
         Raises ValueError if there are no rows, or more than two classes: choose one by `of_class`.
         """
         check_count("max_features", max_features, 1)
-        if len(self._values_of_one()) == 0:
+        if len(self._single_class_values()) == 0:
             raise ValueError("the explanation has no rows to draw")
         return ExplanationDisplay(self, max_features=max_features).plot(ax)
 
-    def _values_of_one(self) -> NDArray[np.float64]:
+    def _single_class_values(self) -> NDArray[np.float64]:
         """Return the values, or raise ValueError if they are for several classes."""
         if self.values.ndim == 3:
             raise ValueError(f"the explanation is of {len(self.classes)} classes: choose one by of_class(label)")
@@ -207,9 +207,10 @@ class Explanation:
 class ExplanationDisplay(Display):
     """Plot of Shapley values: bars for one row, or dots for many rows; created by `Explanation.plot`.
 
-    One row has a bar for each feature of greatest absolute value, and one for the sum of all others. Many rows, or a
-    random sample of 2,000, have a dot each for the features of greatest mean absolute value. Its color shows the rank
-    of the feature's value, from blue (low) to red (high); missing values and categories are grey.
+    For one row, the features with the largest absolute contributions have a bar each, and the sum of all others has
+    one. For many rows, or a random sample of 2,000, the features with the largest mean absolute contributions have a
+    dot for each row. The color shows the rank of the feature's value, from blue (low) to red (high). Missing values and
+    categories are grey.
 
     Parameters
     ----------
@@ -278,14 +279,15 @@ class ExplanationDisplay(Display):
 def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None = None, verbose: int = 0) -> Explanation:
     """Explain predictions by the contribution of each feature to the log odds, based on Shapley values.
 
-    The base value and the values of a row add up to the log odds of ``predict_proba``, for a class against all others,
-    after calibration, and for a stack with all members. Probabilities below 1e-9 are replaced by 1e-9.
+    For each class, the base value and the values of a row add up to the log odds of ``predict_proba``, including the
+    calibration and all members of a stack. Probabilities below 1e-9 are replaced by 1e-9.
 
-    If a feature is unknown, a row goes both ways at a split on it, in proportion to the training weight, as in the
-    path-dependent TreeSHAP [1]_; in the additive member of a stack, an unknown column has its mean effect. The values
-    of ``scale="probability"`` are Shapley values of the mean of the trees. Log odds are a function of such means, whose
-    changes are added up in four steps as more features are known [2]_, [3]_: close to the Shapley values of log odds,
-    but not equal ("Say why a row ranks high" in the documentation measures the difference).
+    At a split on an unknown feature, a row goes to both children, in proportion to their training weights, as in
+    path-dependent TreeSHAP [1]_. In the additive member of a stack, an unknown column has its mean effect. With
+    ``scale="probability"`` the values are Shapley values of the mean of the trees. Log odds are a function of such
+    means. As more features become known, the changes of this function are added up in four steps [2]_, [3]_. The
+    result is close to the Shapley values of log odds, but not equal ("Say why a row ranks high" in the documentation
+    measures the difference).
     A categorical column and its target rates, including those of its interactions, have one value.
 
     Parameters
@@ -341,8 +343,8 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     ['feature_5', 'feature_7']
     >>> display = explanation.plot(max_features=3)
     """
-    if scale not in _WORDS:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, _WORDS))}, got {scale!r}")
+    if scale not in _TARGETS:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, _TARGETS))}, got {scale!r}")
     models = explained_models(model)
     forests = [forests_of(explained) for explained in models]
     if scale == "probability" and isinstance(model, AUCStackingClassifier):
@@ -373,7 +375,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
         data=features[0][:, : len(names)],
         feature_names=tuple(names),
         classes=classes,
-        target=f"{_WORDS[scale]} {classes[1] if n_columns == 1 else 'each class'}",
+        target=f"{_TARGETS[scale]} {classes[1] if n_columns == 1 else 'each class'}",
         scale=scale,
         categories=category_names_of(model),
         times=times_in(model.dates_),
@@ -381,9 +383,10 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
 
 def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
-    """Return for each feature of the trees of `model` or an old model the index of an input of `model`.
+    """Return for each feature of the trees of `explained` the index of the input of `model` that it counts as.
 
-    An old model may read parts of a date that `model` does not read. They count as the first part of the date.
+    `explained` is `model`, or the old model of a refreshed one. An old model may read parts of a date that `model` does
+    not read. They count as the first part of the date.
     """
     if explained is model:
         return np.array(model._inputs_of_features)
@@ -395,11 +398,11 @@ def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
 
 
 def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> StepsOfMean:
-    """Return the values of the log odds, (n_columns, n_samples, n_inputs), and their base values, (n_columns,)."""
+    """Return contributions to the log odds, (n_columns, n_samples, n_inputs), and the base values, (n_columns,)."""
     steps, base = inputs[0].means["forest"]
     total = np.empty(steps.shape[1:])
-    for start in range(0, len(proba), _BLOCK):
-        rows = slice(start, start + _BLOCK)
+    for start in range(0, len(proba), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
         divided = log_odds([explained.rows(rows) for explained in inputs], proba[rows])
         total[:, rows], base = divided.values[-len(total) :], divided.base[-len(total) :, 0]
     return total, base
@@ -413,7 +416,7 @@ def _mean_of_trees(
     n_jobs: int | None,
     progress: Any,
 ) -> StepsOfMean:
-    """Return the mean over trees of their values, of the given shape (see `StepsOfMean`), and of their base values.
+    """Return the Shapley values of the mean of the trees, of the given shape (see `StepsOfMean`), and base values.
 
     The trees are processed in order for each block of rows, so sums do not depend on n_jobs.
     """
@@ -422,24 +425,24 @@ def _mean_of_trees(
 
     def add(pairs: list[tuple[ShapleyTree, NDArray[np.float64]]], sizes: tuple[int, int, int], start: int) -> None:
         rows, scratch = slice(start, start + sizes[-1]), make_scratch(sizes)
-        columns = np.array(X[rows].T, dtype=np.float64, order="C")
+        transposed = np.array(X[rows].T, dtype=np.float64, order="C")
         for k in range(n_columns):
-            sums = np.zeros((n_steps, n_inputs, columns.shape[1]))
+            sums = np.zeros((n_steps, n_inputs, transposed.shape[1]))
             for tree, values in pairs:
-                add_shapley_values(tree, values[k], columns, scratch, sums)
+                add_shapley_values(tree, values[k], transposed, scratch, sums)
             total[:, k, rows] += sums.transpose(0, 2, 1)
 
     most_predicted = max(tree.n_nodes * tree.n_classes for tree in trees)
-    n_together = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
-    for first in range(0, len(trees), n_together):
-        together = trees[first : first + n_together]
-        prepared = [ShapleyTree.of(tree, players, n_steps) for tree in together]
-        predicted = [np.array(tree.prediction.T[-n_columns:], order="C") for tree in together]
-        for tree, values in zip(together, predicted):
+    batch_size = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
+    for first in range(0, len(trees), batch_size):
+        batch = trees[first : first + batch_size]
+        prepared = [ShapleyTree.of(tree, players, n_steps) for tree in batch]
+        predicted = [np.array(tree.prediction.T[-n_columns:], order="C") for tree in batch]
+        for tree, values in zip(batch, predicted):
             base += values[:, tree.is_leaf] @ tree.weight[tree.is_leaf] / tree.weight[0]
         sizes = scratch_shape(prepared)
         add_block = partial(add, list(zip(prepared, predicted)), sizes)
         list(thread_map(n_jobs)(add_block, range(0, len(X), sizes[-1])))
-        progress.update(len(together))
+        progress.update(len(batch))
     total /= len(trees)
     return total, base / len(trees)

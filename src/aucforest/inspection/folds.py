@@ -22,7 +22,7 @@ from aucforest.inspection.models import check_count
 from aucforest.inspection.scoring import FittedFold, find_metric
 from aucforest.metrics.validation import unmask
 
-Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
+Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # indices of the training and of the test rows
 
 
 class Samples(NamedTuple):
@@ -31,7 +31,7 @@ class Samples(NamedTuple):
     X: Any
     y: NDArray[Any]
     sample_weight: NDArray[np.float64] | None
-    groups: NDArray[Any] | None = None  # for the sampling of rows
+    groups: NDArray[Any] | None = None  # for bootstrap samples of whole groups
 
     def take(self, rows: NDArray[np.int64]) -> "Samples":
         """Return the given rows."""
@@ -74,6 +74,7 @@ def run_folds(
 
     fields = [("fold", "i8"), ("criterion", f"U{max(map(len, names))}"), ("n_train", "i8"), ("n_test", "i8")]
     table = np.zeros((len(folds), len(names)), [*fields, *((metric, "f8") for metric in metrics)])
+    # The order of the forests changes from fold to fold, so that fit times are comparable.
     fits = [(fold, k) for fold in range(len(folds)) for k in np.roll(range(len(names)), fold)]
     for fold, k in progress_bar(fits, desc="fits", verbose=verbose):
         train, test = folds[fold]
@@ -93,7 +94,7 @@ def _forest_in(model: Any) -> Any:
 def make_folds(
     X: Any, y: ArrayLike, *, cv: Any, n_repeats: int = 1, groups: Any = None, random_state: Any = None
 ) -> list[Fold]:
-    """Return training and test rows of every fold of `compare_criteria`; raise ValueError if some lack a class."""
+    """Return training and test rows of every fold of `compare_criteria`; raise ValueError if a fold lacks a class."""
     check_count("n_repeats", n_repeats, 1)
     y = np.asarray(column_or_1d(unmask(y)))
     code_classes(y)  # raises ValueError for labels that `fit` would not accept

@@ -19,7 +19,7 @@ from aucforest.tables.rows import indexable_rows
 
 @dataclass(repr=False, eq=False)
 class MixtureDisplay(Display):
-    """Bar plot of the proportion of trees of each variant of a mixed forest, labelled with its out-of-bag ROC AUC.
+    """Bar plot of the proportion of trees of each variant of a mixed forest, with its out-of-bag ROC AUC.
 
     Further bars show the encodings of columns with many categories if trees differ in them. The proportions depend on
     what additional trees of a variant contribute to the ROC AUC of the whole forest, not on the score of the variant
@@ -150,8 +150,8 @@ class OOBCurveDisplay(Display):
         """Plot the out-of-bag score of the first trees of a fitted forest.
 
         The first scores use fewer samples: those that are out of bag for at least one of the trees. All scores use the
-        `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is that of ``oob_score_``; of
-        forests that were fitted without it, ``oob_optimism_`` is not subtracted.
+        `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is
+        computed like ``oob_score_``. ``oob_optimism_`` is subtracted only if the forest has this attribute.
 
         Parameters
         ----------
@@ -177,9 +177,10 @@ class OOBCurveDisplay(Display):
         X = indexable_rows(X)
         rows = training_rows(forest, X, y, sample_weight)
         pairs, points = OutOfBagPairs(forest, rows, forest.n_jobs) if is_roc_auc(scoring) else None, []
-        for n_trees, seen, proba in first_trees(forest, rows, n_points):
-            score = scorer.score(safe_indexing(X, seen), rows.labels[seen], proba, rows.weights_of(seen))
-            points.append((n_trees, score if pairs is None else pairs.correct(score, n_trees, seen, proba)))
+        for n_trees, oob_rows, proba in first_trees(forest, rows, n_points):
+            weights = rows.weights_of(oob_rows)
+            score = scorer.score(safe_indexing(X, oob_rows), rows.labels[oob_rows], proba, weights)
+            points.append((n_trees, score if pairs is None else pairs.correct(score, n_trees, oob_rows, proba)))
         return cls(*map(np.array, zip(*points)), scoring=name_of_score(scoring)).plot(ax)
 
     def _draw(self, ax: Any) -> None:
@@ -193,10 +194,10 @@ def first_trees(
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64]]]:
     """Yield geometrically spaced numbers of trees, the rows out of bag for the first trees, and their probabilities."""
     n_trees = np.unique(np.geomspace(1, len(forest.trees_), n_points).round().astype(np.int64))
-    total, n_unseen = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
+    total, n_oob_trees = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
     for start, stop in pairwise([0, *n_trees.tolist()]):
         (sums,) = forest._sum_out_of_bag(rows, [range(start, stop)])
         total += sums.total
-        n_unseen += sums.n_trees
-        seen = np.flatnonzero(n_unseen)
-        yield stop, seen, forest._mean_of_trees(total[seen], n_unseen[seen, None])
+        n_oob_trees += sums.n_trees
+        oob_rows = np.flatnonzero(n_oob_trees)
+        yield stop, oob_rows, forest._mean_of_trees(total[oob_rows], n_oob_trees[oob_rows, None])

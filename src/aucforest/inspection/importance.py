@@ -27,10 +27,10 @@ from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import as_dense
 
 _MOST_PARTS = 10  # maximum number of random parts of the rows; fewer if a class has fewer rows
-_TASK_COLUMNS = 32  # permuted columns of one task; each task finds the leaves of the unpermuted rows once
+_TASK_ORDERS = 32  # number of permutations in a task; each task finds the leaves of the unpermuted rows once
 _MOST_BYTES = 2**28  # bytes of sums and permuted columns that are kept at a time
 
-PartScore = Callable[[NDArray[np.float64]], float]  # the score of some rows from the class probabilities of all rows
+PartScore = Callable[[NDArray[np.float64]], float]  # the score of a part of the rows from the probabilities of all rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -40,14 +40,14 @@ class PermutationImportance(HtmlTable):
     Attributes
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
-        The score without permutation minus the score with the feature permuted. Each sample has one prediction in both.
+        The score without permutation minus the score with the feature permuted, from one prediction for each sample.
     importances_mean, importances_std : ndarray of shape (n_features,), float64
-        Mean and standard deviation over repeats, as in scikit-learn; the latter reflects the permutations only.
+        Mean and standard deviation over repeats, as in scikit-learn. The latter is due to the permutations only.
     importances_stderr : ndarray of shape (n_features,), float64
         Standard error of the mean, which also reflects the finite number of samples. NaN if a class has fewer than two
         scored samples.
     baseline_score : float
-        The out-of-bag score without permutation. ROC AUC compares two samples by trees that both are out of bag for.
+        The out-of-bag score without permutation. ROC AUC compares two samples by trees for which both are out of bag.
     n_scored : int
         Number of scored samples, which are out of bag for at least one tree.
     scoring : str
@@ -86,11 +86,11 @@ class PermutationImportance(HtmlTable):
         Returns
         -------
         ndarray of shape (n_features, 2), float64
-            Lower and upper bounds, NaN if the standard error is.
+            Lower and upper bounds, NaN if the standard error is NaN.
         """
         require_level(level)
-        half = self.importances_stderr * t_quantile(max(self.n_parts - 1, 1), level)
-        return np.stack((self.importances_mean - half, self.importances_mean + half), axis=1)
+        half_width = self.importances_stderr * t_quantile(max(self.n_parts - 1, 1), level)
+        return np.stack((self.importances_mean - half_width, self.importances_mean + half_width), axis=1)
 
     def _order(self) -> NDArray[np.int64]:
         """Return the features in order of decreasing importance."""
@@ -170,9 +170,10 @@ def oob_permutation_importance(
     """Permutation importance on out-of-bag samples.
 
     The importance of a feature is the drop in the out-of-bag score when its values are permuted over the training
-    samples, so no held-out data are needed. With ROC AUC this is the importance of [1]_ for rare classes, computed for
-    the forest instead of for each tree. Unlike the impurity-based ``feature_importances_``, it does not favour features
-    with many values. A categorical column is permuted together with its target rates, including those of interactions.
+    samples, so no held-out data are needed. With ROC AUC this is the importance that [1]_ propose for rare classes, but
+    computed for the forest instead of for each tree. Unlike the impurity-based ``feature_importances_``, it does not
+    favour features with many values. A categorical column is permuted together with its target rates, including those
+    of interactions.
 
     Parameters
     ----------
@@ -267,7 +268,7 @@ def oob_permutation_importance(
 
 
 def scores_of_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer, seed: int) -> list[PartScore]:
-    """Return functions that score the class probabilities of the scored rows, on all of them, then on random parts.
+    """Return functions of the class probabilities of the scored rows: the score of all of them, then of random parts.
 
     There are 2 to 10 parts with equal class frequencies if that is possible, else none. `rows` has labels and
     sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
@@ -300,35 +301,35 @@ def measure_importance(
     """Return permutation importances from `scores_of_parts` and the class probabilities of the scored rows.
 
     `permuted` yields lists of functions that return class probabilities with a feature permuted. A list has all repeats
-    of one or more features. All repeats are scored on all rows (the first part), but only one on each further part.
+    of one or more features. Each repeat is scored on all rows, the first part. Each further part has only one repeat.
     """
     baseline = np.array([part(proba) for part in parts])
-    scored = [[0, *range(repeat + 1, len(parts), n_repeats)] for repeat in range(n_repeats)]
+    parts_of_repeats = [[0, *range(repeat + 1, len(parts), n_repeats)] for repeat in range(n_repeats)]
 
     def measure_drops(task: tuple[list[int], Callable[[], NDArray[np.float64]]]) -> NDArray[np.float64]:
         indices, proba = task[0], task[1]()
         return baseline[indices] - np.array([parts[i](proba) for i in indices])
 
-    drops = [drop for block in permuted for drop in run(measure_drops, zip(cycle(scored), block))]
+    drops = [drop for block in permuted for drop in run(measure_drops, zip(cycle(parts_of_repeats), block))]
     by_feature = [drops[start : start + n_repeats] for start in range(0, len(drops), n_repeats)]
     importances = np.array([[drop[0] for drop in repeats] for repeats in by_feature])
-    in_parts = [np.concatenate([drop[1:] for drop in repeats]) for repeats in by_feature]
-    errors = np.array([standard_error(*both) for both in zip(importances, in_parts)])
+    part_drops = [np.concatenate([drop[1:] for drop in repeats]) for repeats in by_feature]
+    errors = np.array(list(map(standard_error, importances, part_drops)))
     score = float(baseline[0])
     return PermutationImportance(importances, errors, score, len(proba), "roc_auc", tuple(names), len(parts) - 1)
 
 
-def standard_error(in_repeats: NDArray[np.float64], in_parts: NDArray[np.float64]) -> float:
-    """Return the standard error of the mean over repeats. Each value of `in_parts` is of one part in one repeat only.
+def standard_error(repeat_drops: NDArray[np.float64], part_drops: NDArray[np.float64]) -> float:
+    """Return the standard error of the mean drop over repeats. Each of `part_drops` is of one part and one repeat.
 
-    Each part has one permutation, so values of parts vary more with permutations than the mean over repeats does.
+    A single repeat varies more with the permutation than the mean over repeats. The difference is subtracted.
     """
-    if len(in_parts) < 2:
+    if len(part_drops) < 2:
         return np.nan
-    n_repeats = len(in_repeats)
-    by_permutation = float(in_repeats.var(ddof=1)) if n_repeats > 1 else 0.0
-    variance = in_parts.var(ddof=1) / len(in_parts) - (1 - 1 / n_repeats) * by_permutation
-    return float(np.sqrt(max(variance, by_permutation / n_repeats)))
+    n_repeats = len(repeat_drops)
+    permutation_variance = float(repeat_drops.var(ddof=1)) if n_repeats > 1 else 0.0
+    variance = part_drops.var(ddof=1) / len(part_drops) - (1 - 1 / n_repeats) * permutation_variance
+    return float(np.sqrt(max(variance, permutation_variance / n_repeats)))
 
 
 class _OutOfBagSums:
@@ -336,7 +337,7 @@ class _OutOfBagSums:
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed, self.run = forest, rows, n_repeats, seed, thread_map(n_jobs)
-        self._of_thread = threading.local()
+        self._thread_cache = threading.local()
         self.inputs = np.array(forest._inputs_of_features)
         self.n_features = int(self.inputs.max()) + 1
         trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
@@ -348,23 +349,24 @@ class _OutOfBagSums:
 
     def permuted(self) -> Iterator[tuple[range, NDArray[np.float64]]]:
         """Yield ranges of features and the sums of their permutations, (n_features * n_repeats, n_rows, n_classes)."""
-        per_feature = self.n_repeats * len(self.baseline) * (self.baseline.shape[1] + 1) * 8
-        size = min(max(1, _MOST_BYTES // per_feature), MOST_FEATURES)
+        bytes_per_feature = self.n_repeats * len(self.baseline) * (self.baseline.shape[1] + 1) * 8
+        n_together = min(max(1, _MOST_BYTES // bytes_per_feature), MOST_FEATURES)
 
         def permutations(feature: int) -> NDArray[np.int64]:
             random = np.random.default_rng([self.seed, feature])
             return np.stack([random.permutation(len(self.X)) for _ in range(self.n_repeats)])
 
-        for start in range(0, self.n_features, size):
-            features = range(start, min(start + size, self.n_features))
+        for start in range(0, self.n_features, n_together):
+            features = range(start, min(start + n_together, self.n_features))
             orders = np.concatenate(list(self.run(permutations, features)))
             yield features, self._sums(features, orders)
 
-    def _copy(self, block: int, indices: slice) -> NDArray[np.float64]:
-        """Return a thread's copy of the rows of a block, which is reused, because copying all features is slow."""
-        if getattr(self._of_thread, "block", None) != block:
-            self._of_thread.block, self._of_thread.X = block, np.array(self.X[indices], dtype=np.float64, order="C")
-        return self._of_thread.X
+    def _copy_of_block(self, block: int, indices: slice) -> NDArray[np.float64]:
+        """Return this thread's copy of the rows of a block. It is reused, because copying all features is slow."""
+        if getattr(self._thread_cache, "block", None) != block:
+            self._thread_cache.block = block
+            self._thread_cache.X = np.array(self.X[indices], dtype=np.float64, order="C")
+        return self._thread_cache.X
 
     def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the sums for every permutation. A categorical feature and its target rates are permuted together."""
@@ -374,15 +376,15 @@ class _OutOfBagSums:
         totals = np.empty((len(orders), *self.baseline.shape))
 
         def fill(task: tuple[int, int]) -> None:
-            block, first_column = task
+            block, first_order = task
             indices = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(bags.rows(block)))
-            X = self._copy(block, indices)
+            X = self._copy_of_block(block, indices)
             rows = PermutedRows(packed, paths, X, bags.counts(block, range(len(bags.keys))), self.any_missing)
-            for i in range(first_column, min(first_column + _TASK_COLUMNS, len(orders))):
-                k = i // self.n_repeats
-                values = self.X[orders[i, indices][:, None], columns[k]].astype(np.float64, copy=False)
-                totals[i, indices] = rows.sums(k, columns[k], values)
+            for i in range(first_order, min(first_order + _TASK_ORDERS, len(orders))):
+                bit = i // self.n_repeats
+                values = self.X[orders[i, indices][:, None], columns[bit]].astype(np.float64, copy=False)
+                totals[i, indices] = rows.sums(bit, columns[bit], values)
 
-        tasks = product(range(bags.sampler.n_blocks), range(0, len(orders), _TASK_COLUMNS))
+        tasks = product(range(bags.sampler.n_blocks), range(0, len(orders), _TASK_ORDERS))
         list(self.run(fill, tasks))
         return totals

@@ -54,16 +54,16 @@ class _NumberedNames(Sequence[str]):
         return len(self._indices)
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._indices[index]
-        return [f"feature_{i}" for i in found] if isinstance(index, slice) else f"feature_{found}"
+        selected = self._indices[index]
+        return [f"feature_{i}" for i in selected] if isinstance(index, slice) else f"feature_{selected}"
 
 
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the given names, with those of target rates, else the names seen in `fit`, else feature_0, ..."""
+    """Return the given names followed by names of target rates, else the names seen in `fit`, else feature_0, ..."""
     names, rates = given, getattr(model, "target_rates_", None)
     if names is None:
-        has_more = rates is not None or getattr(model, "dates_", {})
-        names = model.split_features_ if has_more else getattr(model, "feature_names_in_", None)
+        has_derived = rates is not None or getattr(model, "dates_", {})
+        names = model.split_features_ if has_derived else getattr(model, "feature_names_in_", None)
     elif rates is not None and len(names) + rates.n_features == n_features:
         names = [*names, *rates.names(names, model.classes_)]
     if names is None:
@@ -97,8 +97,8 @@ def _check_number(parameter: str, names: Any, n_expected: int, plural: str) -> l
 
 def category_names_of(model: Any, *, quoted: bool = False) -> dict[int, list[str]]:
     """Return the names of the categories of every categorical feature seen in `fit`, by its index."""
-    spell, categories = repr if quoted else str, getattr(model, "categories_", {})
-    return {feature: [spell(readable(name)) for name in names.tolist()] for feature, names in categories.items()}
+    as_text, categories = repr if quoted else str, getattr(model, "categories_", {})
+    return {feature: [as_text(readable(name)) for name in names.tolist()] for feature, names in categories.items()}
 
 
 class SplitFormat(NamedTuple):
@@ -117,12 +117,12 @@ class SplitFormat(NamedTuple):
         """
         feature, threshold, missing_left = int(tree.feature[node]), tree.threshold[node], bool(tree.missing_left[node])
         name = self.feature_names[feature]
-        if threshold == np.inf:
+        if threshold == np.inf:  # only missing values are split off
             sides = f"{name} is not missing", f"{name} is missing"
             return sides[::-1] if missing_left else sides
         if tree.has_set(node) or feature in self.categories:
             most = self.most_categories
-            members = _members(tree, node, self.categories.get(feature), missing_left)
+            members = _listed_categories(tree, node, self.categories.get(feature), missing_left)
             listed = list(islice(members, most))
             if next(members, None) is not None:
                 listed.append("...")
@@ -134,7 +134,7 @@ class SplitFormat(NamedTuple):
         return (f"{left} or missing", right) if missing_left else (left, f"{right} or missing")
 
 
-def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: bool) -> Iterator[str]:
+def _listed_categories(tree: Tree, node: int, names: Sequence[str] | None, missing_left: bool) -> Iterator[str]:
     """Yield the names, or else the codes, of the categories on the side without missing values."""
     goes_left = tree.goes_left(node) if tree.has_set(node) else np.arange(MISSING_CODE) <= tree.threshold[node]
     categories: Sequence[Any] = range(MISSING_CODE) if names is None else names
@@ -145,6 +145,6 @@ def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: b
 
 
 def check_count(name: str, value: int, least: int) -> None:
-    """Raise ValueError if a value is not an integer of at least `least`."""
+    """Raise ValueError if a value is not an integer, or is below `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")

@@ -20,10 +20,10 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
         The features: a pandas, polars or pyarrow table, or an array, for which columns are named feature_0, feature_1
         and so on.
     y : array-like of shape (n_samples,), default=None
-        Class labels, to find columns that separate up to ten classes alone: the ROC AUC of their values, or of the
-        class frequencies of their categories, is at least 0.999, as a mean over pairs of classes.
+        Class labels. They are used to find columns that separate up to ten classes alone. The ROC AUC of such a column,
+        by its values or the class frequencies of its categories, is at least 0.999, as a mean over pairs of classes.
     model : estimator, default=None
-        A fitted tree, forest or stack, to find categories that were not seen in `fit`, which count as missing values. X
+        A fitted tree, forest or stack, to find categories that were not seen in `fit`. They count as missing values. X
         must have the columns of `fit`.
 
     Returns

@@ -46,7 +46,7 @@ def _g_mean(fold: FittedFold) -> float:
     return g_mean(fold.is_class.argmax(axis=1), predicted, fold.sample_weight)
 
 
-def _mean_of_trees(fold: FittedFold, name: str) -> float:
+def _mean_over_trees(fold: FittedFold, name: str) -> float:
     """Return the mean of an attribute over all trees; for a stack, over the trees of all its members."""
     members = getattr(fold.forest, "members_", {"forest": fold.forest}).values()
     return float(np.mean([getattr(tree, name) for member in members for tree in getattr(member, "trees_", ())]))
@@ -62,7 +62,7 @@ class Metric(NamedTuple):
     upper_multiclass: float | None = None  # the bound for more than two classes if it differs
     kind: Literal["ranking", "quality", "cost"] = "quality"  # fit time and sizes of trees are costs
 
-    def greatest(self, n_classes: int) -> float:
+    def upper_bound(self, n_classes: int) -> float:
         """Return the upper bound of the metric for a number of classes."""
         return self.upper if n_classes == 2 or self.upper_multiclass is None else self.upper_multiclass
 
@@ -76,8 +76,8 @@ METRICS = {
     "brier": Metric("Brier score", False, lambda fold: fold.score(brier_score), 1.0, 2.0),  # halved for two classes
     "log_loss": Metric("log loss", False, lambda fold: fold.score(log_loss)),
     "fit_seconds": Metric("fit time in seconds", False, lambda fold: fold.seconds, kind="cost"),
-    "n_nodes": Metric("nodes per tree", False, lambda fold: _mean_of_trees(fold, "n_nodes"), kind="cost"),
-    "depth": Metric("tree depth", False, lambda fold: _mean_of_trees(fold, "max_depth"), kind="cost"),
+    "n_nodes": Metric("nodes per tree", False, lambda fold: _mean_over_trees(fold, "n_nodes"), kind="cost"),
+    "depth": Metric("tree depth", False, lambda fold: _mean_over_trees(fold, "max_depth"), kind="cost"),
 }
 
 

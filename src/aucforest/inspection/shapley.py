@@ -1,20 +1,21 @@
 """Path-dependent Shapley values of tree predictions.
 
-For the path to a leaf, let z_j be the product of the proportions of training weight that pass the splits of feature j.
-Let o_j be 1 if the row itself passes all of them, else 0. A leaf of value v predicts v times the product of o_j over
-known features and z_j over unknown features. It contributes to the Shapley value of feature i
+At each split on the path to a leaf, a proportion of the node's training weight goes to the child on the path. Let z_j
+be the product of these proportions over the splits of feature j. Let o_j be 1 if the row itself goes to the child on
+the path at all of them, else 0. A leaf of value v predicts v times the product of o_j over known features and z_j over
+unknown features. It contributes to the Shapley value of feature i
 
     v (o_i - z_i) * integral from 0 to 1 over t of the product over j != i of p_j(t),  p_j(t) = o_j t + z_j (1 - t),
 
 which is Owen's form of the Shapley value (1972, Management Science 18): each other feature is known with probability t.
 For a path with m features, the integrand is a polynomial of degree m - 1, so Gauss-Legendre quadrature with m / 2
 points, rounded up, is exact. All its terms are positive, so no digits cancel, however deep the tree. At a point t, the
-products of all leaves below a node are added up once for all leaves, as in Linear TreeSHAP (Yu, Bifet, Read, Xu 2022,
-NeurIPS), so the time for a row is proportional to nodes times points.
+products of all leaves below a node are summed once, as in Linear TreeSHAP (Yu, Bifet, Read, Xu 2022, NeurIPS). So the
+time for a row is proportional to nodes times points.
 A categorical column and its target rates are known or unknown together. They are one feature, called a player.
 
-The integral from 0 to a value of t is the part of a Shapley value up to this probability of being known. The steps of
-`estimators.log_odds` are parts of the interval from 0 to 1, each with some of the quadrature points.
+`estimators.log_odds` divides the interval from 0 to 1 into steps. The integral over a step is a part of the Shapley
+value, computed by some of the quadrature points.
 """
 
 from typing import Any, NamedTuple
@@ -29,12 +30,12 @@ from aucforest.tree.tree import LEAF, Tree, find_parents
 
 # Limits of the number of rows that descend a tree together; their products fit into the second-level cache.
 _MOST_ROWS, _LEAST_ROWS, _CACHE_BYTES = 128, 8, 2**20
-# The side that a row goes to at a split; 0 if it went elsewhere at an earlier split of the same player.
+# The side that a row goes to at a split; 0 if it left the path at an earlier split of the same player.
 _LEFT, _RIGHT = 1, 2
 
 
 class ShapleyTree(NamedTuple):
-    """The input of `add_shapley_values` for a tree. An edge has the index of the node at its end; 0 means no edge."""
+    """The input of `add_shapley_values` for a tree. An edge has the index of the child at its end; 0 means no edge."""
 
     nodes: TreeNodes
     player: NDArray[np.int64]  # player of each split: its feature, or the categorical feature of a target rate
@@ -92,14 +93,14 @@ def make_scratch(shape: tuple[int, int, int]) -> tuple[NDArray[Any], ...]:
 
 
 @bare_device
-def _part_rows(tree, node, X, sides):
+def _assign_sides(tree, node, X, sides):
     """Write the side that each row goes to at a split; the row of `sides` is the depth of the split plus 1."""
-    edge, column, below = tree.last_edge[node], X[tree.nodes.feature[node]], sides[tree.depth[node] + 1]
+    edge, column, new_sides = tree.last_edge[node], X[tree.nodes.feature[node]], sides[tree.depth[node] + 1]
     # Left children have odd indices.
-    above, passed, split = sides[tree.depth[edge]], _LEFT if edge & 1 else _RIGHT, split_of(tree.nodes, node)
+    old_sides, path_side, split = sides[tree.depth[edge]], _LEFT if edge & 1 else _RIGHT, split_of(tree.nodes, node)
     for i in range(len(column)):
         side = _LEFT + np.int64(goes_right(split, column[i]))
-        below[i] = side if above[i] == passed else 0
+        new_sides[i] = side if old_sides[i] == path_side else 0
 
 
 @bare_device
@@ -112,39 +113,42 @@ def _index(tree, node):
 def _multiply(tree, values, node, products, n_rows, sides):
     """Write the products of both children at all points from the products of a node; at leaves, times the value."""
     left = tree.nodes.left_child[node]
-    old, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
+    z_before, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
     v_left = values[left] if tree.nodes.feature[left] == LEAF else 1.0
     v_right = values[left + 1] if tree.nodes.feature[left + 1] == LEAF else 1.0
-    # Factors for rows that went elsewhere at an earlier split of the player, where z may be rounded to 0.
-    none_left = tree.nodes.weight[left] / tree.nodes.weight[node] * v_left
-    none_right = tree.nodes.weight[left + 1] / tree.nodes.weight[node] * v_right
+    # A factor is hot for rows that go to this child, cold for rows that go to the other child, and off for rows that
+    # left the path at an earlier split of the player. Their factor z_left / z_before is computed without z, which may
+    # be rounded to 0.
+    off_left = tree.nodes.weight[left] / tree.nodes.weight[node] * v_left
+    off_right = tree.nodes.weight[left + 1] / tree.nodes.weight[node] * v_right
     for q in range(len(tree.points)):
         t = tree.points[q]
-        before = t + old * (1.0 - t)
-        hot_left, cold_left = (t + z_left * (1.0 - t)) / before * v_left, z_left * (1.0 - t) / before * v_left
-        hot_right, cold_right = (t + z_right * (1.0 - t)) / before * v_right, z_right * (1.0 - t) / before * v_right
+        p_before = t + z_before * (1.0 - t)
+        hot_left, cold_left = (t + z_left * (1.0 - t)) / p_before * v_left, z_left * (1.0 - t) / p_before * v_left
+        hot_right, cold_right = (t + z_right * (1.0 - t)) / p_before * v_right, z_right * (1.0 - t) / p_before * v_right
         above = products[_index(tree, node), q]
         below_left, below_right = products[_index(tree, left), q], products[_index(tree, left + 1), q]
         for i in range(n_rows):
             side, product = sides[i], above[i]
-            below_left[i] = product * (hot_left if side == _LEFT else cold_left if side == _RIGHT else none_left)
-            below_right[i] = product * (hot_right if side == _RIGHT else cold_right if side == _LEFT else none_right)
+            below_left[i] = product * (hot_left if side == _LEFT else cold_left if side == _RIGHT else off_left)
+            below_right[i] = product * (hot_right if side == _RIGHT else cold_right if side == _LEFT else off_right)
 
 
 @bare_device
 def _collect(tree, node, products, n_rows, sides, total):
     """Replace the products of a node by the sum over the leaves below, and add their contributions to its player.
 
-    A leaf contributes (o - z) / p at the last edge of a player: each edge adds its term and subtracts the term before.
+    A leaf contributes (o - z) / p of the last edge of a player. So an edge adds its term, and subtracts the term of the
+    player's edge before it.
     """
     left = tree.nodes.left_child[node]
-    old, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
+    z_before, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
     for q in range(len(tree.points)):
         t, weight = tree.points[q], tree.weights[q]
-        before = (1.0 - old) / (t + old * (1.0 - t))
-        hot_left = weight * ((1.0 - z_left) / (t + z_left * (1.0 - t)) - before)
-        hot_right = weight * ((1.0 - z_right) / (t + z_right * (1.0 - t)) - before)
-        cold = weight * (-1.0 / (1.0 - t) - before)
+        term_before = (1.0 - z_before) / (t + z_before * (1.0 - t))
+        hot_left = weight * ((1.0 - z_left) / (t + z_left * (1.0 - t)) - term_before)
+        hot_right = weight * ((1.0 - z_right) / (t + z_right * (1.0 - t)) - term_before)
+        cold = weight * (-1.0 / (1.0 - t) - term_before)
         above, values = products[_index(tree, node), q], total[tree.step[q], tree.player[node]]
         below_left, below_right = products[_index(tree, left), q], products[_index(tree, left + 1), q]
         for i in range(n_rows):
@@ -182,7 +186,7 @@ def add_shapley_values(tree, values, X, scratch, total):
             node = ~node
             _collect(tree, node, products, n_rows, sides[tree.depth[node] + 1], total)
             continue
-        _part_rows(tree, node, X, sides)
+        _assign_sides(tree, node, X, sides)
         _multiply(tree, values, node, products, n_rows, sides[tree.depth[node] + 1])
         stack[n_stacked] = ~node
         n_stacked += 1

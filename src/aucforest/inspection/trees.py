@@ -14,8 +14,8 @@ from aucforest.inspection import models
 from aucforest.tables.dates import times_in
 from aucforest.tree.tree import LEAF, Tree
 
-_STEP = "|   "
-_TURN = "|--- "
+_INDENT = "|   "
+_BRANCH = "|--- "
 _MOST_CHARACTERS = 2**28  # limit for all trees; indented lines make the text of a deep tree much larger than the tree
 _MOST_CATEGORIES = 4  # maximum number of categories in a box
 _MOST_NODES = 10_000  # maximum number of boxes; each takes about a millisecond, and nobody reads more
@@ -34,7 +34,7 @@ def export_text(
     """Build a text report of the rules of a tree or a forest, like scikit-learn's `export_text`.
 
     The report shows to which side of a split missing values go. For a categorical split it lists the categories on the
-    other side; all others, including unseen ones, go with the missing values.
+    other side. All categories that are not listed, including unseen ones, go to the side of missing values.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def export_text(
     categories, times = models.category_names_of(model, quoted=True), times_in(getattr(model, "dates_", {}))
     split_format = models.SplitFormat(features, categories, times, decimals)
 
-    def leaf(tree: Tree, node: int, proba: NDArray[np.float64]) -> str:
+    def leaf_text(tree: Tree, node: int, proba: NDArray[np.float64]) -> str:
         text = f"class: {classes[proba.argmax()]}"
         if show_proba:
             listed = ", ".join(f"{label} {part:.{decimals}f}" for label, part in zip(classes, proba))
@@ -109,11 +109,11 @@ def export_text(
             condition, node = waiting.pop()
             depth = depths[node]
             if condition is not None:
-                yield _STEP * (depth - 1) + _TURN + condition
+                yield _INDENT * (depth - 1) + _BRANCH + condition
             if tree.feature[node] == LEAF:
-                yield _STEP * depth + _TURN + leaf(tree, node, prediction[node])
+                yield _INDENT * depth + _BRANCH + leaf_text(tree, node, prediction[node])
             elif depth >= max_depth:
-                yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
+                yield _INDENT * depth + _BRANCH + f"truncated branch of depth {height[node]}"
             else:
                 left, right = split_format.conditions(tree, node)
                 child = int(tree.left_child[node])
@@ -242,55 +242,58 @@ class TreeDisplay(Display):
         return display.plot(ax)
 
     def _size(self) -> tuple[float, float]:
-        nodes, across = self._positions()
-        return max(4.0, 1.6 * (across[nodes].max() + 1)), max(2.0, 1.4 * (self.tree.depth[nodes].max() + 1))
+        nodes, x_positions = self._positions()
+        return max(4.0, 1.6 * (x_positions[nodes].max() + 1)), max(2.0, 1.4 * (self.tree.depth[nodes].max() + 1))
 
     def _draw(self, ax: Any) -> None:
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        (nodes, across), depth, prediction = self._positions(), self.tree.depth, self.tree.prediction
+        (nodes, x_positions), depth, prediction = self._positions(), self.tree.depth, self.tree.prediction
         self.annotations_ = {}
         for node in nodes.tolist():
             child = int(self.tree.left_child[node])
-            if is_cut := child in nodes:
+            if shows_split := child in nodes:
                 for k in (child, child + 1):
-                    ax.plot(across[[node, k]], -depth[[node, k]], color="0.6", linewidth=1.0, zorder=1)
-            self.annotations_[node] = self._draw_node(node, across[node], is_cut, prediction)
-        patches = [pyplot.Rectangle((0, 0), 1, 1, facecolor=_mixed(k, 0.6)) for k in range(self.tree.n_classes)]
+                    ax.plot(x_positions[[node, k]], -depth[[node, k]], color="0.6", linewidth=1.0, zorder=1)
+            self.annotations_[node] = self._draw_node(node, x_positions[node], shows_split, prediction)
+        patches = [pyplot.Rectangle((0, 0), 1, 1, facecolor=_class_color(k, 0.6)) for k in range(self.tree.n_classes)]
         ax.legend(patches, self.class_names, title="more frequent than at the root", fontsize=8, title_fontsize=8)
-        ax.set_xlim(across[nodes].min() - 0.6, across[nodes].max() + 0.6)
+        ax.set_xlim(x_positions[nodes].min() - 0.6, x_positions[nodes].max() + 0.6)
         ax.set_ylim(-depth[nodes].max() - 0.5, 0.5)
         ax.set_axis_off()
 
     def _positions(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the plotted nodes and the horizontal positions of all: ends side by side, parents above children."""
+        """Return the plotted nodes, and the horizontal positions of all nodes, NaN for those that are not plotted.
+
+        Nodes without plotted children are side by side, and a parent is above the middle of its children.
+        """
         tree, depth = self.tree, self.tree.depth
         nodes = np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
         if len(nodes) > _MOST_NODES:
             raise ValueError(f"max_depth={self.max_depth} plots {len(nodes)} nodes, more than {_MOST_NODES}: lower it")
-        drawn, ends, waiting = set(nodes.tolist()), list[int](), [0]
+        plotted, ends, waiting = set(nodes.tolist()), list[int](), [0]
         while waiting:
             node = waiting.pop()
             child = int(tree.left_child[node])
-            if child in drawn:
+            if child in plotted:
                 waiting += [child + 1, child]
             else:
                 ends.append(node)
-        across = np.full(tree.n_nodes, np.nan)
-        across[ends] = range(len(ends))
+        x_positions = np.full(tree.n_nodes, np.nan)
+        x_positions[ends] = range(len(ends))
         for node in nodes[::-1]:  # children come after their parents
-            if np.isnan(across[node]):
+            if np.isnan(x_positions[node]):
                 child = tree.left_child[node]
-                across[node] = across[child : child + 2].mean()
-        return nodes, across
+                x_positions[node] = x_positions[child : child + 2].mean()
+        return nodes, x_positions
 
-    def _draw_node(self, node: int, x: float, is_cut: bool, prediction: NDArray[np.float64]) -> Any:
-        """Draw the box of a node, colored by the class with the greatest ratio of probabilities at node and root.
+    def _draw_node(self, node: int, x: float, shows_split: bool, prediction: NDArray[np.float64]) -> Any:
+        """Draw the box of a node. Its color is that of the class whose probability has grown most from the root.
 
-        By probability alone, a rare class would never determine the color.
+        The growth is a ratio. By probability alone, a rare class would never determine the color.
         """
         tree, root, value = self.tree, prediction[0], prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{p:.{self.decimals}f}" for p in value)]
-        if is_cut:
+        if shows_split:
             split_format = models.SplitFormat(
                 self.feature_names, self.categories or {}, self.times, self.decimals, _MOST_CATEGORIES
             )
@@ -303,14 +306,14 @@ class TreeDisplay(Display):
         top = int(lift.argmax())
         strength = 0.6 * (lift[top] - 1 / len(lift)) / (1 - 1 / len(lift))
         style = {"ha": "center", "va": "center", "fontsize": 8, "zorder": 2}
-        box = {"boxstyle": "round", "facecolor": _mixed(top, strength), "edgecolor": "0.4"}
+        box = {"boxstyle": "round", "facecolor": _class_color(top, strength), "edgecolor": "0.4"}
         return self.ax_.text(x, -tree.depth[node], "\n".join(lines), bbox=box, **style)
 
 
-def _mixed(number: int, strength: float) -> NDArray[np.float64]:
-    """Return a colour of matplotlib's cycle mixed with white."""
+def _class_color(k: int, strength: float) -> NDArray[np.float64]:
+    """Return the color of class k in matplotlib's cycle, mixed with white if `strength` is below 1."""
     colors = import_optional("matplotlib.colors", purpose="plotting", extra="plot")
-    return 1.0 - strength * (1.0 - np.array(colors.to_rgb(f"C{number % 10}")))
+    return 1.0 - strength * (1.0 - np.array(colors.to_rgb(f"C{k % 10}")))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -362,11 +365,11 @@ class ForestSummary(HtmlTable):
         return self.to_frame().agg(["min", "mean", "max"]).T
 
     def __repr__(self) -> str:
-        used = np.count_nonzero(self.splits_by_feature)
-        most = int(self.splits_by_feature.argmax())
-        features = f"{used} of {len(self.splits_by_feature)} features used"
-        if used:
-            features += f", most often {self.feature_names[most]!r}"
+        n_used = np.count_nonzero(self.splits_by_feature)
+        most_used = int(self.splits_by_feature.argmax())
+        features = f"{n_used} of {len(self.splits_by_feature)} features used"
+        if n_used:
+            features += f", most often {self.feature_names[most_used]!r}"
         size = f"{self.n_nodes.sum():,} nodes, {self.n_bytes.sum() / 2**20:.1f} MiB"
         lines = [f"{self.n_trees} trees, {size}, {features}", f"{'':20}{'min':>12}{'mean':>12}{'max':>12}"]
         for name, values in self._columns().items():

@@ -51,8 +51,8 @@ def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
     """Return the PSI of a column, its 95 % quantile without drift, and the p-value for the hypothesis of no drift.
 
     `pair` has the bins of the new values and of the training values. Without drift, PSI / (1 / n0 + 1 / n1) is about
-    chi-squared with B - 1 degrees of freedom. Here B is the number of nonempty bins, and n0 and n1 are the numbers of values
-    (Yurdakul: Statistical properties of population stability index. Western Michigan University, 2018).
+    chi-squared with B - 1 degrees of freedom, for B nonempty bins and samples of n0 and n1 values (Yurdakul:
+    Statistical properties of population stability index. Western Michigan University, 2018).
     """
     new, old = (np.bincount(bins, minlength=1 + max(map(np.max, pair))) for bins in pair)
     n_degrees, scale = np.count_nonzero(new + old) - 1, 1.0 / new.sum() + 1.0 / old.sum()
@@ -90,7 +90,8 @@ def _forest_sentence(pairs: list[Pair], seed: int) -> str:
     X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*encoded))
     categorical = [j for j, numeric in enumerate(numeric_pairs) if numeric is None]
     auc, error, *_ = tell_apart(X_train, X, random, categorical=categorical)
-    limit = min(0.5 + normal_quantile(2.0 * LEVEL - 1.0) * error, 1.0)  # one-sided, so the level of both sides is smaller
+    # The limit is one-sided, and normal_quantile takes a two-sided level.
+    limit = min(0.5 + normal_quantile(2.0 * LEVEL - 1.0) * error, 1.0)
     return (
         f"A forest that tells these rows from the training rows has a ROC AUC of {number(auc)} on rows that it was not "
         f"fitted to; without drift it is about 0.5, and rarely above {number(limit)}."

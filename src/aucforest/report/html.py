@@ -96,7 +96,7 @@ def report(
     ----------
     model_or_comparison : classifier, sequence or mapping of classifiers, or CriteriaComparison
         A fitted scikit-learn classifier; or two to ten with the same classes, as ``{"champion": a, "challenger": b}``
-        or as a list, which names models by their types; or the result of `compare_criteria`, which needs no rows.
+        or as a list, whose models are named by their types; or the result of `compare_criteria`, which needs no rows.
         Without `predict_proba`, `decision_function` is evaluated and there is no calibration. Each of several models
         gets the columns of a frame that it was fitted to.
     X_test : array-like or frame of shape (n_samples, n_features)
@@ -112,7 +112,7 @@ def report(
     sample_weight_train : array-like, default=None
         Weights of the training rows.
     title : str, default=None
-        Title of the page; None names the model.
+        Title of the page. None uses the names of the model and the classes.
     facts : mapping of str to str, default=None
         Entries below the title, such as ``{"Target": "fraud", "Data": "payments of May"}``. They replace entries of the
         same name, such as "Date", which is today or given by the variable `SOURCE_DATE_EPOCH`.
@@ -195,14 +195,14 @@ def report(
     training = read_training(rows.model, X_train, y_train, sample_weight_train)
     groups = read_grouping_columns(by, rows, sample_weight)
     costs = cost_matrix(rows.model) if cost is None else check_cost(cost, len(rows.classes))
-    seen, warning = check_overlap(rows, training)
+    overlap, warning = check_overlap(rows, training)
 
     def sections() -> Iterator[Section]:
         resamples, is_binary = resample(rows, n_bootstrap, seed), len(rows.classes) == 2
         yield performance.summary_section(rows, resamples)
         importance, source = _importance(rows, training, n_repeats, n_jobs, seed)
         shown_groups = groups or default_groups(rows, importance)
-        yield performance.use_section(rows, intended_use, seen, bool(shown_groups))
+        yield performance.use_section(rows, intended_use, overlap, bool(shown_groups))
         yield performance.ranking_section(rows, resamples)
         if is_binary:
             yield performance.alerts_section(rows)
@@ -254,12 +254,12 @@ def report_on_models(
     first = next(iter(scored.values()))
     if any(not np.array_equal(rows.labels, first.labels) for rows in scored.values()):
         raise ValueError("the models of a report must score the same rows, but these have different labels")
-    rows = replace(first, X=model_comparison.joined([rows.X for rows in scored.values()]))
+    rows = replace(first, X=model_comparison.join_columns([rows.X for rows in scored.values()]))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     # Models are checked by name without training rows, because each has out-of-bag rows of its own.
-    checked = {"": rows} if training else {f"{name}: ": each for name, each in scored.items()}
-    checks = {name: check_overlap(each, training) for name, each in checked.items()}
-    warnings = [f"{name}{warning}" for name, (_, warning) in checks.items() if warning]
+    checked = {"": rows} if training else {f"{name}: ": model_rows for name, model_rows in scored.items()}
+    checks = {prefix: check_overlap(model_rows, training) for prefix, model_rows in checked.items()}
+    warnings = [f"{prefix}{warning}" for prefix, (_, warning) in checks.items() if warning]
     points = [next(iter(checks.values()))[0], *([f"Intended use: {intended_use}"] if intended_use else [])]
     with drawing():
         parts = model_comparison.models_sections(scored, points, n_bootstrap, seed)
@@ -272,10 +272,10 @@ def _heading(
     rows: ScoredRows, title: str | None, models: dict[str, str], stated: dict[str, str]
 ) -> tuple[str, dict[str, str]]:
     """Return the title, which by default names models and classes, and the facts; stated ones replace the others."""
-    of, classes = f"{len(rows.classes)} classes", {"Classes": str(len(rows.classes))}
+    subject, classes = f"{len(rows.classes)} classes", {"Classes": str(len(rows.classes))}
     if len(rows.classes) == 2:
         positive = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
-        of = " against ".join(rows.classes[::-1])
+        subject = " against ".join(rows.classes[::-1])
         classes = {"Positive class": rows.classes[1], "Positive rows": positive}
     seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
     facts = {
@@ -285,4 +285,5 @@ def _heading(
         "Date": datetime.fromtimestamp(seconds, UTC).date().isoformat(),
         "Written by": f"aucforest {version('aucforest')}",
     }
-    return f"{', '.join(models.values())}: {of}" if title is None else title, stated | facts | stated
+    title = f"{', '.join(models.values())}: {subject}" if title is None else title
+    return title, stated | facts | stated  # stated facts come first, and replace others of the same name

@@ -32,21 +32,21 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     generator = np.random.default_rng(seed)
     by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
     chosen = np.sort(np.concatenate(by_class))
-    scores_permuted = _by_permutation(rows.model, safe_indexing(rows.X, chosen), len(names))
+    scores_with_column = _with_column_from_rows(rows.model, safe_indexing(rows.X, chosen), len(names))
     parts = scores_of_parts(rows.X, rows, chosen, lambda X, *scored: class_roc_auc(*scored), seed)
     permuted = (
-        [partial(scores_permuted, feature, generator.permutation(chosen.size)) for _ in range(n_repeats)]
+        [partial(scores_with_column, feature, generator.permutation(chosen.size)) for _ in range(n_repeats)]
         for feature in range(len(names))
     )
     return measure_importance(parts, rows.scores[chosen], permuted, n_repeats, names)
 
 
-def _by_permutation(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArray[np.int64]], FloatArray]:
-    """Return a function of a column index and an order of the rows; it returns the scores with the column permuted.
+def _with_column_from_rows(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArray[np.int64]], FloatArray]:
+    """Return a function of a column and row indices; it returns the scores with the column taken from these rows.
 
-    All columns are converted to one matrix of features in advance. Each call permutes the features of a column in the
+    All columns are converted to one matrix of features in advance. Each call replaces the features of a column in the
     matrix and restores them, because converting a table takes the time of all columns. Only models of other packages,
-    and stacks with such members, get tables. Target rates are permuted with their column, also in interactions.
+    and stacks with such members, get tables. Target rates are replaced with their column, also in interactions.
     """
     is_stack = isinstance(model, AUCStackingClassifier) and not model._reads_table
     if is_stack or isinstance(model, TreeBasedClassifier):
@@ -54,17 +54,17 @@ def _by_permutation(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArra
         columns = np.array(model._columns_of_features)
     elif hasattr(X, "columns"):
         frame = nw.from_native(X, eager_only=True)
-        return lambda column, order: predict_scores(model, frame.with_columns(frame[:, column][order]).to_native())
+        return lambda column, taken: predict_scores(model, frame.with_columns(frame[:, column][taken]).to_native())
     else:
         matrix, predict, columns = np.array(X), partial(predict_scores, model), np.arange(n_columns)
 
-    def scores(column: int, order: NDArray[np.int64]) -> FloatArray:
+    def scores(column: int, taken: NDArray[np.int64]) -> FloatArray:
         features = np.flatnonzero(columns == column)
-        before = matrix[:, features]
-        matrix[:, features] = before[order]
-        permuted_scores = predict(matrix)
-        matrix[:, features] = before
-        return permuted_scores
+        original = matrix[:, features]
+        matrix[:, features] = original[taken]
+        new_scores = predict(matrix)
+        matrix[:, features] = original
+        return new_scores
 
     return scores
 
@@ -97,10 +97,10 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
     columns = list(column_arrays(X).items())
     if not columns:
         return []
-    scores_permuted = _by_permutation(rows.model, X, len(columns))
+    scores_with_column = _with_column_from_rows(rows.model, X, len(columns))
 
     def mean_scores(feature: int, row: int) -> FloatArray:
-        scores = scores_permuted(feature, np.full(chosen.size, row))
+        scores = scores_with_column(feature, np.full(chosen.size, row))
         return np.asarray(np.average(scores, axis=0, weights=weights))
 
     dependences = []
@@ -117,18 +117,18 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
 
 def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
     """Return values of a column, the index of a row with each value, and the index of a row with a missing value."""
-    if (ordered_values := as_numbers(column)) is None:
+    if (numeric := as_numbers(column)) is None:
         texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])
         values, firsts, counts = np.unique(texts, return_index=True, return_counts=True)
         order = np.argsort(-counts, kind="stable")[:_MOST_VALUES]
         return values[order].tolist(), firsts[order].tolist(), None
-    numbers, is_date = ordered_values[0], column.dtype.kind == "M"
+    numbers, is_date = numeric[0], column.dtype.kind == "M"
     missing = np.flatnonzero(np.isnan(numbers))
-    ordered = np.argsort(numbers, kind="stable")[: numbers.size - missing.size]  # NaN is sorted last
-    values, firsts = np.unique(numbers[ordered], return_index=True)
+    sorted_rows = np.argsort(numbers, kind="stable")[: numbers.size - missing.size]  # NaN is sorted last
+    values, firsts = np.unique(numbers[sorted_rows], return_index=True)
     if values.size > _MOST_VALUES:
-        quantiles = (np.linspace(0.02, 0.98, _MOST_VALUES) * (ordered.size - 1)).astype(np.int64)
-        values, indices = np.unique(numbers[ordered[quantiles]], return_index=True)
+        quantiles = (np.linspace(0.02, 0.98, _MOST_VALUES) * (sorted_rows.size - 1)).astype(np.int64)
+        values, indices = np.unique(numbers[sorted_rows[quantiles]], return_index=True)
         firsts = quantiles[indices]
     shown = [format_time(value)[:16] for value in values.tolist()] if is_date else values.tolist()
-    return shown, ordered[firsts].tolist(), int(missing[0]) if missing.size else None
+    return shown, sorted_rows[firsts].tolist(), int(missing[0]) if missing.size else None

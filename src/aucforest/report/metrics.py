@@ -29,7 +29,7 @@ _MOST_THRESHOLDS = 500  # approximate number of thresholds of the explorer
 _MOST_TREE_POINTS = 12  # maximum number of points of the curve of the out-of-bag AUC
 _BINS = 10  # number of calibration bins
 _ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a rounding error
-RECALLS = np.linspace(0.0, 1.0, 101)
+RECALLS = np.linspace(0.0, 1.0, 101)  # recalls at which bootstrapped curves have a precision
 _MEANINGS = {
     "roc_auc": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
     "average_precision": "Mean precision of the class {positive} over all recalls.",
@@ -56,12 +56,12 @@ def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
 
 
 def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return indices of about `most` thresholds, evenly spaced by rows of both classes, with both ends and `keep`."""
+    """Return indices of about `most` thresholds with evenly spaced sums of TPR and FPR, both ends, and `keep`."""
     n_values = cumulated.tps.size
     if n_values <= most:
         return np.arange(n_values)
-    passed = cumulated.tps / cumulated.tps[-1] + cumulated.fps / cumulated.fps[-1]
-    indices = np.searchsorted(passed, np.linspace(0.0, passed[-1], most))
+    rate_sums = cumulated.tps / cumulated.tps[-1] + cumulated.fps / cumulated.fps[-1]
+    indices = np.searchsorted(rate_sums, np.linspace(0.0, rate_sums[-1], most))
     return np.unique(np.concatenate([indices, [0, n_values - 1], np.asarray(keep, dtype=np.int64)]))
 
 
@@ -72,7 +72,7 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
     return {"log_loss": log_losses(rows.labels, rows.scores), "brier": brier_losses(rows.labels, rows.scores)}
 
 
-def usual_proportion(rows: ScoredRows) -> float:
+def top_proportion(rows: ScoredRows) -> float:
     """Return the proportion of rows in sentences on top scores: 0.01 for a rare class and many rows, else 0.1."""
     return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
 
@@ -80,9 +80,10 @@ def usual_proportion(rows: ScoredRows) -> float:
 def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
     """Return a function that computes metrics from row weights.
 
-    For two classes, it omits the ROC AUC, merges scores into groups, and "precision" is the precision at `RECALLS`.
+    For two classes, it merges scores into about `most_groups` groups, omits the ROC AUC, and returns the precision at
+    `RECALLS` as "precision".
     """
-    losses, k = row_losses(rows), usual_proportion(rows)
+    losses, proportion = row_losses(rows), top_proportion(rows)
     group = group_by_score(rows, 1, most_groups) if len(rows.classes) == 2 else None
 
     def measure(weights: FloatArray) -> dict[str, Any]:
@@ -92,12 +93,12 @@ def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray]
         tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
         selected = np.cumsum(np.bincount(group, weights))
         precision = np.divide(tps, selected, out=np.ones_like(tps), where=selected > 0.0)
-        n_top = k * float(selected[-1])
+        n_top = proportion * float(selected[-1])
         hits = float(np.interp(n_top, np.append(0.0, selected), np.append(0.0, tps)))  # ties are interpolated
         return {
             "average_precision": float(precision_area(tps, precision)),
-            f"precision_at_{k}": hits / n_top,
-            f"recall_at_{k}": hits / float(tps[-1]),
+            f"precision_at_{proportion}": hits / n_top,
+            f"recall_at_{proportion}": hits / float(tps[-1]),
             "precision": precision[np.searchsorted(tps / tps[-1], RECALLS - _ROUNDING)],
             **means,
         }
@@ -106,13 +107,13 @@ def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray]
 
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> dict[str, FloatArray]:
-    """Return the metrics of stratified bootstrap samples, those of `metric_function` and the G-mean."""
+    """Return the metrics of `metric_function` and the G-mean, each for all stratified bootstrap samples."""
     measure = metric_function(rows, _MOST_GROUPS)
     samples = [
         measure(weights) | {"g_mean": g_mean(rows.labels, rows.predicted, weights)}
         for weights in bootstrap_weights(rows, n_bootstrap, seed)
     ]
-    return {name: np.array([found[name] for found in samples]) for name in samples[0]}
+    return {name: np.array([sample[name] for sample in samples]) for name in samples[0]}
 
 
 def bootstrap_weights(rows: ScoredRows, n_bootstrap: int, seed: int) -> Iterator[FloatArray]:
@@ -120,16 +121,16 @@ def bootstrap_weights(rows: ScoredRows, n_bootstrap: int, seed: int) -> Iterator
     generator = np.random.default_rng(seed)
     by_class = [np.flatnonzero(rows.labels == k) for k in rows.present]
     for _ in range(n_bootstrap):
-        times = np.zeros(rows.labels.size)
+        counts = np.zeros(rows.labels.size)
         for members in by_class:
-            times[members] = np.bincount(generator.integers(0, members.size, members.size), minlength=members.size)
-        yield rows.weights * times
+            counts[members] = np.bincount(generator.integers(0, members.size, members.size), minlength=members.size)
+        yield rows.weights * counts
 
 
 def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
     """Assign rows to about `most` groups of equal or adjacent scores of class k, in descending order of the score."""
     cumulated = cumulate_class(rows, k)
-    # a threshold separates whole groups
+    # The lowest score of each group. Rows with equal scores are in the same group.
     ends = cumulated.thresholds[thin(cumulated, most)[1:]]
     return np.searchsorted(-ends, -rows.scores[:, k])
 
@@ -170,17 +171,17 @@ class Bin(NamedTuple):
 
 
 def reliability(rows: ScoredRows, k: int) -> list[Bin]:
-    """Return bins of the probability of class k, evenly spaced by rows of it and of others, with Wilson intervals."""
+    """Return calibration bins of class k with Wilson intervals. Bins are evenly spaced as in `thin`."""
     group = group_by_score(rows, k, _BINS + 1)
     bins, quantile = [], normal_quantile(LEVEL)
     for number in range(group.max(), -1, -1):
         members = group == number
-        inside, weight = rows.scores[members, k], rows.weights[members]
+        proba, weight = rows.scores[members, k], rows.weights[members]
         total = weight.sum()
         observed = float(weight[rows.labels[members] == k].sum() / total)
         low, high = score_interval(observed, float(np.square(weight).sum() / total**2), quantile)
-        mean = float(np.average(inside, weights=weight))
-        bins.append(Bin(float(inside.min()), float(inside.max()), inside.size, mean, observed, low, high))
+        mean = float(np.average(proba, weights=weight))
+        bins.append(Bin(float(proba.min()), float(proba.max()), proba.size, mean, observed, low, high))
     return bins
 
 
@@ -196,17 +197,17 @@ class Thresholds(NamedTuple):
 
 
 def find_thresholds(rows: ScoredRows) -> Thresholds:
-    """Return about 500 thresholds, with the model's threshold and each optimal one for G-mean, F1 or any costs."""
+    """Return about 500 thresholds, with the model's threshold and all that are optimal for G-mean, F1 or some costs."""
     cumulated = cumulate_class(rows, 1)
     model_score, model_threshold = _model_threshold(rows)
     best = find_best(cumulated.tps, cumulated.fps, "gmean")
-    model_cut = best if model_score is None else int(np.searchsorted(-cumulated.thresholds, -model_score))
+    model_position = best if model_score is None else int(np.searchsorted(-cumulated.thresholds, -model_score))
     # Every linear cost has its minimum at a vertex of the convex hull of the ROC curve. The vertices are the ends of
     # the blocks of a decreasing isotonic regression of the labels on the rank.
     positives, selected = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
     hull = isotonic_regression(positives / selected, weights=selected, increasing=False).blocks
-    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, model_cut]))[::-1]
-    best_g_mean, model_index = map(indices.tolist().index, (best, model_cut))
+    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, model_position]))[::-1]
+    best_g_mean, model_index = map(indices.tolist().index, (best, model_position))
     tp, fp, thresholds = (np.asarray(values[indices], dtype=np.float64) for values in cumulated)
     return Thresholds(thresholds, tp, fp, None if model_score is None else model_index, model_threshold, best_g_mean)
 
@@ -238,14 +239,14 @@ def cost_matrix(model: Any) -> FloatArray | None:
 
 
 def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
-    """Return up to 12 rows: number of trees, out-of-bag ROC AUC and its bounds (NaN for more than two classes)."""
+    """Return up to 12 rows of: number of trees, out-of-bag ROC AUC, and its bounds, NaN for more than two classes."""
     points, pairs = [], OutOfBagPairs(forest, training, forest.n_jobs)
-    for n_trees, seen, proba in first_trees(forest, training, _MOST_TREE_POINTS):
-        labels = training.labels[seen]
+    for n_trees, oob_rows, proba in first_trees(forest, training, _MOST_TREE_POINTS):
+        labels = training.labels[oob_rows]
         if np.unique(labels).size < len(forest.classes_):
             continue
-        weights, low, high = training.weights_of(seen), np.nan, np.nan
-        auc = pairs.correct(class_roc_auc(labels, proba, weights), n_trees, seen, proba)
+        weights, low, high = training.weights_of(oob_rows), np.nan, np.nan
+        auc = pairs.correct(class_roc_auc(labels, proba, weights), n_trees, oob_rows, proba)
         if len(forest.classes_) == 2:
             _, low, high = auc_with_interval(labels == 1, proba[:, 1], weights, auc=auc)
         points.append([n_trees, auc, low, high])

@@ -73,10 +73,11 @@ def dependence_sections(rows: ScoredRows, importance: PermutationImportance, see
     for i, dependence in enumerate(dependences):
         figure = plots.dependence_plot(dependence, classes, limits, label)
         drawn.append(plots.picture(figure, f"dependence-{i}", f"Partial dependence on {dependence.name}."))
-    of = f" of {rows.classes[1]}" if len(rows.classes) == 2 else ""
+    of_positive = f" of {rows.classes[1]}" if len(rows.classes) == 2 else ""
     lead = (
-        f"The {label}{of} if all rows had the same value of one column and kept their other values: the average "
-        "effect of the column in the model. It shows no combinations of columns, and is unsure where values are rare."
+        f"The {label}{of_positive} if all rows had the same value of one column and kept their other values: the "
+        "average effect of the column in the model. It shows no combinations of columns, and is unsure where values "
+        "are rare."
     )
     return [Section("dependence", "Partial dependence", lead, drawn)]
 
@@ -92,7 +93,7 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     body = []
     for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS)):
         texts = [f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons]
-        row_name = str(names[row]).removesuffix(" 00:00:00")  # that of a date has no time of day at midnight
+        row_name = str(names[row]).removesuffix(" 00:00:00")  # for an index of dates
         body.append([row_name, number(rows.scores[row, 1]), rows.classes[rows.labels[row]], "; ".join(texts)])
     lead = (
         f"The {len(body)} rows with the highest scores. The number in brackets is the contribution of the feature: "
@@ -110,13 +111,13 @@ def members_sections(rows: ScoredRows, n_bootstrap: int, seed: int) -> list[Sect
     if not isinstance(stack, AUCStackingClassifier):
         return []
     meanings = _MEMBERS | ({} if stack.linear == "auto" else {"linear": type(stack.linear).__name__})
-    weights = [[name, number(weight), meanings[name]] for name, weight in zip(stack.members_, stack.weights_.tolist())]
-    tables = [Table("The members of the stack and their weights", ["member", "weight", "what it is"], weights, "lrl")]
-    if len(weights) > 1:
+    members = [[name, number(weight), meanings[name]] for name, weight in zip(stack.members_, stack.weights_.tolist())]
+    tables = [Table("The members of the stack and their weights", ["member", "weight", "what it is"], members, "lrl")]
+    if len(members) > 1:
         alone = replace(rows, scores=predict_scores(stack.members_["forest"], rows.X))
         compared, body = compare_models({"forest alone": alone, "stack": rows}, n_bootstrap, seed), []
         for metric in ("roc_auc", "log_loss"):
-            before, after = compared[metric]
+            before, after = compared[metric]  # the forest alone, and the stack
             difference = estimate(after.difference, after.difference_low, after.difference_high, signed)
             body.append([find_metric(metric).title, number(before.mean), number(after.mean), *difference])
         columns = ["metric", "forest alone", "stack", "difference", "95 % interval"]
@@ -155,7 +156,7 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
 
 
 def _curve(forest: AUCForestClassifier, training: TrainingRows, suffix: str) -> tuple[list[Plot], str]:
-    """Plot the out-of-bag AUC by the number of trees; return it with a sentence that explains or replaces the plot."""
+    """Return a plot of the out-of-bag AUC by the number of trees, and a sentence that explains or replaces the plot."""
     n_trees = len(forest.trees_)
     if n_trees < _FEWEST_TREES:
         trees = "A single tree is" if n_trees == 1 else f"{n_trees} trees are"

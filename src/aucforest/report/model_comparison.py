@@ -34,12 +34,12 @@ def named_models(models: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:
         check_classifier(model)
     by_name = dict(zip(distinct_names(names), models))
     classes = {name: ordered_classes(model).tolist() for name, model in by_name.items()}
-    (first, known), *others = classes.items()
+    (first, first_classes), *others = classes.items()
     for name, labels in others:
-        if labels != known:
+        if labels != first_classes:
             raise ValueError(
-                f"models on one page must have the same classes, but {first!r} has {known} and {name!r} has {labels}"
-                " (of two classes the positive one is last)"
+                f"models on one page must have the same classes, but {first!r} has {first_classes} and {name!r} has"
+                f" {labels} (of two classes the positive one is last)"
             )
     return by_name
 
@@ -53,7 +53,7 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     return distinct
 
 
-def joined(tables: Sequence[Any]) -> Any:
+def join_columns(tables: Sequence[Any]) -> Any:
     """Return the first of several tables of the same rows, with the columns appended that only other tables have."""
     table = tables[0]
     for other in tables[1:]:
@@ -69,7 +69,7 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
 
     For two classes, the ROC AUC has DeLong's interval and test. Other intervals are percentiles of stratified bootstrap
     samples, the same for all models. Their p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the number of samples
-    with a difference of at least 0, or of at most 0, whichever is smaller; 1 stands for the sample of all rows.
+    with a difference of at least 0, or of at most 0, whichever is smaller. The + 1 counts the sample of all rows.
     """
     baseline, first = next(iter(scored.items()))
     measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
@@ -82,8 +82,8 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
         resampled = np.array([[values[metric] for values in sample] for sample in samples])
         for model, values, estimates in zip(scored, observed, resampled.T):
             differences = estimates - resampled[:, 0]
-            rarer = min(np.count_nonzero(differences <= 0.0), np.count_nonzero(differences >= 0.0))
-            pvalue = min(2.0 * (rarer + 1) / (n_bootstrap + 1), 1.0)
+            n_rarer = min(np.count_nonzero(differences <= 0.0), np.count_nonzero(differences >= 0.0))
+            pvalue = min(2.0 * (n_rarer + 1) / (n_bootstrap + 1), 1.0)
             interval, paired = (np.quantile(each, tails(LEVEL)).tolist() for each in (estimates, differences))
             difference = values[metric] - observed[0][metric]
             row = (model, metric, values[metric], *interval, difference, *paired, pvalue, pvalue)
@@ -209,10 +209,10 @@ def criteria_facts(comparison: CriteriaComparison) -> dict[str, str]:
     }
 
 
-def differences_table(metric: str, rows: list[ComparisonRow], of: str, baseline: str) -> Table:
-    """Return a table of a metric by criterion or model, and of the differences from a baseline."""
-    found, value = find_metric(metric), "mean" if of == "criterion" else "value"
-    columns = [of, value, "95 % interval", f"difference from {baseline}", "95 % interval", "p"]
+def differences_table(metric: str, rows: list[ComparisonRow], kind: str, baseline: str) -> Table:
+    """Return a table of a metric by criterion or model, as `kind` says, and of the differences from a baseline."""
+    found, value = find_metric(metric), "mean" if kind == "criterion" else "value"
+    columns = [kind, value, "95 % interval", f"difference from {baseline}", "95 % interval", "p"]
     columns = columns[:-1] if found.kind == "cost" else columns
     body = []
     for row in rows:

@@ -10,7 +10,7 @@ from aucforest._optional import import_optional
 from aucforest.inspection.comparison import decimals
 
 _LEAST_DECIMALS, _MOST_DECIMALS = 3, 5  # minimum and maximum number of decimals of an estimate
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Table(NamedTuple):
@@ -64,7 +64,7 @@ def number(value: float, decimals: int | None = None) -> str:
 def _spell(text: str) -> str:
     """Return a number that Python has formatted, with a real minus sign and a power of ten as its exponent."""
     digits, is_power, exponent = text.partition("e")
-    raised = f" × 10{str(int(exponent)).translate(_RAISED)}" if is_power else ""
+    raised = f" × 10{str(int(exponent)).translate(_SUPERSCRIPTS)}" if is_power else ""
     return digits.replace("-", "−") + raised
 
 
@@ -91,7 +91,11 @@ def percent(proportion: float, decimals: int | None = None) -> str:
 
 
 def estimate(
-    value: float, low: float, high: float, form: Callable[[float, int | None], str] = number, width: float | None = None
+    value: float,
+    low: float,
+    high: float,
+    as_text: Callable[[float, int | None], str] = number,
+    width: float | None = None,
 ) -> list[str]:
     """Return two table cells: an estimate, and its interval, which is a dash if the interval is NaN.
 
@@ -99,9 +103,10 @@ def estimate(
     three. If it would be more than five, or the width is 0, each number is formatted by its size instead.
     """
     width = high - low if width is None else width
-    digits = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else _MOST_DECIMALS + 1
-    shown = None if digits > _MOST_DECIMALS else digits
-    return [form(value, shown), "–" if math.isnan(low) else f"{form(low, shown)} to {form(high, shown)}"]
+    needed = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else _MOST_DECIMALS + 1
+    n_decimals = None if needed > _MOST_DECIMALS else needed
+    interval = "–" if math.isnan(low) else f"{as_text(low, n_decimals)} to {as_text(high, n_decimals)}"
+    return [as_text(value, n_decimals), interval]
 
 
 def shortened(text: str, most: int) -> str:

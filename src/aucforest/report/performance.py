@@ -17,7 +17,7 @@ from aucforest.metrics.validation import are_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import as_dates, as_numbers, column_arrays
 from aucforest.report.importance import columns_in_order
-from aucforest.report.metrics import LEVEL, compute_scores, find_thresholds, reliability, usual_proportion
+from aucforest.report.metrics import LEVEL, compute_scores, find_thresholds, reliability, top_proportion
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
 from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
@@ -27,7 +27,7 @@ _PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # numbers of alerts per 1,000 
 _MOST_GROUPS = 10  # maximum number of groups of a column
 _MOST_GROUPED = 2  # maximum number of grouping columns if none are given
 _MOST_LETTERS = 40  # maximum length of the name of a group
-_LEAST = 10  # minimum number of rows of a class for its metrics in a group
+_LEAST_ROWS = 10  # minimum number of rows of a class for its metrics in a group
 
 Groups = dict[str, NDArray[Any]]
 
@@ -69,34 +69,34 @@ def _headline(rows: ScoredRows, auc: float) -> str:
             f"The model ranks {percent(auc)} of all pairs of rows of two classes rightly; guessing: 50 %. The class "
             f"that it predicts is right for {percent(float(np.trace(hits) / totals.sum()))} of the rows."
         )
-    label, of = rows.classes[1], rows.row_phrases[1]
+    label, phrase = rows.classes[1], rows.row_phrases[1]
     text = (
-        f"A row {of} has a higher score than another row in {percent(auc)} of all such pairs (ROC AUC); guessing gives "
-        "50 %."
+        f"A row {phrase} has a higher score than another row in {percent(auc)} of all such pairs (ROC AUC); guessing "
+        "gives 50 %."
     )
-    per_1000 = round(1000 * usual_proportion(rows))
+    per_1000 = round(1000 * top_proportion(rows))
     if k := alert_depths(rows.labels.size).get(per_1000):
         top = metrics_of_top(rows, k)
         text += (
-            f" Of the {per_1000 // 10} % of rows with the highest scores, {percent(top.precision[0])} are {of}, "
+            f" Of the {per_1000 // 10} % of rows with the highest scores, {percent(top.precision[0])} are {phrase}, "
             f"against {percent(float(rows.frequencies[1]))} of all rows; they hold {percent(top.recall[0])} of all "
-            f"rows {of}."
+            f"rows {phrase}."
         )
     positive = float(hits[:, 1].sum())
     text += f" The model predicts {label} for {percent(positive / float(totals.sum()))} of the rows"
     if not positive:
         return f"{text}."
     precision, recall = percent(float(hits[1, 1]) / positive), percent(float(hits[1, 1] / totals[1]))
-    return f"{text}: this is right for {precision} of them, and finds {recall} of all rows {of}."
+    return f"{text}: this is right for {precision} of them, and finds {recall} of all rows {phrase}."
 
 
-def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_groups: bool) -> Section:
-    """Return the section on the intended use, if it is known, and on the limits of the metrics."""
+def use_section(rows: ScoredRows, intended_use: str | None, overlap: str, has_groups: bool) -> Section:
+    """Return the section on the intended use and the limits of the metrics; `overlap` is about the training rows."""
     points = [
         f"Intended use: {intended_use or 'not stated by the author of this page.'}",
         f"All metrics are estimates from {rows.labels.size:,} rows. They hold for new rows that come from the same "
         "source. Where class frequencies change, so do precision, lift and calibration.",
-        seen,
+        overlap,
         "Feature importance and partial dependence describe the model. They do not show causes.",
     ]
     if rows.sample_weight is None and (few := rows.totals[rows.present].min()) < 100:
@@ -127,10 +127,10 @@ def _by_class(rows: ScoredRows) -> Table:
 def ranking_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Section:
     """Return the section on ROC and precision-recall curves."""
     classes, is_binary = plots.drawn_classes(rows), len(rows.classes) == 2
-    of = rows.classes[1] if is_binary else "each class against all others"
+    subject = rows.classes[1] if is_binary else "each class against all others"
     captions = [
-        f"ROC curve of {of}: true positive rate (recall) against false positive rate.",
-        f"Precision-recall curve of {of}: precision against recall, over all thresholds.",
+        f"ROC curve of {subject}: true positive rate (recall) against false positive rate.",
+        f"Precision-recall curve of {subject}: precision against recall, over all thresholds.",
     ]
     roc_band = precision_band = None
     if is_binary:
@@ -159,13 +159,13 @@ def metrics_of_top(rows: ScoredRows, k: int) -> MetricsAtK:
 
 
 def alert_depths(n_rows: int) -> dict[int, int]:
-    """Return the number of rows for each number of alerts per 1,000 rows, without numbers below one."""
+    """Return the number of alerts for each number per 1,000 rows, without numbers below one."""
     return {rate: round(n_rows * rate / 1000) for rate in _PER_1000 if n_rows * rate >= 1000}
 
 
 def alerts_section(rows: ScoredRows) -> Section:
     """Return the section on cumulative gains, lift, and precision and recall by the number of alerts."""
-    positive, of = rows.classes[1], rows.row_phrases[1]
+    positive, phrase = rows.classes[1], rows.row_phrases[1]
     body = []
     for per_1000, k in alert_depths(rows.labels.size).items():
         top = metrics_of_top(rows, k)
@@ -174,10 +174,10 @@ def alerts_section(rows: ScoredRows) -> Section:
     columns = ["alerts per 1,000 rows", "k", "precision at k", _INTERVAL, "recall at k", _INTERVAL]
     table = Table("The k rows with the highest scores", [*columns, "lift", "lowest score"], body)
     gains = (
-        f"Cumulative gains: the proportion of all rows {of} found among the rows with the highest scores. The dot is "
-        "the threshold chosen below."
+        f"Cumulative gains: the proportion of all rows {phrase} found among the rows with the highest scores. The dot "
+        "is the threshold chosen below."
     )
-    lift = f"Lift: how many times more frequent rows {of} are among those with the highest scores than among all."
+    lift = f"Lift: how many times more frequent rows {phrase} are among those with the highest scores than among all."
     drawn = [
         plots.picture(plots.gains_plot(rows), "gains", gains, cursor="point"),
         plots.picture(plots.lift_plot(rows), "lift", lift),
@@ -299,7 +299,9 @@ def subgroups_section(rows: ScoredRows, groups: Groups) -> Section:
     )
     if len(rows.classes) > 2:
         return Section("subgroups", "Subgroups", lead, tables=[_accuracies(rows, *item) for item in groups.items()])
-    lead += f" The ROC AUC is not given for fewer than {_LEAST} rows of a class; rates are of the labels of the model."
+    lead += (
+        f" The ROC AUC is not given for fewer than {_LEAST_ROWS} rows of a class; rates are of the labels of the model."
+    )
     if rows.is_probability:
         lead += (
             f" Calibration is the mean predicted probability of {rows.classes[1]} minus its frequency in the group: "
@@ -322,7 +324,7 @@ def rates_by(
     weights: FloatArray | None,
 ) -> GroupRates:
     """Return the rates of groups: quartile groups of many numbers or dates, or the most frequent values of a column."""
-    names, masks = zip(*_group(values))
+    names, masks = zip(*_group_masks(values))
     rows = PredictedRows(positive, selected, proba, weights)
     return compare_groups(list(names), np.argmax(masks, axis=0), rows, level=LEVEL)
 
@@ -330,9 +332,9 @@ def rates_by(
 def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
     """Return the accuracy in each group of a column."""
     is_hit, body = rows.predicted == rows.labels, []
-    for group, inside in _group(values):
+    for group, inside in _group_masks(values):
         n_rows, cells = np.count_nonzero(inside), ["too few", "–"]
-        if n_rows >= _LEAST:
+        if n_rows >= _LEAST_ROWS:
             hits = rate_estimate(is_hit[inside], rows.weights[inside])
             cells = estimate(*hits.interval(normal_quantile(LEVEL)), percent)
         body.append([group, f"{n_rows:,}", *cells])
@@ -343,9 +345,9 @@ def _rate_tables(rows: ScoredRows, name: str, values: NDArray[Any], rates: Group
     """Return the ROC AUC and the rates of each group of a column, and the differences from the reference group."""
     body, differences = dict[str, list[str]](), dict[str, list[str]]()
     positive, titles = rows.labels == 1, list(dict.fromkeys(rate.title for rate in rates.rates))
-    for group, inside in _group(values):
+    for group, inside in _group_masks(values):
         n_positive, n_rows, auc = np.count_nonzero(positive[inside]), np.count_nonzero(inside), "too few"
-        if min(n_positive, n_rows - n_positive) >= _LEAST:
+        if min(n_positive, n_rows - n_positive) >= _LEAST_ROWS:
             weights = None if rows.sample_weight is None else rows.sample_weight[inside]
             auc = _in_one_cell(*auc_with_interval(positive[inside], rows.scores[inside, 1], weights))
         body[group] = [group, f"{n_rows:,}", f"{n_positive:,} ({percent(n_positive / n_rows)})", auc]
@@ -366,10 +368,10 @@ def _in_one_cell(*arguments: Any) -> str:
     return value if interval == "–" else f"{value} ({interval})"
 
 
-def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
+def _group_masks(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
     """Return names and masks of groups: quartile groups or the most frequent values, and a group of missing values."""
-    ordered, missing = as_numbers(values), are_missing(values)
-    if ordered is None or (values.dtype == object and np.unique(ordered[0][~missing]).size <= _MOST_GROUPS):
+    numeric, missing = as_numbers(values), are_missing(values)
+    if numeric is None or (values.dtype == object and np.unique(numeric[0][~missing]).size <= _MOST_GROUPS):
         texts = [str(value) for value in values.tolist()]
         counts = Counter(text for text, is_none in zip(texts, missing) if not is_none)
         chosen = [text for text, _ in counts.most_common(_MOST_GROUPS)]
@@ -377,20 +379,21 @@ def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
         indices = np.array([index_of.get(text, len(chosen)) for text in texts])
         names = [*shorten(chosen, _MOST_LETTERS), "all others"]
     else:
-        ends, names = _intervals(ordered[0][~missing], ordered[1])
-        indices = np.searchsorted(ends, ordered[0])
+        ends, names = _numeric_groups(numeric[0][~missing], numeric[1])
+        indices = np.searchsorted(ends, numeric[0])
     indices[missing] = len(names)
     names = [*names, "missing"]
+    # Names are distinct even if a category is named "missing".
     names = [name if names.index(name) == index else f"{name} ({index + 1})" for index, name in enumerate(names)]
     return [(name, indices == index) for index, name in enumerate(names) if np.any(indices == index)]
 
 
-def _intervals(values: FloatArray, form: Callable[[float], str]) -> tuple[FloatArray, list[str]]:
-    """Return the upper ends of groups, one for each distinct value or, for many values, the quartiles; and names."""
-    ends, is_number = np.unique(values), form is number
-    if is_many := ends.size > _MOST_GROUPS:  # quartiles of dates are dates that occur
+def _numeric_groups(values: FloatArray, format_value: Callable[[float], str]) -> tuple[FloatArray, list[str]]:
+    """Return the upper ends of groups and their names. The ends are all values or, if these are many, the quartiles."""
+    ends, is_number = np.unique(values), format_value is number
+    if is_many := ends.size > _MOST_GROUPS:  # quartiles of dates are not interpolated
         ends = np.unique(np.quantile(values, [0.25, 0.5, 0.75], method="linear" if is_number else "lower"))
-    names = numbers(ends.tolist()) if is_number else list(map(form, ends.tolist()))
+    names = numbers(ends.tolist()) if is_number else list(map(format_value, ends.tolist()))
     if is_many:
         names = [*(f"to {name}" for name in names), f"{'above' if is_number else 'after'} {names[-1]}"]
     return ends, names

@@ -26,10 +26,10 @@ _AXES = {
     "gains": ("proportion of rows alerted", "recall"),
     "reliability": ("mean predicted probability", "observed frequency"),
 }
-_MOST_POINTS = 800
-_MOST_CURVES = 10
+_MOST_POINTS = 800  # approximate maximum number of points of a curve
+_MOST_CURVES = 10  # maximum number of classes with curves
 _WIDTH = 4.6  # inches, so that text is large enough on a phone
-_MOST_FEATURES = 20
+_MOST_FEATURES = 20  # maximum number of features in the plot of importances
 _PIXELS_PER_POINT = 1.5
 # Characters that XML does not allow, such as control characters.
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -72,7 +72,10 @@ def _panels(width: float = _WIDTH, height: float = 4.4, rows: int = 1, **options
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure with a caption, also its text alternative. Ids begin with `name`; `cursor` is a kind or None."""
+    """Return a figure as SVG, whose ids begin with `name`. The caption is also its text alternative.
+
+    `cursor` is how the page marks the chosen threshold: by a "point", by a "line", or not at all (None).
+    """
     content = BytesIO()
     with warnings.catch_warnings():
         # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.
@@ -108,7 +111,7 @@ def _rename(value: str, key: str, name: str) -> str:
 
 
 def drawn_classes(rows: ScoredRows, most: int = _MOST_CURVES) -> list[int]:
-    """Return the indices of classes with curves: the second of two, or the most frequent ones, at most `most`."""
+    """Return the indices of the classes that curves show: the second of two, or the `most` most frequent ones."""
     if len(rows.classes) == 2:
         return [1]
     frequent = np.argsort(-rows.totals, kind="stable")[:most]
@@ -116,7 +119,7 @@ def drawn_classes(rows: ScoredRows, most: int = _MOST_CURVES) -> list[int]:
 
 
 def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> Any:
-    """Draw the ROC curves of some classes against all others."""
+    """Draw the ROC curve of each of `classes` against all others."""
     figure, axes = _panels()
     entries = {}
     for k in classes:
@@ -129,7 +132,7 @@ def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> 
 
 
 def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatArray | None) -> Any:
-    """Draw the precision-recall curves of some classes against all others."""
+    """Draw the precision-recall curve of each of `classes` against all others."""
     figure, axes = _panels()
     for color, k in zip(COLORS, classes):
         cumulated = cumulate_class(rows, k)
@@ -172,7 +175,7 @@ def lift_plot(rows: ScoredRows) -> Any:
 
 
 def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
-    """Draw one curve for each model; a line connects each name, below the diagonal, with a dot on the curve."""
+    """Draw one curve for each model. Names are below the diagonal; a line connects each with a dot on its curve."""
     figure, axes = _panels()
     curves = [_curve(rows, k, kind) for rows in scored.values()]
     top = min(1.0, 1.05 * max(map(np.max, curves))) or 1.0
@@ -180,12 +183,12 @@ def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
     for i, (name, curve) in enumerate(zip(shorten(list(scored), 24), curves)):
         color, dash = COLORS[i], DASHES[i % len(DASHES)]
         axes.plot(*curve, color=color, linestyle=dash, marker="." if kind == "reliability" else "")
-        at = np.interp(0.06 + 0.34 * i / len(curves), [0, 1], curve[0][[0, -1]])
-        point = at, np.interp(at, *curve)
-        leader = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0.0, 0.5), "color": color}
-        axes.plot(*point, "o", color=color, markersize=4.5)
+        dot_x = np.interp(0.06 + 0.34 * i / len(curves), [0, 1], curve[0][[0, -1]])
+        dot = dot_x, np.interp(dot_x, *curve)
+        line_style = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0.0, 0.5), "color": color}
+        axes.plot(*dot, "o", color=color, markersize=4.5)
         text = 0.56, 0.05 + i * min(0.06, 0.4 / len(curves))
-        axes.annotate(name, point, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=leader)
+        axes.annotate(name, dot, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=line_style)
     x, y = _AXES[kind]
     axes.set(xlabel=x, ylabel=y, xlim=(0, top), ylim=(0, top), aspect="equal")
     return figure
@@ -194,7 +197,7 @@ def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
 def _curve(rows: ScoredRows, k: int, kind: str) -> FloatArray:
     """Return the points of a ROC, gains or calibration curve of a class, shape (2, n_points)."""
     if kind == "reliability":
-        return np.array([(each.mean, each.observed) for each in reliability(rows, k)]).T
+        return np.array([(bin_.mean, bin_.observed) for bin_ in reliability(rows, k)]).T
     cumulated = cumulate_class(rows, k)
     x = cumulated.fps if kind == "roc" else cumulated.selected
     curve = np.array([x / x[-1], cumulated.tps / cumulated.tps[-1]])
@@ -269,8 +272,8 @@ def thresholds_plot(thresholds: Thresholds) -> Any:
     """Draw metrics against the thresholds, which are evenly spaced as on the slider below the plot."""
     figure, axes = _panels(5.0, 3.6)
     indices = np.arange(thresholds.thresholds.size, dtype=np.float64)
-    falling = threshold_curves(thresholds.tp[::-1], thresholds.fp[::-1])
-    curves = {name: curve[::-1] for name, curve in falling.items()}
+    descending = threshold_curves(thresholds.tp[::-1], thresholds.fp[::-1])
+    curves = {name: curve[::-1] for name, curve in descending.items()}
     display = ThresholdCurveDisplay(indices, curves, threshold=thresholds.model_index).plot(axes)
     for line, dash in zip(display.lines_.values(), DASHES):
         line.set(linestyle=dash, drawstyle="default")

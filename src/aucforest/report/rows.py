@@ -24,7 +24,7 @@ class ScoredRows:
 
     model: Any
     X: Any  # supports row indexing; rows of weight 0 are removed
-    # Class names; of two classes the positive one is last. Numbers include the name of the target: "cancelled = 1".
+    # Class names; of two classes the positive one is last. With a named target, numbers become "cancelled = 1".
     classes: tuple[str, ...]
     row_phrases: tuple[str, ...]  # phrases for the rows of each class: "with cancelled = 1", "of class genuine"
     labels: NDArray[np.int64]  # indices of the true classes
@@ -65,7 +65,7 @@ def score_rows(
 ) -> ScoredRows:
     """Predict labelled rows with a fitted classifier; raise ValueError or TypeError if X, y and the model do not match.
 
-    `name` is given for one of several models. Its columns are then selected from X, which may have others in any order.
+    `name` is given for one of several models. Then the columns of the model are selected from X, which may have others.
     """
     check_classifier(model)
     if X is None or y is None:
@@ -85,8 +85,8 @@ def score_rows(
     labels = class_indices(y_true, classes, "y_test")
     present = np.unique(labels)
     if len(present) < 2:
-        held = f"only of class {classes[present[0]]}" if len(present) else "none with weight"
-        raise ValueError(f"y_test must have rows of at least two classes, but has {held}")
+        rest = f"only of class {classes[present[0]]}" if len(present) else "none with weight"
+        raise ValueError(f"y_test must have rows of at least two classes, but has {rest}")
     try:
         scores, predicted = predict_scores(model, X), model.predict(X)
     except (ValueError, TypeError) as error:
@@ -111,7 +111,7 @@ def check_classifier(model: Any) -> None:
 def check_rows(
     X: Any, y: ArrayLike, sample_weight: ArrayLike | None, name: str
 ) -> tuple[Any, NDArray[Any], FloatArray | None]:
-    """Validate and return X, which gets row indexing, labels and weights; `name` is "test" or "train"."""
+    """Validate and return X in a form that supports row indexing, labels and weights. `name` is "test" or "train"."""
     X, labels = indexable_rows(X), column_or_1d(y)
     if num_samples(X) != len(labels):
         raise ValueError(f"X_{name} has {num_samples(X)} rows, but y_{name} has {len(labels)}")
