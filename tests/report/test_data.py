@@ -150,7 +150,7 @@ def test_training_rows_are_compared_by_position_if_only_one_of_both_has_names():
     with pytest.raises(ValueError, match="X_train lacks the column 'x1', which the model was fitted to"):
         check_overlap(rows, Training(renamed, Y[:300], Y[:300], None, None))
     wider = np.column_stack([X, X[:, 0]])[:300]
-    with pytest.raises(ValueError, match=rf"has {X.shape[1] + 1} columns, but the test rows have {X.shape[1]}:"):
+    with pytest.raises(ValueError, match=rf"has {X.shape[1] + 1} columns, but the rows of the report have"):
         check_overlap(rows, Training(wider, Y[:300], Y[:300], None, None))
 
 

@@ -24,9 +24,8 @@ def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[
     labels = data.classes[data.y]
     if data.times is not None:
         return make_folds(data.X, labels, cv=time_folds(data.times, n_folds))
-    # Stratified folds are only made to raise errors here, with the names of the classes.
     folds = make_folds(data.X, labels, cv=n_folds, n_repeats=n_repeats, groups=data.groups, random_state=seed)
-    return n_folds if data.groups is None else folds
+    return n_folds if data.groups is None else folds  # stratified folds were only made to raise errors
 
 
 def describe_time_folds(data: Labelled, folds: Sequence[Fold] | int) -> list[dict[str, Any]]:

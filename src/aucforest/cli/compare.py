@@ -159,7 +159,6 @@ def _cell(row: ComparisonRow) -> Text:
 
 
 def _as_json(data: Labelled, comparison: CriteriaComparison) -> dict[str, Any]:
-    """Return the data, the verdict, the summary and the metrics of each fit."""
     return {
         "data": data.title,
         "n_samples": len(data.y),

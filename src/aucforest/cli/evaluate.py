@@ -144,14 +144,12 @@ def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
 
 
 def _rates(model: Any, rows: Labelled, values: Any, labels: Any, proba: Any) -> GroupRates:
-    """Return the rates of the groups of a column."""
     column = positive_last(model)[-1]
     positive, selected = (classes == model.classes_[column] for classes in (rows.y, labels))
     return rates_by(as_dates(values), positive, selected, proba[:, column], rows.weight)
 
 
 def _rates_table(name: str, rates: GroupRates) -> Any:
-    """Return a table with a row for each group."""
     cells: dict[str, list[str]] = {}
     for rate in rates.rates:
         row = cells.setdefault(rate.group, [rate.group, f"{rate.n_rows:,}", f"{rate.n_positive:,}"])

@@ -131,7 +131,6 @@ def _features(forest: Any, importances: NDArray[np.float64], indices: NDArray[np
 
 
 def _facts_table(facts: dict[str, Any]) -> Table:
-    """Return a table with a row for each property."""
     rows = []
     for name, value in facts.items():
         if name == "file_bytes":

@@ -72,16 +72,16 @@ def report(
     for option, file in read_twice.items():
         if file is not None and (file == STANDARD or file.exists()) and not can_read_again(file):
             raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint=option)
-    read_rows = partial(read_for_model, named=LabelledColumns(target, positive, weight), read_options=read_options)
+    read = partial(read_for_model, named=LabelledColumns(target, positive, weight), read_options=read_options)
     label = f", positive: {positive_class(model)}" if len(model.classes_) == 2 else ""
     facts = {"Target": f"{target}{label}", "Data": data.name}
     if train is not None:
         facts["Training data"] = train.name
     options: dict[str, Any] = {"facts": facts, "intended_use": intended_use, "random_state": seed}
     if has_several:
-        page = _report_on_models(named_models(models), read_rows, target, data, train, title=title, **options)
+        page = _report_on_models(named_models(models), read, target, data, train, title=title, **options)
     else:
-        test, training = read_rows(model, data), Labelled("", None, None) if train is None else read_rows(model, train)
+        test, training = read(model, data), Labelled("", None, None) if train is None else read(model, train)
         page = report_on(
             model,
             test.X,
@@ -111,20 +111,15 @@ def _models_and_data(files: list[Path], data: Path | None) -> tuple[list[Path], 
 
 
 def _report_on_models(
-    models: dict[str, Any],
-    read_rows: Callable[..., Labelled],
-    target: str,
-    data: Path,
-    train: Path | None,
-    **options: Any,
+    models: dict[str, Any], read: Callable[..., Labelled], target: str, data: Path, train: Path | None, **options: Any
 ) -> Report:
     """Return the report on several models, each of which reads the tables in the types that it expects."""
     scored, training = dict[str, ScoredRows](), None
     for name, model in models.items():
-        test = read_rows(model, data)
+        test = read(model, data)
         scored[name] = score_rows(model, test.X, pd.Series(test.y, name=target), test.weight, name)
     if train is not None:
-        tables = [read_rows(model, train) for model in models.values()]
+        tables = [read(model, train) for model in models.values()]
         X, first = join_columns([table.X for table in tables]), tables[0]
         training = read_training(next(iter(models.values())), X, first.y, first.weight, finds_samples=False)
     return report_on_models(scored, training, **options)

@@ -89,7 +89,6 @@ def _kernel_calls() -> list[Callable[[], object]]:
 
 
 def _forest(**params: Any) -> AUCForestClassifier:
-    """Return a small forest."""
     return AUCForestClassifier(30, max_depth=3, random_state=0, **params)
 
 

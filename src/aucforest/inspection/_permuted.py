@@ -2,8 +2,7 @@
 
 A row stays in its leaf if no split on the path to the leaf uses the permuted feature. Therefore the leaves of
 out-of-bag rows are found once, with the features on their paths. For each permuted feature, only rows with the feature
-on their path descend again. A categorical feature is permuted together with its target rates. All these columns of X
-count as one feature here.
+on their path descend again. A categorical feature and its target rates are permuted together, and are one feature here.
 """
 
 from collections.abc import Sequence
@@ -45,11 +44,7 @@ def _find_path_features(feature, left_child, first_feature, bits):
 
 
 class OutOfBagLeaves(NamedTuple):
-    """The leaves of out-of-bag rows.
-
-    There is an entry for each row and each tree that it is out of bag for. Entries are sorted by block of BLOCK_ROWS
-    rows, then by tree, then by row.
-    """
+    """Entries with the leaf of an out-of-bag row in a tree, sorted by block of BLOCK_ROWS rows, by tree and by row."""
 
     starts: NDArray[np.int64]  # index of the first entry of each tree in each block, then the number of entries
     rows: NDArray[np.uint32]  # indices of rows in their block

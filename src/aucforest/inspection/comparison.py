@@ -106,8 +106,8 @@ def compare_criteria(
     """
     for criterion in criteria:
         if isinstance(criterion, list | tuple):
-            what = f"single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
-            raise TypeError(f"criteria must hold {what}")
+            expected = "single criteria, or 'auto' for a mixed forest"
+            raise TypeError(f"criteria must hold {expected}, but has the list {criterion!r}")
     names = criteria if isinstance(criteria, str) else [criterion_name(criterion) for criterion in criteria]
     by_name = {**dict(zip(check_choices("criteria", names), criteria)), BASELINE: BASELINE}
     metrics = check_choices("metrics", metrics)
@@ -215,7 +215,6 @@ class CriteriaComparison(HtmlTable):
         return [row for metric in self.metrics for row in self._rows(metric, level)]
 
     def _rows(self, metric: str, level: float) -> list[ComparisonRow]:
-        """Return the rows of one metric."""
         require_level(level)
         rows, upper = list[ComparisonRow](), find_metric(metric).upper_bound(self.n_classes)
         baseline = self._values(metric, BASELINE)
@@ -345,7 +344,6 @@ class CriteriaComparison(HtmlTable):
 
 
 def _verdict(rows: list[ComparisonRow], level: float) -> str:
-    """Return a sentence on the rows of a metric."""
     rows = [row for row in rows if row.criterion != BASELINE]
     if not rows:
         return f"There is no criterion to compare with {BASELINE}."

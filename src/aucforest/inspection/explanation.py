@@ -195,7 +195,6 @@ class Explanation:
         return self.values
 
     def _reason(self, row: int, feature: int) -> Reason:
-        """Return the `Reason` of a feature for a row."""
         number, value = float(self.data[row, feature]), None
         if not np.isnan(number):
             value = format_time(number) if feature in self.times else number
@@ -383,10 +382,9 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
 
 def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
-    """Return for each feature of the trees of `explained` the index of the input of `model` that it counts as.
+    """Return the index of the input of `model` for each feature of the trees of `explained`: `model` or an old model.
 
-    `explained` is `model`, or the old model of a refreshed one. An old model may read parts of a date that `model` does
-    not read. They count as the first part of the date.
+    An old model may read parts of a date that `model` does not read. They count as the first part of the date.
     """
     if explained is model:
         return np.array(model._inputs_of_features)

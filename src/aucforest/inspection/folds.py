@@ -50,7 +50,7 @@ def run_folds(
     """Return a record for each fold and forest: "fold", "criterion", "n_train", "n_test" and a field for each metric.
 
     The shape is (n_folds, n_forests), and "criterion" is the name of a forest. In each fold, all forests get the same
-    rows and the same seed.
+    rows and the same seed. Their order changes from fold to fold, so that fit times are comparable.
     """
 
     def fit(forest: Any, rows: NDArray[np.int64]) -> float:
@@ -74,7 +74,6 @@ def run_folds(
 
     fields = [("fold", "i8"), ("criterion", f"U{max(map(len, names))}"), ("n_train", "i8"), ("n_test", "i8")]
     table = np.zeros((len(folds), len(names)), [*fields, *((metric, "f8") for metric in metrics)])
-    # The order of the forests changes from fold to fold, so that fit times are comparable.
     fits = [(fold, k) for fold in range(len(folds)) for k in np.roll(range(len(names)), fold)]
     for fold, k in progress_bar(fits, desc="fits", verbose=verbose):
         train, test = folds[fold]

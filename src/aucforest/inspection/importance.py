@@ -337,7 +337,7 @@ class _OutOfBagSums:
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed, self.run = forest, rows, n_repeats, seed, thread_map(n_jobs)
-        self._thread_cache = threading.local()
+        self._thread = threading.local()
         self.inputs = np.array(forest._inputs_of_features)
         self.n_features = int(self.inputs.max()) + 1
         trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
@@ -363,10 +363,9 @@ class _OutOfBagSums:
 
     def _copy_of_block(self, block: int, indices: slice) -> NDArray[np.float64]:
         """Return this thread's copy of the rows of a block. It is reused, because copying all features is slow."""
-        if getattr(self._thread_cache, "block", None) != block:
-            self._thread_cache.block = block
-            self._thread_cache.X = np.array(self.X[indices], dtype=np.float64, order="C")
-        return self._thread_cache.X
+        if getattr(self._thread, "block", None) != block:
+            self._thread.block, self._thread.X = block, np.array(self.X[indices], dtype=np.float64, order="C")
+        return self._thread.X
 
     def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the sums for every permutation. A categorical feature and its target rates are permuted together."""

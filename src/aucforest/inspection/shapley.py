@@ -116,9 +116,8 @@ def _multiply(tree, values, node, products, n_rows, sides):
     z_before, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
     v_left = values[left] if tree.nodes.feature[left] == LEAF else 1.0
     v_right = values[left + 1] if tree.nodes.feature[left + 1] == LEAF else 1.0
-    # A factor is hot for rows that go to this child, cold for rows that go to the other child, and off for rows that
-    # left the path at an earlier split of the player. Their factor z_left / z_before is computed without z, which may
-    # be rounded to 0.
+    # Hot factors are for rows that go to this child, cold ones for rows that go to the other child. Off factors are for
+    # rows that left the path at an earlier split of the player: z_left / z_before, but z may be rounded to 0.
     off_left = tree.nodes.weight[left] / tree.nodes.weight[node] * v_left
     off_right = tree.nodes.weight[left + 1] / tree.nodes.weight[node] * v_right
     for q in range(len(tree.points)):
@@ -138,8 +137,7 @@ def _multiply(tree, values, node, products, n_rows, sides):
 def _collect(tree, node, products, n_rows, sides, total):
     """Replace the products of a node by the sum over the leaves below, and add their contributions to its player.
 
-    A leaf contributes (o - z) / p of the last edge of a player. So an edge adds its term, and subtracts the term of the
-    player's edge before it.
+    A leaf contributes (o - z) / p of a player's last edge. So each edge adds its term and subtracts the one before.
     """
     left = tree.nodes.left_child[node]
     z_before, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]

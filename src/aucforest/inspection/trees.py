@@ -262,10 +262,7 @@ class TreeDisplay(Display):
         ax.set_axis_off()
 
     def _positions(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the plotted nodes, and the horizontal positions of all nodes, NaN for those that are not plotted.
-
-        Nodes without plotted children are side by side, and a parent is above the middle of its children.
-        """
+        """Return the plotted nodes, and the horizontal positions of all nodes: parents are midway between children."""
         tree, depth = self.tree, self.tree.depth
         nodes = np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
         if len(nodes) > _MOST_NODES:

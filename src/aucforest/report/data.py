@@ -59,12 +59,11 @@ def data_section(rows: ScoredRows, training: Training | None) -> Section:
     if training is not None:
         caption = "Classes of the training rows"
         tables.append(_class_table(caption, rows.classes, training.labels, training.sample_weight))
-    sentences: list[str] = []
-    table = column_table(rows.X)
-    if table is not None:
+    notes: list[str] = []
+    if (table := column_table(rows.X)) is not None:
         tables.append(table)
         notes = suspicious_columns(rows.X, rows.labels)
-        sentences = [f"{note[0].upper()}{note[1:]}{'' if note.endswith('?') else '.'}" for note in notes]
+    sentences = [f"{note[0].upper()}{note[1:]}{'' if note.endswith('?') else '.'}" for note in notes]
     lead = f"The {rows.labels.size:,} rows that the model was evaluated on."
     return Section("data", "Data", lead, tables=tables, points=sentences)
 
@@ -137,8 +136,7 @@ def _values(column: Any) -> NDArray[Any]:
     dates = as_datetimes(column)
     if dates is not None:
         return dates
-    values: NDArray[Any] = column.to_numpy() if isinstance(column, nw.Series) else column
-    return values
+    return np.asarray(column.to_numpy() if isinstance(column, nw.Series) else column)
 
 
 def _describe(name: str, column: Any) -> list[str]:
@@ -156,8 +154,7 @@ def _describe(name: str, column: Any) -> list[str]:
         numbers, format_value = numeric
         present = np.sort(numbers[~np.isnan(numbers)])
         kind = {"M": "date", "m": "duration"}.get(values.dtype.kind, "number")
-        n_present, typical = present.size, ""
-        n_distinct = _n_distinct(column, values, present)
+        n_present, n_distinct, typical = present.size, _n_distinct(column, values, present), ""
         if present.size:
             # Quantiles of dates and durations are not interpolated, so they are values of the column.
             quantiles = np.quantile(present, [0.05, 0.5, 0.95], method="linear" if kind == "number" else "lower")
@@ -193,14 +190,13 @@ def check_overlap(rows: ScoredRows, training: Training | None) -> tuple[str, str
     n_rows = rows.labels.size
     if n_seen == 0:
         return "No row of this report has the same label and values as a training row.", None
-    standard_error = np.sqrt(duplicate_rate * (1.0 - duplicate_rate) / n_rows)
+    is_suspicious = n_seen / n_rows > duplicate_rate + 3.0 * np.sqrt(duplicate_rate * (1.0 - duplicate_rate) / n_rows)
     text = (
         f"{n_seen:,} of the {n_rows:,} rows of this report ({percent(n_seen / n_rows)}) have the same label and values "
         f"as a training row; among the training rows themselves {percent(duplicate_rate)} have a duplicate."
     )
-    if n_seen / n_rows > duplicate_rate + 3.0 * standard_error:
-        return text, f"{text} If these rows were trained on, all metrics here are too good."
-    return text, None
+    warning = f"{text} If these rows were trained on, all metrics here are too good."
+    return text, warning if is_suspicious else None
 
 
 def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
@@ -208,8 +204,7 @@ def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
     test, train = column_arrays(rows.X), column_arrays(training.X)
     if not (names_of(rows.X) and names_of(training.X)):
         if test and train and len(test) != len(train):
-            rule = "without column names in both tables, they must have the same columns"
-            raise ValueError(f"X_train has {len(train)} columns, but the test rows have {len(test)}: {rule}")
+            raise ValueError(f"X_train has {len(train)} columns, but the rows of the report have {len(test)}")
         return dict(zip(test, zip(test.values(), train.values())))
     lacking = [name for name in getattr(rows.model, "feature_names_in_", []) if name not in train]
     if lacking:

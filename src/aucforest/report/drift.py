@@ -90,8 +90,7 @@ def _forest_sentence(pairs: list[Pair], seed: int) -> str:
     X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*encoded))
     categorical = [j for j, numeric in enumerate(numeric_pairs) if numeric is None]
     auc, error, *_ = tell_apart(X_train, X, random, categorical=categorical)
-    # The limit is one-sided, and normal_quantile takes a two-sided level.
-    limit = min(0.5 + normal_quantile(2.0 * LEVEL - 1.0) * error, 1.0)
+    limit = min(0.5 + normal_quantile(2.0 * LEVEL - 1.0) * error, 1.0)  # one-sided; normal_quantile is two-sided
     return (
         f"A forest that tells these rows from the training rows has a ROC AUC of {number(auc)} on rows that it was not "
         f"fitted to; without drift it is about 0.5, and rarely above {number(limit)}."

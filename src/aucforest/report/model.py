@@ -73,11 +73,10 @@ def dependence_sections(rows: ScoredRows, importance: PermutationImportance, see
     for i, dependence in enumerate(dependences):
         figure = plots.dependence_plot(dependence, classes, limits, label)
         drawn.append(plots.picture(figure, f"dependence-{i}", f"Partial dependence on {dependence.name}."))
-    of_positive = f" of {rows.classes[1]}" if len(rows.classes) == 2 else ""
+    of_class = f" of {rows.classes[1]}" if len(rows.classes) == 2 else ""
     lead = (
-        f"The {label}{of_positive} if all rows had the same value of one column and kept their other values: the "
-        "average effect of the column in the model. It shows no combinations of columns, and is unsure where values "
-        "are rare."
+        f"The {label}{of_class} if all rows had the same value of one column and kept their other values: the average "
+        "effect of the column in the model. It shows no combinations of columns, and is unsure where values are rare."
     )
     return [Section("dependence", "Partial dependence", lead, drawn)]
 

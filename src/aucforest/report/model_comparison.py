@@ -191,12 +191,9 @@ def criteria_sections(comparison: CriteriaComparison) -> list[Section]:
     if quality:
         lead = f"{comparison.verdict()} {lead}"
     means = "Means over folds with 95 % intervals."
-    sections = [Section("picture", "At a glance", lead, [drawn])]
-    if quality:
-        sections.append(Section("metrics", "Metrics", means, tables=quality))
-    if costs:
-        sections.append(Section("costs", "Fit time and sizes of trees", means, tables=costs))
-    return sections
+    tables_by_kind = (("metrics", "Metrics", quality), ("costs", "Fit time and sizes of trees", costs))
+    others = [Section(id_, heading, means, tables=tables) for id_, heading, tables in tables_by_kind if tables]
+    return [Section("picture", "At a glance", lead, [drawn]), *others]
 
 
 def criteria_facts(comparison: CriteriaComparison) -> dict[str, str]:

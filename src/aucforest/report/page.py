@@ -91,11 +91,7 @@ def percent(proportion: float, decimals: int | None = None) -> str:
 
 
 def estimate(
-    value: float,
-    low: float,
-    high: float,
-    as_text: Callable[[float, int | None], str] = number,
-    width: float | None = None,
+    value: float, low: float, high: float, show: Callable[[float, int | None], str] = number, width: float | None = None
 ) -> list[str]:
     """Return two table cells: an estimate, and its interval, which is a dash if the interval is NaN.
 
@@ -105,8 +101,7 @@ def estimate(
     width = high - low if width is None else width
     needed = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else _MOST_DECIMALS + 1
     n_decimals = None if needed > _MOST_DECIMALS else needed
-    interval = "–" if math.isnan(low) else f"{as_text(low, n_decimals)} to {as_text(high, n_decimals)}"
-    return [as_text(value, n_decimals), interval]
+    return [show(value, n_decimals), "–" if math.isnan(low) else f"{show(low, n_decimals)} to {show(high, n_decimals)}"]
 
 
 def shortened(text: str, most: int) -> str:

@@ -27,7 +27,7 @@ _PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # numbers of alerts per 1,000 
 _MOST_GROUPS = 10  # maximum number of groups of a column
 _MOST_GROUPED = 2  # maximum number of grouping columns if none are given
 _MOST_LETTERS = 40  # maximum length of the name of a group
-_LEAST_ROWS = 10  # minimum number of rows of a class for its metrics in a group
+_LEAST = 10  # minimum number of rows of a class for its metrics in a group
 
 Groups = dict[str, NDArray[Any]]
 
@@ -299,9 +299,7 @@ def subgroups_section(rows: ScoredRows, groups: Groups) -> Section:
     )
     if len(rows.classes) > 2:
         return Section("subgroups", "Subgroups", lead, tables=[_accuracies(rows, *item) for item in groups.items()])
-    lead += (
-        f" The ROC AUC is not given for fewer than {_LEAST_ROWS} rows of a class; rates are of the labels of the model."
-    )
+    lead += f" The ROC AUC is not given for fewer than {_LEAST} rows of a class; rates are of the labels of the model."
     if rows.is_probability:
         lead += (
             f" Calibration is the mean predicted probability of {rows.classes[1]} minus its frequency in the group: "
@@ -334,7 +332,7 @@ def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
     is_hit, body = rows.predicted == rows.labels, []
     for group, inside in _group_masks(values):
         n_rows, cells = np.count_nonzero(inside), ["too few", "–"]
-        if n_rows >= _LEAST_ROWS:
+        if n_rows >= _LEAST:
             hits = rate_estimate(is_hit[inside], rows.weights[inside])
             cells = estimate(*hits.interval(normal_quantile(LEVEL)), percent)
         body.append([group, f"{n_rows:,}", *cells])
@@ -347,7 +345,7 @@ def _rate_tables(rows: ScoredRows, name: str, values: NDArray[Any], rates: Group
     positive, titles = rows.labels == 1, list(dict.fromkeys(rate.title for rate in rates.rates))
     for group, inside in _group_masks(values):
         n_positive, n_rows, auc = np.count_nonzero(positive[inside]), np.count_nonzero(inside), "too few"
-        if min(n_positive, n_rows - n_positive) >= _LEAST_ROWS:
+        if min(n_positive, n_rows - n_positive) >= _LEAST:
             weights = None if rows.sample_weight is None else rows.sample_weight[inside]
             auc = _in_one_cell(*auc_with_interval(positive[inside], rows.scores[inside, 1], weights))
         body[group] = [group, f"{n_rows:,}", f"{n_positive:,} ({percent(n_positive / n_rows)})", auc]
@@ -382,8 +380,7 @@ def _group_masks(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
         ends, names = _numeric_groups(numeric[0][~missing], numeric[1])
         indices = np.searchsorted(ends, numeric[0])
     indices[missing] = len(names)
-    names = [*names, "missing"]
-    # Names are distinct even if a category is named "missing".
+    names = [*names, "missing"]  # made distinct below, because a category can have this name
     names = [name if names.index(name) == index else f"{name} ({index + 1})" for index, name in enumerate(names)]
     return [(name, indices == index) for index, name in enumerate(names) if np.any(indices == index)]
 

@@ -21,10 +21,10 @@ from aucforest.report.rows import FloatArray, ScoredRows
 # Okabe and Ito's palette for color-blind readers, with the light colors darkened for a white background.
 COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b5b5b", "#7a3e9d", "#8c2d19", "#2c6e2f"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
-_AXES = {
-    "roc": ("false positive rate", "true positive rate"),
-    "gains": ("proportion of rows alerted", "recall"),
-    "reliability": ("mean predicted probability", "observed frequency"),
+_AXES: dict[str, dict[str, str]] = {
+    "roc": {"xlabel": "false positive rate", "ylabel": "true positive rate"},
+    "gains": {"xlabel": "proportion of rows alerted", "ylabel": "recall"},
+    "reliability": {"xlabel": "mean predicted probability", "ylabel": "observed frequency"},
 }
 _MOST_POINTS = 800  # approximate maximum number of points of a curve
 _MOST_CURVES = 10  # maximum number of classes with curves
@@ -72,10 +72,7 @@ def _panels(width: float = _WIDTH, height: float = 4.4, rows: int = 1, **options
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure as SVG, whose ids begin with `name`. The caption is also its text alternative.
-
-    `cursor` is how the page marks the chosen threshold: by a "point", by a "line", or not at all (None).
-    """
+    """Return a figure as SVG with ids that begin with `name`; `cursor` is a mark of the page, "point" or "line"."""
     content = BytesIO()
     with warnings.catch_warnings():
         # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.
@@ -152,7 +149,7 @@ def gains_plot(rows: ScoredRows) -> Any:
     """Draw the recall against the proportion of rows with the highest scores."""
     figure, axes = _panels()
     GainsDisplay({"model": tuple(_curve(rows, 1, "gains"))}, float(rows.frequencies[1])).plot(kind="gains", ax=axes)
-    axes.set(xlabel="proportion of rows alerted", ylabel="recall", ylim=(0, 1))
+    axes.set(**_AXES["gains"], ylim=(0, 1))
     return figure
 
 
@@ -189,8 +186,7 @@ def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
         axes.plot(*dot, "o", color=color, markersize=4.5)
         text = 0.56, 0.05 + i * min(0.06, 0.4 / len(curves))
         axes.annotate(name, dot, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=line_style)
-    x, y = _AXES[kind]
-    axes.set(xlabel=x, ylabel=y, xlim=(0, top), ylim=(0, top), aspect="equal")
+    axes.set(**_AXES[kind], xlim=(0, top), ylim=(0, top), aspect="equal")
     return figure
 
 
@@ -246,9 +242,8 @@ def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
             whiskers = np.maximum([observed - low, high - observed], 0.0)
             axes.errorbar(means, observed, whiskers, color=color, linewidth=1.2, capsize=2.5)
         axes.plot(means, observed, "o-", color=color, markersize=4.5, linewidth=1.2, label=name)
-    axes.set(xlabel="mean predicted probability", ylabel="observed frequency", xlim=(0, top), ylim=(0, top))
+    axes.set(**_AXES["reliability"], xlim=(0, top), ylim=(0, top), aspect="equal")
     axes.locator_params(nbins=6)  # tick labels of a rare class are long
-    axes.set_aspect("equal")
     axes.legend(loc="upper left")
     return figure
 
