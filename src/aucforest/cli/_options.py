@@ -63,7 +63,7 @@ Time = Annotated[
 
 
 def validator(check: Callable[[str], Any]) -> Callable[[str | None], str | None]:
-    """Return the callback of an option whose value is checked: a ValueError becomes a usage error."""
+    """Return the callback of an option that validates its value. A ValueError of `check` becomes a usage error."""
 
     def callback(value: str | None) -> str | None:
         try:

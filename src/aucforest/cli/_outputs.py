@@ -32,12 +32,10 @@ from aucforest.tables.copies import STANDARD
 from aucforest.tables.kinds import decode, holds_text
 from aucforest.tables.sources import is_table
 
-# Options of printed tables with many columns, with which most of them fit into 80 characters.
-NARROW = {"collapse_padding": True, "pad_edge": False}
-PICTURES = (".png", ".svg", ".pdf")
-TABLES = (".csv", ".parquet")
-# The metrics of a comparison that measure the quality of predictions.
-QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")
+NARROW = {"collapse_padding": True, "pad_edge": False}  # options with which most wide tables fit into 80 characters
+PICTURES = (".png", ".svg", ".pdf")  # suffixes of picture files
+TABLES = (".csv", ".parquet")  # suffixes of table files
+QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")  # metrics of the quality of predictions
 
 Write = Callable[[Any], None]
 
@@ -75,7 +73,7 @@ def describe_features(model: Any) -> str:
 
 
 def describe_threshold(model: Any, rule: str) -> str:
-    """Return a line that describes the decision threshold, and the rule that chose it unless that is a number."""
+    """Return a line on the decision threshold, and on the rule that chose it unless the rule is a number."""
     threshold = getattr(model, "threshold_", None)
     if threshold is None:
         return "labels: the most probable class"
@@ -104,7 +102,7 @@ class ReferenceRows(NamedTuple):
 
     @classmethod
     def of(cls, model: Any, target: str, labels: NDArray[Any]) -> "ReferenceRows":
-        """Return these rows, given the labels of all training rows; `save_model` removes them from the model."""
+        """Return these rows, given all training labels. `save_model` removes their probabilities from the model."""
         is_oob = np.isfinite(model.oob_decision_function_[:, 0])
         proba = model.oob_decision_function_[is_oob]
         predictions = [model.classes_[decide(model, proba)], *proba.T]

@@ -20,8 +20,7 @@ from aucforest.tables.predictions import ModelColumns
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
-# Maximum difference of probabilities, which are float32 in ONNX.
-_TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}
+_TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}  # maximum difference of probabilities; ONNX has float32
 
 PredictProba = Callable[[NDArray[np.float64]], NDArray[Any]]
 

@@ -22,7 +22,7 @@ MOST_FEATURES = 64  # maximum number of features at a time: one for each bit of 
 def find_path_features(trees: Sequence[Tree], first_feature: int, inputs: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return for each node of all trees which features are on the path to it, as bits of an integer.
 
-    Bit b stands for the feature first_feature + b. `inputs` has the feature of each column, for target rates too.
+    Bit b stands for the feature first_feature + b. Column j of X belongs to the feature `inputs[j]`.
     """
     bits = [np.empty(tree.n_nodes, dtype=np.uint64) for tree in trees]
     for tree, tree_bits in zip(trees, bits):
@@ -86,19 +86,19 @@ class PermutedRows:
         self.leaves = OutOfBagLeaves(np.cumsum(n_entries), *map(np.concatenate, zip(*blocks)))
 
     def sums(self, bit: int, columns: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with changed values of the feature of a bit.
+        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with changed values of the feature of this bit.
 
         `columns` are the columns of the feature and its target rates; `values` replace them, (n_rows, n_columns).
         """
         packed, X = self._packed, self._X
         total = np.zeros((len(X), packed.values.shape[1]))
-        before = X[:, columns]
+        original = X[:, columns]
         # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
-        is_changed = (before != values).any(axis=1)
+        is_changed = (original != values).any(axis=1)
         X[:, columns] = values
         changed = ChangedRows(X, is_changed.astype(np.uint64) << np.uint64(bit), self._any_missing)
         _sum_out_of_bag(packed.arrays_for(X), changed, self.leaves, WalkBuffers.of(BLOCK_ROWS), total)
-        X[:, columns] = before
+        X[:, columns] = original
         return total
 
 

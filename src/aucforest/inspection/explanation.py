@@ -22,11 +22,10 @@ from aucforest.tables.dates import columns_of_features, format_time, times_in
 from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
-_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # maximum numbers of trees prepared at a time, and of their floats
+_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # maximum numbers of trees prepared at a time, and of their values
 _BLOCK_ROWS = 2**10  # number of rows for which log odds are attributed to features at a time
 _N_STEPS = 4  # number of steps in which log odds are attributed; with more, values hardly change
-# What the values add up to on each scale, in words.
-_TARGETS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}
+_TARGETS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}  # sums of values by scale
 _MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
 
 
@@ -382,7 +381,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
 
 def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
-    """Return the index of the input of `model` for each feature of the trees of `explained`: `model` or an old model.
+    """For each feature of the trees of `explained`, return the index of the input of `model` that it counts as.
 
     An old model may read parts of a date that `model` does not read. They count as the first part of the date.
     """
@@ -401,8 +400,8 @@ def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]
     total = np.empty(steps.shape[1:])
     for start in range(0, len(proba), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        divided = log_odds([explained.rows(rows) for explained in inputs], proba[rows])
-        total[:, rows], base = divided.values[-len(total) :], divided.base[-len(total) :, 0]
+        attribution = log_odds([explained.rows(rows) for explained in inputs], proba[rows])
+        total[:, rows], base = attribution.values[-len(total) :], attribution.base[-len(total) :, 0]
     return total, base
 
 
@@ -414,7 +413,7 @@ def _mean_of_trees(
     n_jobs: int | None,
     progress: Any,
 ) -> StepsOfMean:
-    """Return the Shapley values of the mean of the trees, of the given shape (see `StepsOfMean`), and base values.
+    """Return the Shapley values of the mean of the trees, of the given shape (see `StepsOfMean`), and their base values.
 
     The trees are processed in order for each block of rows, so sums do not depend on n_jobs.
     """

@@ -251,7 +251,7 @@ def _high_auc_warning(
     if proba.shape[1] != 2 or forest_of(model) is None or model.oob_score is not True:
         return None
     auc, low, _ = auc_with_interval(labels == 1, proba[:, 1], sample_weight, _LEVEL)
-    if not low > model.oob_score_:
+    if not low > model.oob_score_:  # also if low is NaN
         return None
     return (
         f"The ROC AUC of these rows, {number(auc)}, exceeds that of the out-of-bag rows, "

@@ -48,7 +48,7 @@ def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> li
 
 
 def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
-    """Return the PSI of a column, its 95 % quantile without drift, and the p-value for the hypothesis of no drift.
+    """Return the population stability index (PSI), its 95 % quantile without drift, and the p-value for no drift.
 
     `pair` has the bins of the new values and of the training values. Without drift, PSI / (1 / n0 + 1 / n1) is about
     chi-squared with B - 1 degrees of freedom, for B nonempty bins and samples of n0 and n1 values (Yurdakul:
@@ -63,7 +63,7 @@ def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
 
 
 def _as_bins(pair: Pair) -> Sequence[NDArray[Any]]:
-    """Bin two columns. Numbers are binned by deciles of the training values; a category is a bin, and so is missing."""
+    """Return bins of two columns: between deciles of the training values, or categories. Missing values have a bin."""
     numbers = _numeric_pair(pair)
     if numbers is None:
         return encode_pair(pair, as_text=True)

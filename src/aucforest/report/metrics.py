@@ -94,7 +94,7 @@ def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray]
         selected = np.cumsum(np.bincount(group, weights))
         precision = np.divide(tps, selected, out=np.ones_like(tps), where=selected > 0.0)
         n_top = proportion * float(selected[-1])
-        hits = float(np.interp(n_top, np.append(0.0, selected), np.append(0.0, tps)))  # ties are interpolated
+        hits = float(np.interp(n_top, np.append(0.0, selected), np.append(0.0, tps)))  # of tied rows, a proportion
         return {
             "average_precision": float(precision_area(tps, precision)),
             f"precision_at_{proportion}": hits / n_top,

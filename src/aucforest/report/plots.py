@@ -72,7 +72,7 @@ def _panels(width: float = _WIDTH, height: float = 4.4, rows: int = 1, **options
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure as SVG with ids that begin with `name`; `cursor` is a mark of the page, "point" or "line"."""
+    """Return a figure as SVG with ids that begin with `name`. A `cursor`, "point" or "line", shows the threshold."""
     content = BytesIO()
     with warnings.catch_warnings():
         # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.
