@@ -158,9 +158,9 @@ def estimate(
     has_labels = target in frame and frame[target].notna().any()
     classes = _class_names(columns["y_score"], reference_frame[target]) if labels is None else names_in(labels)
     reference_columns = columns if time in reference_frame else columns | {"time": []}
-    labelled = _select(reference_frame, reference_columns, classes)
-    rows = _select(frame, columns if has_labels else columns | {"y_true": []}, classes)
-    times = labelled.pop("time"), rows.pop("time")
+    reference_rows = _select(reference_frame, reference_columns, classes)
+    new_rows = _select(frame, columns if has_labels else columns | {"y_true": []}, classes)
+    times = reference_rows.pop("time"), new_rows.pop("time")
     if time is not None:  # a reference without times is divided into equal chunks
         chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
     else:
@@ -168,9 +168,9 @@ def estimate(
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
     with _messages_about(reference, columns):
-        cbpe.fit(**labelled, chunks=chunks[0])
+        cbpe.fit(**reference_rows, chunks=chunks[0])
     with _messages_about(new, columns):
-        result = cbpe.estimate(**rows, chunks=chunks[1])
+        result = cbpe.estimate(**new_rows, chunks=chunks[1])
     _outputs.make_console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
         _as_table(f"{new.name}, estimated from {reference.name}", result)
     )

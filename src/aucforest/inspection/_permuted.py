@@ -86,9 +86,9 @@ class PermutedRows:
         self.leaves = OutOfBagLeaves(np.cumsum(n_entries), *map(np.concatenate, zip(*blocks)))
 
     def sums(self, bit: int, columns: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with changed values of the feature of this bit.
+        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with changed values of one feature.
 
-        `columns` are the columns of the feature and its target rates; `values` replace them, (n_rows, n_columns).
+        `bit` stands for the feature, and `columns` are it and its target rates. `values` are (n_rows, n_columns).
         """
         packed, X = self._packed, self._X
         total = np.zeros((len(X), packed.values.shape[1]))

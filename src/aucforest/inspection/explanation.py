@@ -381,7 +381,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
 
 def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
-    """For each feature of the trees of `explained`, return the index of the input of `model` that it counts as.
+    """Return an input index of `model` for each feature of the trees of `explained`: `model` itself or an old member.
 
     An old model may read parts of a date that `model` does not read. They count as the first part of the date.
     """
@@ -413,7 +413,7 @@ def _mean_of_trees(
     n_jobs: int | None,
     progress: Any,
 ) -> StepsOfMean:
-    """Return the Shapley values of the mean of the trees, of the given shape (see `StepsOfMean`), and their base values.
+    """Return the Shapley values of the mean of the trees, in the given shape (see `StepsOfMean`), and base values.
 
     The trees are processed in order for each block of rows, so sums do not depend on n_jobs.
     """

@@ -150,8 +150,8 @@ class OOBCurveDisplay(Display):
         """Plot the out-of-bag score of the first trees of a fitted forest.
 
         The first scores use fewer samples: those that are out of bag for at least one of the trees. All scores use the
-        `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is
-        computed like ``oob_score_``. ``oob_optimism_`` is subtracted only if the forest has this attribute.
+        `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is computed like ``oob_score_``.
+        ``oob_optimism_`` is subtracted only if the forest has this attribute.
 
         Parameters
         ----------

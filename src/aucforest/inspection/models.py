@@ -107,7 +107,7 @@ class SplitFormat(NamedTuple):
     feature_names: Sequence[str]
     categories: Mapping[int, Sequence[str]]  # names of the categories of categorical features, by feature
     times: Collection[int]  # the features whose thresholds are shown as dates
-    decimals: int  # of other thresholds
+    decimals: int  # the number of decimals of other thresholds
     most_categories: int | None = None  # the maximum number of categories that are listed
 
     def conditions(self, tree: Tree, node: int) -> tuple[str, str]:

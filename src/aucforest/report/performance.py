@@ -63,11 +63,11 @@ def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
 
 def _headline(rows: ScoredRows, auc: float) -> str:
     """Return the headline for readers who do not know the metrics."""
-    hits, totals = rows.confusion, rows.totals
+    matrix, totals = rows.confusion, rows.totals
     if len(rows.classes) > 2:
         return (
             f"The model ranks {percent(auc)} of all pairs of rows of two classes rightly; guessing: 50 %. The class "
-            f"that it predicts is right for {percent(float(np.trace(hits) / totals.sum()))} of the rows."
+            f"that it predicts is right for {percent(float(np.trace(matrix) / totals.sum()))} of the rows."
         )
     label, phrase = rows.classes[1], rows.row_phrases[1]
     text = (
@@ -82,11 +82,11 @@ def _headline(rows: ScoredRows, auc: float) -> str:
             f"against {percent(float(rows.frequencies[1]))} of all rows; they hold {percent(top.recall[0])} of all "
             f"rows {phrase}."
         )
-    positive = float(hits[:, 1].sum())
+    positive = float(matrix[:, 1].sum())
     text += f" The model predicts {label} for {percent(positive / float(totals.sum()))} of the rows"
     if not positive:
         return f"{text}."
-    precision, recall = percent(float(hits[1, 1]) / positive), percent(float(hits[1, 1] / totals[1]))
+    precision, recall = percent(float(matrix[1, 1]) / positive), percent(float(matrix[1, 1] / totals[1]))
     return f"{text}: this is right for {precision} of them, and finds {recall} of all rows {phrase}."
 
 
@@ -159,7 +159,7 @@ def metrics_of_top(rows: ScoredRows, k: int) -> MetricsAtK:
 
 
 def alert_depths(n_rows: int) -> dict[int, int]:
-    """Return the number of alerts for each number per 1,000 rows, without numbers below one."""
+    """Return the number of alerts for each number of alerts per 1,000 rows, without numbers below one."""
     return {rate: round(n_rows * rate / 1000) for rate in _PER_1000 if n_rows * rate >= 1000}
 
 
@@ -207,10 +207,10 @@ def calibration_section(rows: ScoredRows) -> Section:
         tables.append(Table("The bins of the calibration curve", columns, body))
     mean = np.average(rows.scores[:, classes], axis=0, weights=rows.weights)
     k = int(np.argmax(np.abs(mean - rows.frequencies[classes])))
-    name, share = rows.classes[classes[k]], float(rows.frequencies[classes[k]])
+    name, frequency = rows.classes[classes[k]], float(rows.frequencies[classes[k]])
     lead = (
         f"Whether predicted probabilities agree with observed frequencies. The mean probability of {name} is "
-        f"{percent(float(mean[k]))}, its frequency {percent(share)}."
+        f"{percent(float(mean[k]))}, its frequency {percent(frequency)}."
     )
     calibration = getattr(rows.model, "calibration_", None)
     if calibration is not None and calibration.n_samples > 0:
