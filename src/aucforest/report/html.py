@@ -256,7 +256,7 @@ def report_on_models(
         raise ValueError("the models of a report must score the same rows, but these have different labels")
     rows = replace(first, X=model_comparison.join_columns([rows.X for rows in scored.values()]))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    # Models are checked by name without training rows, because each has out-of-bag rows of its own.
+    # Without training rows, each model is checked, because each has its own out-of-bag rows.
     checked = {"": rows} if training else {f"{name}: ": model_rows for name, model_rows in scored.items()}
     checks = {prefix: check_overlap(model_rows, training) for prefix, model_rows in checked.items()}
     warnings = [f"{prefix}{warning}" for prefix, (_, warning) in checks.items() if warning]
