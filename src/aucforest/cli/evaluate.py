@@ -131,7 +131,7 @@ def evaluate(
 
 
 def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
-    """Return the number of alerts, precision and recall from a confusion matrix; {} for more than two classes."""
+    """Return the number of alerts, precision and recall from a confusion matrix, or {} for more than two classes."""
     if len(matrix) > 2:
         return {}
     positive = positive_last(model)[-1]

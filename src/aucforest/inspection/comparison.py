@@ -59,7 +59,7 @@ def compare_criteria(
     n_repeats : int, default=1
         The number of times the cross-validation is repeated. Must be 1 if `cv` is a splitter.
     groups : array-like of shape (n_samples,), default=None
-        The group of each sample, such as a customer, for the folds or the splitter; not passed to the `fit` of models.
+        The group of each sample, such as a customer, for the folds or the splitter. Models are fitted without groups.
     metrics : sequence of str
         By default all of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision",
         "g_mean", "brier", "log_loss", "fit_seconds", "n_nodes" and "depth". In "precision_at_K", "recall_at_K" and
@@ -193,8 +193,7 @@ class CriteriaComparison(HtmlTable):
         of freedom. It is too large if forests differ mostly by their random numbers (table in the documentation).
         P-values are adjusted for the number of criteria, not of metrics, by the method of Holm (1979). Intervals are
         not adjusted. They are within the range of the metric: Wilson intervals for a mean, and clipped ones for a
-        difference. If all folds have the same value, intervals are NaN, and p-values are NaN except for a difference of
-        0.
+        difference. If all folds have the same value, intervals are NaN, and the p-value is NaN, or 1 if both are equal.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ def _g_mean(fold: FittedFold) -> float:
 
 
 def _mean_over_trees(fold: FittedFold, name: str) -> float:
-    """Return the mean of an attribute over all trees; for a stack, over the trees of all its members."""
+    """Return the mean of an attribute of the trees; for a stack, over the trees of all its members."""
     members = getattr(fold.forest, "members_", {"forest": fold.forest}).values()
     return float(np.mean([getattr(tree, name) for member in members for tree in getattr(member, "trees_", ())]))
 
