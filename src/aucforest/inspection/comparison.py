@@ -193,7 +193,7 @@ class CriteriaComparison(HtmlTable):
         of freedom. It is too large if forests differ mostly by their random numbers (table in the documentation).
         P-values are adjusted for the number of criteria, not of metrics, by the method of Holm (1979). Intervals are
         not adjusted. They are within the range of the metric: Wilson intervals for a mean, and clipped ones for a
-        difference. If all folds have the same value, intervals are NaN, and the p-value is NaN, or 1 if both are equal.
+        difference. If all folds have the same value, intervals are NaN. The p-value is NaN, or 1 for a difference of 0.
 
         Parameters
         ----------
