@@ -47,7 +47,7 @@ def model(frame, tmp_path_factory):
 def typed(model, given, others=()):
     """Return the features of a table in the kinds of a model, and what is said."""
     source = open_source(given)
-    source.batches = partial(source.batches, rows=50)
+    source.batches = partial(source.batches, max_rows=50)
     columns = ModelColumns(model, source, others)
     return pa.concat_tables([features for features, _ in columns.batches()]), columns.unseen_notes()
 

@@ -29,7 +29,7 @@ def test_stray_text_is_counted_wherever_it_is(tmp_path, at):
     content = pa.Table.from_batches(source.batches(["d", "a"]))
     assert content.column("a").to_pylist() == [None if row == at else row % 40 + 0.5 for row in range(n)]
     assert content.column("d")[at].as_py() is None
-    assert pa.Table.from_batches(source.batches(["a"], first_row=14_990, rows=7)).column("a")[10].as_py() == (
+    assert pa.Table.from_batches(source.batches(["a"], first_row=14_990, max_rows=7)).column("a")[10].as_py() == (
         None if at == 15_000 else 0.5
     )
     assert (source.done(n // 2), open_source(path).done(1)) == (0.5, None)
@@ -59,7 +59,7 @@ def test_a_file_that_changes_between_readings(tmp_path):
 def test_values_as_they_are_written_beside_others(tmp_path):
     source = write_column(tmp_path, ["01,50", "NA", "?"] + ["2,5"] * 30)
     source.schema(["d"])
-    (raw,) = source.as_written(["d"])
+    (raw,) = source.add_raw_columns(["d"])
     rows = pa.Table.from_batches(source.batches(["d", raw, "x"])).to_pylist()[:4]
     assert [list(row.values()) for row in rows] == [[1.5, "01,50", 1], [None, "NA", 1], [None, "?", 1], [2.5, "2,5", 1]]
 

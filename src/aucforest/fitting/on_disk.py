@@ -173,7 +173,7 @@ class RowsOnDisk(TrainingTable):
     def _choose_coding(self) -> Coding:
         """Choose codes as in a fit in memory, from summaries of the batches."""
         features, spec = self._features, self._spec
-        first_row = read_table(features.to_frame(next(features.source.batches(features.names, rows=1))))
+        first_row = read_table(features.to_frame(next(features.source.batches(features.names, max_rows=1))))
         categorical = find_categorical(first_row, spec.categorical_features)
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
 

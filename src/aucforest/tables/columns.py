@@ -1,7 +1,7 @@
 """Categorical columns: how they are found, and the codes of their categories.
 
-The code of a category is its index among the sorted categories seen in `fit`. If there are more than 254, the 254 most
-frequent ones come first, and splits by sets treat all others as one. Missing and unseen values are encoded as NaN.
+The code of a category is its index among the sorted categories seen in `fit`. If there are more than 254 categories,
+the 254 most frequent ones come first, and splits by sets treat all others as one. Missing and unseen values are NaN.
 """
 
 from collections import Counter
@@ -30,18 +30,19 @@ Categories = dict[int, NDArray[Any]]
 
 
 class Factor(NamedTuple):
-    """A column that is not numeric: its distinct values, and the index of each row's value, -1 if it is missing."""
+    """A column that is not numeric: its distinct values, and for each row the index of its value.
 
-    # `read_column` returns values as `plain_values` does. Some of them may be missing values.
+    A missing value has the index -1, or it is one of the `values`, such as None.
+    """
 
     values: list[Any]
     indices: NDArray[np.integer]
 
 
 class Frame:
-    """A pandas, polars or Arrow table, as narwhals' DataFrame, with its names and types stored.
+    """A pandas, polars or Arrow table, as narwhals' DataFrame, which stores its column names, shape and types.
 
-    narwhals builds these lists again at each access. All other attributes are those of narwhals' DataFrame.
+    narwhals would compute these at each access. All other attributes are those of narwhals' DataFrame.
     """
 
     def __init__(self, frame: nw.DataFrame[Any]) -> None:
@@ -69,7 +70,7 @@ Column = NDArray[Any] | Factor
 
 
 def _as_frame(X: Any) -> Frame | None:
-    """Return a view of a pandas, polars or Arrow table; None for other types and duplicate column names."""
+    """Return a pandas, polars or Arrow table as a `Frame`; None for other types or if column names are repeated."""
     if not hasattr(X, "columns"):
         return None
     try:
@@ -91,7 +92,7 @@ def check_table(X: Any) -> None:
         raise ValueError(f"X must have two dimensions but is {kind}: pass a table, such as X.to_frame()")
     if nw.dependencies.is_polars_lazyframe(X):
         raise TypeError(f"X is {kind}, which holds no data yet: pass X.collect()")
-    if hasattr(X, "schema") and hasattr(X, "to_struct_array") and not hasattr(X, "combine_chunks"):
+    if hasattr(X, "schema") and hasattr(X, "to_struct_array") and not hasattr(X, "combine_chunks"):  # a RecordBatch
         raise TypeError(f"X is {kind}, whose column names would be ignored: pass pyarrow.Table.from_batches([X])")
     for name, n in repeated(names_of(X)).items():
         raise ValueError(f"X has {n} columns named {name!r}: column names must be unique")
@@ -114,7 +115,7 @@ def read_table(X: Any) -> Table:
 
 
 def has_codes(X: Any) -> bool:
-    """Return whether X is an Arrow table with a dictionary column, whose nulls numpy would turn into values."""
+    """Return whether X is an Arrow table with a dictionary column; numpy would turn nulls of the column into values."""
     frame = _as_frame(X)
     return frame is not None and frame.implementation.is_pyarrow() and any(t in _CODED for t in frame.schema.values())
 
@@ -132,7 +133,7 @@ def column_of(table: Table, feature: int) -> Any:
 def find_categorical(table: Table | None, columns: Any) -> list[int]:
     """Return the indices of the categorical columns; `columns` is the parameter `categorical_features`."""
     frame = table if isinstance(table, Frame) else None
-    if isinstance(columns, str):
+    if isinstance(columns, str):  # "from_dtype"
         return [] if frame is None else [j for j, kind in enumerate(frame.schema.values()) if kind in _CATEGORICAL]
     if columns is None or table is None:
         return []
@@ -158,9 +159,9 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
 
 def read_column(table: Table, feature: int) -> Column:
     """Return a column: an array if it is numeric or boolean, else a Factor."""
-    read = _read_series if isinstance(table, Frame) else _read_values
+    read_any = _read_series if isinstance(table, Frame) else _read_values
     try:
-        column = read(column_of(table, feature))
+        column = read_any(column_of(table, feature))
         if isinstance(column, np.ndarray):
             return column.astype(np.float64) if column.dtype == np.longdouble else column
         values = plain_values(column.values)
@@ -170,14 +171,14 @@ def read_column(table: Table, feature: int) -> Column:
         ) from error
     if values is column.values:
         return column
-    # Equal values of different types have become the same value.
+    # The conversion can make values of different types equal; equal values get one index.
     index_of: dict[Any, int] = {}
     indices = [-1 if value is None else index_of.setdefault(value, len(index_of)) for value in values]
-    return Factor(list(index_of), np.array([*indices, -1])[column.indices])
+    return Factor(list(index_of), np.array([*indices, -1])[column.indices])  # -1, if missing, selects the last one, -1
 
 
 def _read_series(series: nw.Series[Any]) -> Column:
-    """Return a column of a frame; if it is dictionary-encoded, its integer codes are used instead of its values."""
+    """Return a column of a frame; a dictionary-encoded one is read by its integer codes, not value by value."""
     native, coded = series.to_native(), series.dtype in _CODED
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return _read_values(series.to_numpy())
@@ -191,10 +192,10 @@ def _read_series(series: nw.Series[Any]) -> Column:
         return Factor(values.tolist(), indices)
     if series.implementation.is_polars() and coded:
         physical = native.to_physical()
-        first = physical.arg_unique().to_numpy()
-        codes = physical.to_numpy()  # Missing values are NaN, which is sorted last.
-        first = first[np.argsort(codes[first])]
-        return Factor(native.gather(first).to_list(), np.searchsorted(codes[first], codes))
+        codes = physical.to_numpy()  # missing values are NaN, which is sorted last
+        rows = physical.arg_unique().to_numpy()  # a row for each distinct code
+        rows = rows[np.argsort(codes[rows])]
+        return Factor(native.gather(rows).to_list(), np.searchsorted(codes[rows], codes))
     return _read_values(series)
 
 
@@ -207,13 +208,13 @@ def _arrow_chunks(native: Any) -> list[Any] | None:
 
 
 def _read_chunks(chunks: list[Any]) -> Factor:
-    """Return a string or dictionary column; dictionaries can differ by chunk and have nulls and duplicate values."""
+    """Return a string or dictionary column; chunks can have different dictionaries, with nulls and duplicate values."""
     index_of: dict[Any, int] = {}
     indices = [np.empty(0, dtype=np.int32)]
     for chunk in chunks:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
         chunk_codes = [index_of.setdefault(value, len(index_of)) for value in encoded.dictionary.to_pylist()]
-        # The cast is for unsigned indices, which cannot be -1.
+        # Indices are cast because they may be unsigned, and so could not be -1.
         chunk_indices = encoded.indices.cast("int32").fill_null(-1).to_numpy()
         indices.append(np.array([*chunk_codes, -1], dtype=np.int32)[chunk_indices])
     return Factor(list(index_of), np.concatenate(indices))
@@ -232,7 +233,7 @@ def _read_values(values: Any) -> Column:
 
 
 def read_numbers(table: Table, feature: int) -> NDArray[Any]:
-    """Return a column that is not categorical as a numeric array; ValueError or TypeError if a value is not one."""
+    """Return a column that is not categorical as numbers; ValueError or TypeError if a value is not a number."""
     values = column_of(table, feature)
     if isinstance(values, nw.Series):
         dtype: Any = values.dtype
@@ -260,16 +261,15 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
 def _decode(factor: Any) -> NDArray[Any]:
     """Return the value of each row, None if it is missing."""
     values = np.empty(len(factor.values) + 1, dtype=object)
-    values[:-1] = factor.values
+    values[:-1] = factor.values  # the last value stays None, which the index -1 selects
     return values[factor.indices]
 
 
 def decode_labels(column: Any) -> Any:
     """Return labels as an array if scikit-learn would change or reject them, and other labels unchanged.
 
-    numpy turns the nulls of Arrow strings and dictionaries into values. scikit-learn converts booleans and
-    integers of nullable, categorical or object dtype to floats or rejects them; here they keep their type if no label
-    is missing.
+    numpy turns the nulls of Arrow strings and dictionaries into values. scikit-learn rejects booleans and integers of
+    nullable, categorical or object dtype, or converts them to floats. Here they keep their type if no label is missing.
     """
     column = unmask(column)
     chunks = _arrow_chunks(column)
@@ -298,8 +298,8 @@ def learn(
 ) -> tuple[NDArray[Any], Categories]:
     """Return a table as a numeric matrix with codes in the categorical `features`, and their categories.
 
-    The categories are those in the rows `kept`, or in all rows if it is None. If `warns` is True, columns of text that
-    are probably numbers or dates are named in a warning.
+    The categories are those in the rows `kept`, or in all rows if `kept` is None. If `warns` is True, a warning names
+    each column of text that is probably numbers or dates.
     """
     columns = {feature: read_column(table, feature) for feature in features}
     counted = {feature: count_values(column, kept) for feature, column in columns.items()}
@@ -333,7 +333,7 @@ def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
     kept: Any = slice(None) if rows is None else rows
     if isinstance(column, np.ndarray):
         column = column[kept]
-        return Counted(*np.unique(column[column == column], return_counts=True))
+        return Counted(*np.unique(column[column == column], return_counts=True))  # without NaN
     indices = column.indices[kept]
     counts = np.bincount(indices[indices >= 0], minlength=len(column.values))
     present = [i for i, value in enumerate(column.values) if counts[i] > 0 and not is_missing(value)]
@@ -346,14 +346,14 @@ def _objects(values: list[Any]) -> NDArray[Any]:
 
 
 def warn_of_text(columns: dict[str, Counted]) -> None:
-    """Warn of columns of text, by their names, that are probably numbers or dates."""
+    """Warn of text columns whose values are probably numbers or dates, from the counted values by column name."""
     for name, counted in columns.items():
         if counted.values.dtype == object and (note := text_note(counted.values.tolist(), counted.counts.tolist())):
             warn(f"X: {name}: {note}")
 
 
 def order_categories(counted: Counted, name: str) -> NDArray[Any]:
-    """Return the categories of a column in the order of their codes; of more than 254, the most frequent come first."""
+    """Return the categories of a column in the order of their codes; `name` is the column's name in messages."""
     values = counted.values.tolist()
     try:
         order = sorted(range(len(values)), key=values.__getitem__)  # much faster than argsort of objects
@@ -368,7 +368,7 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
 
 
 def feature_kinds(categories: Categories, n_features: int) -> NDArray[np.int8]:
-    """Return NUMERIC or CATEGORICAL for each feature; up to two categories are NUMERIC, as one threshold suffices."""
+    """Return NUMERIC or CATEGORICAL for each feature. Two categories are NUMERIC, as one threshold separates them."""
     kinds = np.full(n_features, NUMERIC, dtype=np.int8)
     kinds[[feature for feature, labels in categories.items() if len(labels) > 2]] = CATEGORICAL
     return kinds
@@ -381,13 +381,14 @@ def encode(table: Table, categories: Categories) -> NDArray[Any]:
 
 def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:
     """Return the values of a column that are not among the categories, and their counts."""
-    counted, known = count_values(column, None), set(categories.tolist())
+    counted, seen = count_values(column, None), set(categories.tolist())
     values, counts = counted.values.tolist(), counted.counts.tolist()
-    return {value: n for value, read, n in zip(values, read_as(values, categories), counts) if read not in known}
+    converted = read_as(values, categories)
+    return {value: n for value, category, n in zip(values, converted, counts) if category not in seen}
 
 
 def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
-    """Return a matrix as a table like X, with given column names or those of X; unchanged if X is not a table."""
+    """Return a matrix as a table of the type of X, whose columns are `names` or those of X; unchanged for other X."""
     frame = _as_frame(X)
     if frame is None:
         return matrix
@@ -415,7 +416,7 @@ def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories
 
 
 def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Return the codes of one column, NaN for missing and unseen values; categories are compared by ==."""
+    """Return the codes of one column, NaN for missing and unseen values. A value has the code of an equal category."""
     codes = np.arange(len(categories), dtype=np.float64)
     if isinstance(column, np.ndarray) and categories.dtype.kind in "biuf" and len(categories) > 0:
         order = np.argsort(categories)
@@ -427,7 +428,7 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
     code_of = dict(zip(categories.tolist(), codes.tolist()))
     values = read_as(column.values, categories)
     encoded = np.array([*(code_of.get(value, np.nan) for value in values), np.nan])[column.indices]
-    if len(categories) > 0 and np.all(np.isnan(encoded)):
+    if len(categories) > 0 and np.all(np.isnan(encoded)):  # no value is a category: does the column have another type?
         value, category = next((value for value in values if not is_missing(value)), None), categories.tolist()[0]
         if value is not None and kind_of_value(value) != kind_of_value(category):
             now, before = readable(value), readable(category)

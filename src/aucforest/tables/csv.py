@@ -81,7 +81,7 @@ class CsvFiles(TextFiles):
             )
         return tables[0] if len(tables) == 1 else f"({' UNION ALL '.join(f'FROM {table}' for table in tables)})"
 
-    def _reads_in_one_thread(self) -> bool:
+    def _switch_to_one_thread(self) -> bool:
         # Threads do not find where rows begin among values of several lines. One thread ignores a quote that is not
         # closed, and all that follows.
         if not (self._is_parallel and any(map(_has_quotes, self._readable, self._dialects))):
@@ -89,23 +89,23 @@ class CsvFiles(TextFiles):
         self._is_parallel = False
         return not any(map(_has_open_quote, self._readable, self._dialects))
 
-    def _explained(self, sentence: str) -> str:
-        index, match = self._index_in(sentence), re.search(r"on Line: (\d+)", sentence)
+    def _explain(self, message: str) -> str:
+        index, match = self._file_index(message), re.search(r"on Line: (\d+)", message)
         copy, dialect = self._readable[index], self._dialects[index]
         name = copy.file.name
         where = name if match is None else f"{name}, line {_line_of(copy, dialect, int(match[1]))}"
-        if found := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", sentence):
+        if found := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
             return f"{where}: the header has {found[1]} columns, but the row has {found[2]}"
-        if "not utf-8 encoded" in sentence:
+        if "not utf-8 encoded" in message:
             return f"{where} is {NOT_UTF8}"
-        if "Maximum line size" in sentence:
+        if "Maximum line size" in message:
             return f"{where} is longer than {_LONGEST >> 20} MiB: a quote may not be closed"
-        if "unterminated quote" in sentence or "invalid state" in sentence:
+        if "unterminated quote" in message or "invalid state" in message:
             line = _odd_line(copy, dialect)
             if line is not None:
                 return _ODD_LINE.format(f"{name}, line {line}")
-            return f"{where}: a quote is not closed{', or text follows it' * ('invalid state' in sentence)}"
-        reason = sentence.split(":", 1)[-1].strip().splitlines()[0]
+            return f"{where}: a quote is not closed{', or text follows it' * ('invalid state' in message)}"
+        reason = message.split(":", 1)[-1].strip().splitlines()[0]
         return f"cannot read {where}: {reason}"
 
     def location(self, row: int) -> str:

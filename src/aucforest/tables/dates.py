@@ -1,8 +1,8 @@
 """Columns of dates, times and durations, and the numeric features that are computed from them.
 
-A column of dates becomes one or more features: the time in seconds since 1970-01-01, and calendar parts such as the
-month. The first feature replaces the column. The others are appended after the last column, so that the index of each
-column is also the index of its first feature. Durations and times of day become seconds. Values of all types are
+A column of dates becomes one or more features, its parts: the time in seconds since 1970-01-01, and calendar parts such
+as the month. The first feature replaces the column. The others are appended after the last column, so that the index of
+each column is also the index of its first feature. Durations and times of day become seconds. Values of all types are
 converted to datetime64 or timedelta64 first, so that equal dates have equal features.
 """
 
@@ -22,11 +22,11 @@ from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
 _DEFAULT_PARTS = ("time", "month", "day of week")
-# Units of datetime64 without a time of day, and the types of objects that are dates, or durations and times of day.
-_DAYS = ("Y", "M", "W", "D")
+_DAYS = ("Y", "M", "W", "D")  # units of datetime64 without a time of day
+# The types of objects that are dates, and of those that are durations or times of day.
 _DATES, _DURATIONS = (date, np.datetime64), (timedelta, time, np.timedelta64)
 _OPAQUE = (nw.Object, nw.Unknown)  # columns of these types may contain dates
-_TICKS = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}  # per second
+_UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 
 
 class DateColumn(NamedTuple):
@@ -40,16 +40,16 @@ Dates = dict[int, DateColumn]
 
 
 class _Kind(NamedTuple):
-    """The kind of the values of a column of dates or durations."""
+    """What the values of a column of dates or durations are."""
 
-    type: str  # its name in messages
-    is_duration: bool
-    has_clock: bool  # whether dates have a time of day
-    zone: str | None
+    type: str  # the name of their type in messages
+    is_duration: bool  # also True for times of day
+    has_clock: bool  # whether they are dates with a time of day
+    zone: str | None  # the time zone of the dates, if they have one
 
     @property
     def known_zone(self) -> str | None:
-        """The time zone of calendar parts: UTC if the name of the zone is not in the time zone database."""
+        """The time zone of calendar parts: `zone` if it is in the time zone database, else UTC."""
         return self.zone if self.zone is None or is_zone(self.zone) else "UTC"
 
 
@@ -57,7 +57,7 @@ def _days(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
     return wall.astype("M8[D]").astype(np.int64)
 
 
-# The calendar parts of local times (`wall`). For NaT they are arbitrary numbers, which `_features` replaces by NaN.
+# The calendar parts of dates in local time (`wall`). Those of NaT are arbitrary; `_features` replaces them by NaN.
 _CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[Any]]] = {
     "year": lambda wall: wall.astype("M8[Y]").astype(np.int64) + 1970,
     "month": lambda wall: wall.astype("M8[M]").astype(np.int64) % 12 + 1,
@@ -69,7 +69,7 @@ PARTS = ("time", *_CALENDAR)
 
 
 def find_dates(table: Table | None, parts: str | Sequence[str] | None, categorical: Sequence[int] = ()) -> Dates:
-    """Return the parts of each column of dates or durations that is not in `categorical`; `parts` is `date_parts`."""
+    """Return the parts of each column of dates or durations that is not categorical; `parts` are the `date_parts`."""
     dates: Dates = {}
     if table is None:
         return dates
@@ -84,21 +84,21 @@ def find_dates(table: Table | None, parts: str | Sequence[str] | None, categoric
         if kind.is_duration:
             dates[feature] = DateColumn(SECONDS, None)
         else:
-            # By default, there is an hour only if the dates have a time of day.
-            chosen = (*_DEFAULT_PARTS, *(["hour"] if kind.has_clock else [])) if isinstance(parts, str) else parts
+            default = (*_DEFAULT_PARTS, "hour") if kind.has_clock else _DEFAULT_PARTS
+            chosen = default if isinstance(parts, str) else parts
             dates[feature] = DateColumn(tuple(part for part in PARTS if part in chosen), kind.known_zone)
     return dates
 
 
 def are_parts(parts: Sequence[Any]) -> bool:
-    """Return whether names are valid parts of a column: a subset of `PARTS` in order, or `SECONDS`."""
+    """Return whether names are valid `parts` of a `DateColumn`."""
     return tuple(parts) == SECONDS or (len(parts) > 0 and list(parts) == [part for part in PARTS if part in parts])
 
 
 def table_of(X: Any) -> Table | None:
-    """Return a frame, or rows of objects or dates, as a table; None if X cannot have dates or categories."""
+    """Return X as a table, or None if it has only numbers, so that no column can be dates or categories."""
     if hasattr(X, "columns"):
-        # Frames with only numbers have no such columns. For pandas, `dtypes` shows this faster than the schema.
+        # The schema shows this too, but `dtypes` of pandas is faster.
         types = getattr(X, "dtypes", ())
         return None if len(types) > 0 and all(getattr(type_, "kind", "O") in "fiu" for type_ in types) else as_table(X)
     try:
@@ -114,7 +114,7 @@ def has_dates(table: Table) -> bool:
 
 
 def check_same_kind(table: Table, dates: Dates, categorical: Iterable[int]) -> None:
-    """Raise ValueError if a column has dates now but had numbers in `fit`; `categorical` columns may have them."""
+    """Raise ValueError if a column has dates now but had numbers in `fit`; `categorical` columns may have dates."""
     for feature, kind in _kinds(table):
         if feature not in dates and feature not in categorical:
             raise ValueError(f"X: {column_name(table, feature)} holds dates ({kind.type}), but was numeric in fit")
@@ -128,12 +128,12 @@ def check_same_dates(before: Dates, now: Dates) -> None:
 
 
 def n_added(dates: Dates) -> int:
-    """Return how many more features than columns there are."""
+    """Return the number of features that dates append after the last column."""
     return sum(len(column.parts) - 1 for column in dates.values())
 
 
 def split_names(names: Sequence[Any], dates: Dates) -> list[Any]:
-    """Return the names of all features from the names of the columns."""
+    """Return the names of all features, such as "d: month", from the names of the columns."""
     first = [f"{name}: {dates[feature].parts[0]}" if feature in dates else name for feature, name in enumerate(names)]
     return first + [f"{names[feature]}: {part}" for feature, column in dates.items() for part in column.parts[1:]]
 
@@ -149,7 +149,7 @@ def times_in(dates: Dates) -> frozenset[int]:
 
 
 def format_time(seconds: float) -> str:
-    """Return a time in seconds since 1970-01-01 as text; see `format_moment`."""
+    """Return the date at a time in seconds since 1970-01-01 as text; see `format_moment`."""
     return format_moment(np.datetime64(int(np.floor(seconds)), "s")) if abs(seconds) < 2**53 else f"{seconds:g}"
 
 
@@ -165,7 +165,7 @@ def format_duration(seconds: float) -> str:
 
 
 def expand(table: Table, dates: Dates) -> Table:
-    """Return a table with numeric features instead of dates; ValueError if a column of dates now has other values."""
+    """Return a table with numeric features instead of dates; ValueError if a column with dates in `fit` has none."""
     if not dates:
         return table
     columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
@@ -176,7 +176,7 @@ def expand(table: Table, dates: Dates) -> Table:
         names = split_names(table.columns, dates)
         for name in repeated(names):
             raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
-        names[: table.shape[1]] = table.columns
+        names[: table.shape[1]] = table.columns  # the first feature of a column keeps its name
         backend = table.implementation
         series = (nw.new_series(names[index], values, nw.Float64, backend=backend) for index, values in new.items())
         return Frame(table.with_columns(*series))
@@ -188,7 +188,7 @@ def expand(table: Table, dates: Dates) -> Table:
 
 
 def as_datetimes(values: Any) -> NDArray[Any] | None:
-    """Return dates in their local time as datetime64, durations as timedelta64, and None for other columns."""
+    """Return dates as datetime64 in local time, durations as timedelta64, and None for other columns."""
     kind = _kind_of(values)
     if kind is None:
         return None
@@ -196,13 +196,14 @@ def as_datetimes(values: Any) -> NDArray[Any] | None:
 
 
 def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return dates as seconds since 1970-01-01, or durations as seconds; the result does not depend on their unit."""
+    """Return dates as seconds since 1970-01-01, or durations as seconds; equal values in any unit get equal seconds."""
     unit = np.datetime_data(values.dtype)[0]
-    if unit not in _TICKS:
-        values, unit = values.astype(f"{values.dtype.kind}8[s]"), "s"
-    ticks = values.astype(f"{values.dtype.kind}8[{unit}]").astype(np.int64)
-    whole, rest = np.divmod(np.abs(ticks), _TICKS.get(unit, 1))
-    seconds: NDArray[np.float64] = np.sign(ticks) * (whole + rest / _TICKS.get(unit, 1))
+    unit = unit if unit in _UNITS_PER_SECOND else "s"
+    # The type may have a number before its unit, such as [25us]. `astype` removes the number.
+    counts = values.astype(f"{values.dtype.kind}8[{unit}]").astype(np.int64)
+    per_second = _UNITS_PER_SECOND[unit]
+    whole, rest = np.divmod(np.abs(counts), per_second)
+    seconds: NDArray[np.float64] = np.sign(counts) * (whole + rest / per_second)
     return np.where(np.isnat(values), np.nan, seconds)
 
 
@@ -217,14 +218,14 @@ def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np
 
 
 def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return two arrays: the dates of a column in UTC and in local time, or its durations as both arrays."""
+    """Return the dates of a column in UTC and in local time, or its durations twice; see `_read_values`."""
     name, values = column_name(table, feature), column_of(table, feature)
     kind = _kind_of(values)
     if kind is None:
         array = values.to_numpy() if isinstance(values, nw.Series) else values
         if array.dtype.kind in "fO" and all(map(is_missing, array.tolist())):
-            nothing = np.full(len(values), "NaT", dtype="m8[s]" if column.parts == SECONDS else "M8[s]")
-            return nothing, nothing
+            missing = np.full(len(values), "NaT", dtype="m8[s]" if column.parts == SECONDS else "M8[s]")
+            return missing, missing
         type_ = values.dtype if isinstance(values, nw.Series) or values.dtype != object else "other values"
         kinds = "durations" if column.parts == SECONDS else "dates"
         raise ValueError(f"X: {name} had {kinds} in fit, but holds {type_} now: pass {kinds}, not numbers or text")
@@ -238,14 +239,14 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
 
 
 def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return two arrays: dates in UTC and in the local time of a zone, or durations as both arrays.
+    """Return two arrays: dates in UTC and in the local time of a zone. For durations, both arrays are the durations.
 
-    Raise ValueError if objects have different types, or if only some have a time zone.
+    Raise ValueError if some objects are dates and others are not, or if only some have a time zone.
     """
     if isinstance(values, nw.Series):
         if zone is not None and isinstance(values.dtype, nw.Datetime):
-            clocks = [values.dt.convert_time_zone(clock).dt.replace_time_zone(None) for clock in ("UTC", zone)]
-            return clocks[0].to_numpy(), clocks[1].to_numpy()
+            utc, wall = (values.dt.convert_time_zone(clock).dt.replace_time_zone(None) for clock in ("UTC", zone))
+            return utc.to_numpy(), wall.to_numpy()
         values = (values.cast(nw.Datetime("us")) if values.dtype == nw.Date else values).to_numpy()
     if values.dtype.kind in "Mm":
         return values, values
@@ -258,14 +259,13 @@ def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) ->
     if any((_zone(value) is None) != (zone is None) for value in present):
         raise ValueError(f"X: {name} holds dates with and without a time zone: use one of the two")
 
-    def read(convert: Callable[[Any], Any]) -> NDArray[Any]:
+    def as_array(convert: Callable[[Any], Any]) -> NDArray[Any]:
         converted = [None if is_missing(value) else convert(value) for value in objects]
         return np.array(converted, dtype="m8[us]" if is_duration else "M8[us]")
 
     if zone is not None:
-        utc, wall = (read(partial(on_clock, zone=clock)) for clock in (UTC, ZoneInfo(zone)))
-        return utc, wall
-    plain = read(lambda value: since_midnight(value) if isinstance(value, time) else value)
+        return as_array(partial(on_clock, zone=UTC)), as_array(partial(on_clock, zone=ZoneInfo(zone)))
+    plain = as_array(lambda value: since_midnight(value) if isinstance(value, time) else value)
     return plain, plain
 
 
@@ -304,7 +304,7 @@ def _kind_of(values: Any) -> _Kind | None:
 
 
 def _kind_of_objects(values: NDArray[Any]) -> _Kind | None:
-    """Return the kind of a column of objects by its first present value; None if that is not a date or duration."""
+    """Return the kind of a column of objects, by its first present value; None if that is no date or duration."""
     first = next((value for value in values.flat if not is_missing(value)), None)
     if isinstance(first, _DURATIONS):
         return _Kind(type(first).__name__, True, False, None)
@@ -324,7 +324,7 @@ def _zone(value: Any) -> str | None:
 
 
 def is_zone(zone: str) -> bool:
-    """Return whether a name is in the time zone database. Offsets such as +02:00 are not; polars does not know them."""
+    """Return whether a name is in the time zone database. Offsets such as +02:00 are not, and polars rejects them."""
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):

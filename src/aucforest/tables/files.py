@@ -7,13 +7,12 @@ from typing import Any
 from aucforest.tables.columns import repeated
 from aucforest.tables.kinds import NamedTable
 
-# The default maximum number of cells and the maximum number of rows of a batch.
-_CELLS = 2**20
-_MOST_ROWS = 2**14
+# By default, a batch has at most this number of cells and of rows.
+_MOST_CELLS, _MOST_ROWS = 2**20, 2**14
 
 
 class Files(NamedTable):
-    """Files that are read as one table and must not change meanwhile."""
+    """Files that are read as one table, and that must not change until all passes over it are done."""
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         self.name, self._files = name, files
@@ -50,7 +49,7 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def check_column_names(name: str, columns: Sequence[str]) -> None:
-    """Raise ValueError if two columns have the same name, or one contains the null character, which ends names in C."""
+    """Raise ValueError if two columns have one name, or if a name has the null character, which ends strings in C."""
     for column in repeated(columns):
         raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
     for column in columns:
@@ -62,22 +61,22 @@ def check_same_names(first: Path, first_names: Sequence[str], file: Path, names:
     """Raise ValueError if the column names of a file differ from those of the first file."""
     if names != first_names:
         common = set(names) & set(first_names)
-        odd = [name for name in [*names, *first_names] if name not in common]
-        difference = f"column {odd[0]!r}" if odd else "the order of its columns"
+        different = [name for name in [*names, *first_names] if name not in common]
+        difference = f"column {different[0]!r}" if different else "the order of its columns"
         raise ValueError(f"{file.name} differs from {first.name} in {difference}")
 
 
 def rows_of_batch(n_columns: int) -> int:
     """Return the default maximum number of rows of a batch."""
-    return max(1, min(_MOST_ROWS, _CELLS // max(n_columns, 1)))
+    return max(1, min(_MOST_ROWS, _MOST_CELLS // max(n_columns, 1)))
 
 
-def split_batches(batches: Iterable[Any], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-    """Yield record batches from `first_row` on, split into batches of at most `rows` rows."""
+def split_batches(batches: Iterable[Any], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
+    """Yield the rows of record batches from `first_row` on, in batches of at most `max_rows` rows."""
     n_passed = 0
     for batch in batches:
         rest = batch.slice(max(0, first_row - n_passed))
         n_passed += batch.num_rows
-        size = rows or rows_of_batch(batch.num_columns)
+        size = max_rows or rows_of_batch(batch.num_columns)
         for start in range(0, rest.num_rows, size):
             yield rest.slice(start, size)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from aucforest.tables.database import name_of, text, texts
 from aucforest.tables.files import check_column_names
 from aucforest.tables.text_files import NOT_UTF8, TextFiles
-from aucforest.tables.text_types import KNOWN, NESTED
+from aucforest.tables.text_types import NESTED, UNMARKED
 
 JSON_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".jsonl", ".ndjson"))
 
@@ -16,7 +16,7 @@ class JsonFiles(TextFiles):
 
     _reads_types = False
     _has_numbers = True
-    _known = KNOWN
+    _unmarked = UNMARKED
 
     def _read_header(self) -> None:
         compressions = {file.compression for file in self._readable}
@@ -49,16 +49,16 @@ class JsonFiles(TextFiles):
         values = (f"{name_of(name)} AS c{index}" for index, name in enumerate(self.columns))
         return f"(SELECT {', '.join(values)} FROM {self._source}, columns={{{columns}}}))"
 
-    def _explained(self, sentence: str) -> str:
-        file = self._readable[self._index_in(sentence)]
+    def _explain(self, message: str) -> str:
+        file = self._readable[self._file_index(message)]
         name = file.file.name
-        if "expected records" in sentence:
+        if "expected records" in message:
             is_empty = file.path.stat().st_size == 0
             reason = "it is empty" if is_empty else "each line must be an object with a name for each value"
             return f"cannot read {name}: {reason}"
-        found = re.search(r"in line (\d+): ([^.\n]*)", sentence)
+        found = re.search(r"in line (\d+): ([^.\n]*)", message)
         if found is None:
-            return f"cannot read {name}: {sentence.split(':', 1)[-1].strip().splitlines()[0]}"
+            return f"cannot read {name}: {message.split(':', 1)[-1].strip().splitlines()[0]}"
         # Of lines that cannot be parsed, the engine counts one too many.
         reason = found[2]
         where = f"{name}, line {int(found[1]) - (not reason.startswith('Object '))}"

@@ -147,7 +147,7 @@ class Predictions:
         self._model, self._table, self._kept, self._proba, self._added = model, table, kept, proba, added
         self._columns = ModelColumns(model, table, kept)
         # The kept columns of the table. Their text is copied unchanged, even if the model reads it as numbers.
-        self._sources = table.as_written(kept) if table.is_text else kept
+        self._sources = table.add_raw_columns(kept) if table.is_text else kept
         self._probabilities = [] if proba is False else [f"probability_{label}" for label in model.classes_.tolist()]
         fields = [
             pa.field(name, type_.value_type if pa.types.is_dictionary(type_) else type_)

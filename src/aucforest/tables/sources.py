@@ -37,7 +37,7 @@ NAMES = ".csv, .tsv, .txt, .jsonl or .ndjson (or .gz or .zst of these), .xlsx or
 
 
 class _Typed(NamedTable):
-    """Base class of tables whose schema is known, unlike that of a CSV file."""
+    """Base class of tables that have a schema, unlike a CSV file, whose types must be inferred."""
 
     text_formats: Mapping[str, Mapping[str, str]] = {}
     _schema: Any
@@ -66,12 +66,12 @@ class ParquetFiles(_Typed, Files):
                     raise ValueError(f"column {field.name!r} is {types}")
         check_column_names(files[0].name, self.columns)
 
-    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of the given columns in canonical types, from `first_row` on, of at most `rows` rows."""
-        batches = self._read(columns, first_row, rows or rows_of_batch(len(columns)))
+    def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of the given columns in canonical types; see `TextFiles.batches`."""
+        batches = self._read(columns, first_row, max_rows or rows_of_batch(len(columns)))
         return _canonical_batches(batches, self.schema(columns))
 
-    def _read(self, columns: Sequence[str], first_row: int, rows: int) -> Iterator[Any]:
+    def _read(self, columns: Sequence[str], first_row: int, max_rows: int) -> Iterator[Any]:
         """Yield record batches of the given columns in the types of the files."""
         for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
@@ -82,8 +82,8 @@ class ParquetFiles(_Typed, Files):
                 # Row groups that end before the first row are not read.
                 first = int(np.searchsorted(ends[1:], first_row - start, side="right"))
                 groups = list(range(first, len(sizes)))
-                batches = content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
-                yield from split_batches(batches, first_row - start - int(ends[first]), rows)
+                batches = content.iter_batches(max_rows, row_groups=groups, columns=columns, use_threads=False)
+                yield from split_batches(batches, first_row - start - int(ends[first]), max_rows)
 
     def location(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
@@ -104,7 +104,7 @@ class ParquetFiles(_Typed, Files):
 
 
 class Streams(_Typed):
-    """A table in memory or a query, which is read by a new Arrow stream each time."""
+    """A table in memory or a query; each time that it is read, it makes a new Arrow stream."""
 
     def __init__(self, source: Any) -> None:
         self._source, self.name = source, f"the {type(source).__name__}"
@@ -118,9 +118,9 @@ class Streams(_Typed):
             return self._source.scanner(batch_readahead=1, fragment_readahead=1, use_threads=False).to_reader()
         return pa.RecordBatchReader.from_stream(self._source)
 
-    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
-        return split_batches(_canonical_batches(self._reader(), self.schema(columns)), first_row, rows)
+    def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of the given columns; see `TextFiles.batches`."""
+        return split_batches(_canonical_batches(self._reader(), self.schema(columns)), first_row, max_rows)
 
     def done(self, n_rows: int) -> None:
         """Return None, because the number of rows is not known."""
@@ -130,7 +130,7 @@ class Streams(_Typed):
 
 
 class SelectedRows:
-    """The rows of a source that options select. All other attributes are those of the source."""
+    """The rows of a source that the options `where` and `sample` select. Other attributes are those of the source."""
 
     def __init__(self, source: Any, options: ReadOptions) -> None:
         self._source, self._options = source, options
@@ -140,19 +140,20 @@ class SelectedRows:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The indices of the rows in ascending order."""
-        return _selected_rows(self._source, self._options)
+        """The indices of the selected rows in the source, in ascending order."""
+        return _row_indices(self._source, self._options)
 
     def read_as(self, types: Mapping[str, Any]) -> None:
         """Set the types of columns that a model requires, and select rows by these types; see `TextFiles.read_as`."""
         self._source.read_as(types)
-        self._source.keep_as_text((), types)  # the expression may have other columns, whose types are inferred
+        # The expression `where` may have other columns. Their types are inferred to select the rows, and only then.
+        self._source.keep_as_text((), types)
         _ = self.rows
         self._source.keep_as_text(None, types)
 
-    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
-        return split_batches(self._selected(columns), first_row, rows)
+    def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of the given columns and the selected rows; see `TextFiles.batches`."""
+        return split_batches(self._selected(columns), first_row, max_rows)
 
     def _selected(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield record batches of the selected rows."""
@@ -174,8 +175,8 @@ class SelectedRows:
 
     def fingerprint(self) -> dict[str, Any] | None:
         """Return the fingerprint of the source and a digest of the row indices."""
-        whole = self._source.fingerprint()
-        return None if whole is None else whole | {"rows": sha256(self.rows.tobytes()).hexdigest()}
+        of_source = self._source.fingerprint()
+        return None if of_source is None else of_source | {"rows": sha256(self.rows.tobytes()).hexdigest()}
 
 
 # A table that can be read several times, with its rows in the same order each time.
@@ -183,36 +184,37 @@ Source = TextFiles | ParquetFiles | Streams
 
 
 def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
-    """Return notes on how columns are read, once their types are known.
+    """Return notes on how the columns of text files are read; to infer their types, all rows are read.
 
-    Notes on rounded integers are only on columns that are read as float64; the fit warns of integer columns itself.
+    Rounded integers are noted only in columns that are read as float64; the fit warns of integer columns itself.
     """
-    schema = table.schema(columns)  # reads all rows of text files, which sets `stray` and `remarks`
+    schema = table.schema(columns)  # this sets `stray`, `remarks` and `rounded`
     notes = [read_as_missing(name, stray, table.can_be_text) for name, stray in table.stray.items()]
     names_by_remark: dict[str, list[str]] = {}
     for name, remark in table.remarks.items():
         names_by_remark.setdefault(remark, []).append(repr(name))
     notes += [f"{listed_columns(names)}: {remark}" for remark, names in names_by_remark.items()]
     integers = {field.name for field in schema if pa.types.is_integer(field.type)}
-    rounded = set(table.rounded) - integers
-    return notes + [f"column {name!r}: {ROUNDED}" for name in table.columns if name in rounded]
+    rounded = [name for name in table.columns if name in table.rounded and name not in integers]
+    return notes + [f"column {name!r}: {ROUNDED}" for name in rounded]
 
 
 def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOptions = DEFAULT_OPTIONS) -> Source:
     """Return the source of a file, a folder, a list of files, or a table.
 
-    `as_text` are the columns of text files that stay strings, None for all. Files of a folder whose names begin with a
-    point or an underscore are ignored, as they are temporary or contain metadata.
+    The columns `as_text` of text files (None for all) stay strings. Files in a folder whose names begin with a point or
+    an underscore are ignored, because they are temporary or contain metadata.
     """
     options = options.check()
     if options.where is None and options.sample is None:
         return _open(source, as_text, options)
-    whole = _open(source, () if as_text is not None else None, options)
-    selected = SelectedRows(whole, options)
-    if as_text is not None or not isinstance(whole, TextFiles):  # else rows are selected by the types of a model
+    # The types that `where` needs are inferred for all columns. `as_text` applies only after the rows are selected.
+    all_rows = _open(source, () if as_text is not None else None, options)
+    selected = SelectedRows(all_rows, options)
+    if as_text is not None or not isinstance(all_rows, TextFiles):  # else `read_as` selects them by a model's types
         _ = selected.rows
-    if as_text is not None and isinstance(whole, TextFiles):
-        whole.keep_as_text(as_text)
+    if as_text is not None and isinstance(all_rows, TextFiles):
+        all_rows.keep_as_text(as_text)
     return cast(Source, selected)
 
 
@@ -270,7 +272,7 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None,
 
 
 def _format_of(file: Path) -> str:
-    """Return the format of a table by the suffix of its file; if that is unknown, CSV for streams, else Parquet."""
+    """Return the format of a table by the suffix of its file. With another suffix, streams are CSV, files Parquet."""
     name = file.name.lower()
     if name.endswith(JSON_SUFFIXES):
         return "JSON"
@@ -278,27 +280,27 @@ def _format_of(file: Path) -> str:
     return "CSV" if name.endswith((*CSV_SUFFIXES, SPREADSHEET)) or is_stream else "Parquet"
 
 
-def _selected_rows(whole: Any, options: ReadOptions) -> NDArray[np.int64]:
+def _row_indices(table: Any, options: ReadOptions) -> NDArray[np.int64]:
     """Return the sorted indices of the rows that the options select; ValueError if no row fulfils `where`."""
     if options.where is None:
-        rows = np.arange(sum(batch.num_rows for batch in whole.batches(whole.columns[:1])))
+        rows = np.arange(sum(batch.num_rows for batch in table.batches(table.columns[:1])))
     else:
-        columns = _columns_in(options.where, whole) or whole.columns[:1]
-        rows = rows_where(whole.batches(columns), whole.schema(columns), options.where)
+        columns = _columns_in(options.where, table) or table.columns[:1]
+        rows = rows_where(table.batches(columns), table.schema(columns), options.where)
         if len(rows) == 0:
-            raise ValueError(f"{whole.name} has no rows where {options.where}")
+            raise ValueError(f"{table.name} has no rows where {options.where}")
     if options.sample is not None and options.sample < len(rows):
         rows = np.sort(np.random.default_rng(0).choice(rows, options.sample, replace=False, shuffle=False))
     return rows
 
 
 def _columns_in(expression: str, table: Any) -> list[str]:
-    """Return the columns of a table that an SQL expression has; SQL ignores the case of column names."""
+    """Return the columns of a table that an SQL expression uses; SQL ignores the case of column names."""
     columns: dict[str, str] = {}
     for name in columns_of(expression):
-        same = [column for column in table.columns if column.lower() == name.lower()]
-        column = same[0] if len(same) == 1 else name
-        find_column(table, column)
+        matching = [column for column in table.columns if column.lower() == name.lower()]
+        column = matching[0] if len(matching) == 1 else name
+        find_column(table, column)  # ValueError if there is no such column
         if (twin := columns.setdefault(column.lower(), column)) != column:
             raise ValueError(f"where has columns that differ in upper and lower case alone: {twin!r} and {column!r}")
     return list(columns.values())
@@ -311,16 +313,16 @@ def _canonical_schema(schema: Any) -> Any:
 
 def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
     """Yield record batches with the columns and types of a canonical schema."""
-    columns = {name: Canonical() for name in schema.names}
+    converters = {name: Canonical() for name in schema.names}
     for batch in batches:
-        arrays = [canonical(batch.column(name)) for name, canonical in columns.items()]
+        arrays = [convert(batch.column(name)) for name, convert in converters.items()]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _open_parquet(file: Path) -> Any:
-    """Open a Parquet file with a small buffer instead of whole row groups; ValueError if it cannot be read."""
+    """Open a Parquet file for reading by a small buffer, not by whole row groups; ValueError if it cannot be read."""
     try:
-        # pyarrow takes a relative path that begins with ~ as a path in a home directory.
+        # pyarrow would take a relative path that begins with ~ as one in a home directory.
         return pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(f"cannot read {file}: {error}") from error

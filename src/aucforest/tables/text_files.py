@@ -1,4 +1,4 @@
-"""Files whose values are text: statements with which the database engine counts values and reads rows."""
+"""Files whose values are text, and the SQL by which the database engine, DuckDB, counts their values and reads rows."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,38 +16,39 @@ from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few
-from aucforest.tables.text_types import KNOWN, N_VALUES, N_ZEROS, NESTED, NUMBER, RAW, TEXT, TextType, infer_types
+from aucforest.tables.text_types import N_VALUES, N_ZEROS, NESTED, NUMBER, RAW, TEXT, UNMARKED, TextType, infer_types
 from aucforest.tables.texts import StrayText
 
-# The maximum number of stray values of a column, such as text among numbers, that are kept as examples for messages.
+# The maximum number of stray values (such as text among numbers) that are kept per column, as examples for messages.
 _MOST_EXAMPLES = 20
-# The maximum number of columns of a statement that counts values, which takes memory for each column.
+# The maximum number of columns in one statement that counts values: the engine needs memory for each column.
 _MOST_COUNTED = 2**12
-# After a stream of more rows, the connection is closed.
+# After more than this number of rows is read, the connection is closed to free its memory.
 _MANY_ROWS = 2**16
 
 NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 
 
 class TextFiles(Files):
-    """Files with the same columns of text as one table, in types that nearly all values have.
+    """Files with the same columns of text as one table. Each column gets a type that nearly all of its values have.
 
-    The columns `as_text` (None for all) stay strings. If the option `stray_text` is "number", other text in a column of
-    nearly only numbers or dates becomes missing, and `stray` describes that text. `remarks` has other notes on columns,
-    `rounded` has the columns of numbers in which float64 rounds an integer, and `text_formats` how values are written.
+    The columns `as_text` (None for all) stay strings. Values without the type of their column are stray. Unless the
+    option `stray_text` is "text", columns with few stray values are typed; then stray values become missing, and
+    `stray` describes them. `remarks` has other notes on columns. `rounded` has the columns in which float64 rounds an
+    integer. `text_formats` has the decimal marks, units and date formats of columns.
     """
 
     is_text = True
     missing = MISSING
-    # Whether the file stores numbers as numbers, not as text, as JSON and spreadsheets do.
+    # Whether the files also store values that are not text, such as the numbers of JSON and spreadsheets.
     _has_numbers = False
-    # Whether the option `stray_text` can keep a column as text; False if a model requires the types.
+    # Whether the option `stray_text` can keep a column as text; False once a model has set the types.
     can_be_text = True
-    # SQL that is NULL for missing-value markers; they are null in `_table`, unless `_known` says otherwise.
-    _known = "{0}"
-    # Whether the engine can read columns as numbers directly, instead of converting strings.
+    # SQL of a value, NULL for missing-value markers. It is the value itself if `_table` already has NULL for markers.
+    _unmarked = "{0}"
+    # Whether the engine can read numbers and dates directly, instead of reading strings and converting them.
     _reads_types = True
-    # Whether all rows have been read once. Errors in later rows may mean that the rows before them are wrong, too.
+    # Whether all rows have been read without an error. An error in a row can mean that earlier rows are wrong, too.
     _is_verified = False
 
     def __init__(
@@ -57,7 +58,7 @@ class TextFiles(Files):
         self._readable = readable
         self._options = options
         paths = [str(file.path.absolute()) for file in readable]
-        # The engine takes paths as patterns, so their special characters are escaped.
+        # The engine takes paths as glob patterns, so the special characters of patterns are escaped.
         patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
         self._patterns = patterns
         self._errors = import_optional("duckdb", purpose=f"reading {self.name}", extra="arrow").Error, OSError
@@ -70,11 +71,11 @@ class TextFiles(Files):
         self._n_rows = 0
         self._as_text = as_text
         self._read_header()
-        self._close()  # the next connection has memory for all columns
+        self._close()  # the next connection gets memory according to the number of columns
 
     @cached_property
     def _connection(self) -> Any:
-        """The connection to the engine; it is closed after many rows, because it keeps memory for each thread."""
+        """The connection to the engine; `_read` closes it after many rows, because it keeps memory for each thread."""
         return connect_to(*self._allowed, len(self.columns))
 
     def _close(self) -> None:
@@ -84,44 +85,45 @@ class TextFiles(Files):
             del self._connection
 
     def _read_header(self) -> None:
-        """Read the names of the columns; ValueError if the files differ or are no tables."""
+        """Set `columns`, the names of the columns; ValueError if the files have different columns or are no tables."""
         raise NotImplementedError
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
-        """Return SQL for the table with the columns c0, c1 and so on; `engine` has the types of non-text columns.
+        """Return SQL for the table with the columns c0, c1 and so on.
 
-        Missing-value markers become null, unless `raw` is True or `_known` replaces them.
+        The engine reads the columns in `engine` directly in the given types, and all others as strings. Missing-value
+        markers become NULL, unless `raw` is True or `_unmarked` replaces them.
         """
         raise NotImplementedError
 
-    def _reads_in_one_thread(self) -> bool:
-        """Read the files in one thread from now on, if that may help, and return whether to run a statement again."""
+    def _switch_to_one_thread(self) -> bool:
+        """After an error, read in one thread from now on if that may help; return whether to repeat the statement."""
         return False
 
-    def _explained(self, sentence: str) -> str:
-        """Return an error message on the files from an error message of the engine."""
+    def _explain(self, message: str) -> str:
+        """Return an error message for users, which names the file, from an error message of the engine."""
         raise NotImplementedError
 
-    def _index_in(self, sentence: str) -> int:
+    def _file_index(self, message: str) -> int:
         """Return the index of the file that an error message of the engine names, 0 if it names none."""
-        named = (index for index, file in enumerate(self._readable) if str(file.path.absolute()) in sentence)
-        return next(named, 0)
+        indices = (index for index, file in enumerate(self._readable) if str(file.path.absolute()) in message)
+        return next(indices, 0)
 
     @contextmanager
-    def _explaining(self) -> Iterator[None]:
-        """Raise errors of the engine as ValueError; while a stream is read, Arrow raises them as OSError."""
+    def _explain_errors(self) -> Iterator[None]:
+        """Raise errors of the engine as ValueError; Arrow raises them as OSError while it reads a stream."""
         try:
             yield
         except self._errors as error:
             if "Out of Memory Error" in str(error):
                 what = f"reading {self.name} takes more memory than the database engine may have"
                 raise ValueError(f"{what}: write it to a Parquet file") from error
-            raise ValueError(self._explained(str(error).removeprefix("Invalid Input Error: "))) from error
+            raise ValueError(self._explain(str(error).removeprefix("Invalid Input Error: "))) from error
 
     def keep_as_text(self, columns: Sequence[str] | None, typed: Collection[str] = ()) -> None:
-        """Let these columns stay strings (None for all), instead of those given before.
+        """Replace `as_text`, the columns that stay strings (None for all).
 
-        Types are inferred anew, except for the columns `typed` and those of `read_numbers`.
+        Only the columns `typed` and those of `read_numbers` keep their types; others are inferred again when needed.
         """
         self._as_text, typed = columns, {*typed, *self._numbers}
         self._types = {name: type_ for name, type_ in self._types.items() if name in typed or type_ == NESTED}
@@ -134,34 +136,35 @@ class TextFiles(Files):
         """The names of the columns in the table of the engine."""
         return {name: f"c{index}" for index, name in enumerate(self.columns)}
 
-    def as_written(self, names: Sequence[str]) -> list[str]:
-        """Add a column with the unconverted text of each given column, and return the names of the new columns."""
+    def add_raw_columns(self, names: Sequence[str]) -> list[str]:
+        """For each given column add one with its unconverted text, and return the names of the new columns."""
         added = [f"{name} as it is written\n" for name in names]
         for name, new in zip(names, added):
             self._engine_names[new], self._types[new] = self._engine_names[name], RAW
         return added
 
-    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
+    def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of the given columns, each of at most `max_rows` rows, beginning with `first_row`."""
         schema = self.schema(columns)
-        return split_batches(self._read(columns, schema), first_row, rows)
+        return split_batches(self._read(columns, schema), first_row, max_rows)
 
     def _read(self, columns: Sequence[str], schema: Any) -> Iterator[Any]:
         """Yield record batches of the given columns with a schema."""
         names, types = [self._engine_names[name] for name in columns], [self._types[name] for name in columns]
+        # With a raw column, the table keeps missing-value markers, and the SQL of each other column replaces them.
         raw, sqls, engine = RAW in types, list[str](), dict[str, str]()
         for name, type_ in zip(names, types):
             if self._reads_types and not raw and type_.engine and type_.is_sure:
                 engine[name] = type_.engine
                 sqls.append("{0}")
             else:
-                known = "{0}" if type_ in (RAW, NESTED) else KNOWN if raw else self._known
-                sqls.append(type_.sql.replace("{0}", known))
+                value = "{0}" if type_ in (RAW, NESTED) else UNMARKED if raw else self._unmarked
+                sqls.append(type_.sql.replace("{0}", value))
         grouped = _group_columns(names, sqls)
         self.check_unchanged()
-        if not self._is_verified:
+        if not self._is_verified:  # errors in any row are raised before the first batch
             self._fetch(lambda: f"SELECT count(c0) FROM {self._table({})}")
-        with self._explaining(), self._connection.cursor() as cursor:
+        with self._explain_errors(), self._connection.cursor() as cursor:
             relation = cursor.sql(f"SELECT {', '.join(grouped)} FROM {self._table(engine, raw=raw)}")
             n_rows = 0
             for batch in relation.to_arrow_reader(rows_of_batch(len(columns))):
@@ -174,7 +177,7 @@ class TextFiles(Files):
         self.check_unchanged()
 
     def schema(self, columns: Sequence[str]) -> Any:
-        """Return the schema of the given columns; all rows are read to infer types that are not yet known."""
+        """Return the schema of the given columns; to infer types that are not yet known, all rows are read."""
         for name in columns if self._as_text is None else self._as_text:
             self._types.setdefault(name, RAW if self._as_text is None else TEXT)
         if unknown := [name for name in dict.fromkeys(columns) if name not in self._types]:
@@ -185,16 +188,15 @@ class TextFiles(Files):
         return pa.schema([(name, self._types[name].arrow) for name in columns])
 
     def read_numbers(self, columns: Sequence[str]) -> None:
-        """Read columns as numbers, even if they were given as text."""
+        """Read columns as numbers, even if they are among the columns that stay strings."""
         self._numbers = columns
         self._as_text = None if self._as_text is None else [name for name in self._as_text if name not in columns]
 
     def read_as(self, types: Mapping[str, TextType]) -> None:
         """Set the types of columns that a model requires; ValueError if too many values of a column have another type.
 
-        The formats of numbers and dates are inferred; if several fit and no option or other column decides, the formats
-        in `types` do. Zeros in place of
-        dates become missing values, however many there are.
+        The formats of numbers and dates are inferred. If several fit, an option, other columns or the formats in
+        `types` decide, in this order. Zeros in place of dates become missing values, however many there are.
         """
         self.can_be_text = False
         types = {**dict.fromkeys(self._numbers, NUMBER), **types}
@@ -220,61 +222,62 @@ class TextFiles(Files):
 
     @property
     def text_formats(self) -> dict[str, dict[str, str]]:
-        """The formats of the columns of numbers and dates that are not written as in Python."""
+        """For each column whose numbers or dates are not written as in Python, their format; see `TextType`."""
         return {name: dict(type_.format) for name, type_ in self._types.items() if type_.format}
 
     def _count(
         self, names: Sequence[str], expressions: Sequence[str], *, distinct: bool = False, where: str = "true"
     ) -> dict[str, Sequence[Any]]:
-        """Return SQL aggregates by column, over all values or over the distinct ones with their counts n.
+        """Return the values of SQL aggregates for each column.
 
-        For thousands of columns, grouping by column is much faster than separate expressions for each column.
+        If `distinct` is True, each row that is aggregated is a distinct value for which `where` is true, and its count
+        n. For thousands of columns, grouping by column is much faster than separate expressions for each column.
         """
         if len(names) > _MOST_COUNTED:
-            parts = [names[start : start + _MOST_COUNTED] for start in range(0, len(names), _MOST_COUNTED)]
-            counted = [self._count(part, expressions, distinct=distinct, where=where) for part in parts]
-            return {name: row for part in counted for name, row in part.items()}
+            starts = range(0, len(names), _MOST_COUNTED)
+            blocks = [names[start : start + _MOST_COUNTED] for start in starts]
+            results = [self._count(block, expressions, distinct=distinct, where=where) for block in blocks]
+            return {name: row for result in results for name, row in result.items()}
         if not names:
             return {}
         columns = {self._engine_names[name]: name for name in names}
-        counts, condition = (sql.replace("{0}", "value") for sql in (", ".join(expressions), where))
+        aggregates, condition = (sql.replace("{0}", "value") for sql in (", ".join(expressions), where))
         listed = ", ".join(columns)
 
         def statement() -> str:
             table = f"(SELECT {listed} FROM {self._table({})}) UNPIVOT INCLUDE NULLS (value FOR name IN ({listed}))"
-            # For thousands of columns, markers are found much faster in one column of all values.
-            table = f"(SELECT name, {self._known.replace('{0}', 'value')} AS value FROM {table})"
+            # For thousands of columns, markers are replaced much faster in one column of all values.
+            table = f"(SELECT name, {self._unmarked.replace('{0}', 'value')} AS value FROM {table})"
             if distinct:
                 table = f"(SELECT name, value, count(*) AS n FROM {table} WHERE {condition} GROUP BY name, value)"
-            return f"SELECT name, count(*), {counts} FROM {table} GROUP BY name"
+            return f"SELECT name, count(*), {aggregates} FROM {table} GROUP BY name"
 
-        found = self._fetch(statement)
-        rows = {columns[column]: row for column, *row in found}
-        nothing = [0] * (1 + len(expressions))  # for a table without rows
+        rows = {columns[column]: row for column, *row in self._fetch(statement)}
+        zeros = [0] * (1 + len(expressions))  # for a table without rows
         if not distinct:
-            self._n_rows = rows.get(names[0], nothing)[0]
-        return {name: rows.get(name, nothing)[1:] for name in names}
+            self._n_rows = rows.get(names[0], zeros)[0]
+        return {name: rows.get(name, zeros)[1:] for name in names}
 
     def has_value(self, name: str, value: str) -> bool:
         """Return whether a column has a value."""
         return bool(self._count([name], [f"count_if({{0}} = {text(value)})"])[name][0])
 
     def _fetch(self, statement: Callable[[], str]) -> list[Any]:
-        """Return the rows of the result of a statement."""
+        """Run the SQL that `statement` returns, and again if `_switch_to_one_thread` says so; return the result."""
         self.check_unchanged()
         doing = f"reading {self.name}"
-        with self._explaining():
+        with self._explain_errors():
             try:
                 rows = fetch(self._connection, statement(), doing)
             except self._errors:
-                if not self._reads_in_one_thread():
+                if not self._switch_to_one_thread():
                     raise
                 rows = fetch(self._connection, statement(), doing)
         self._is_verified = True
         return rows
 
     def _set_types(self, types: Mapping[str, TextType]) -> None:
-        """Set the types of columns, and count the values that do not have these types, in `stray`."""
+        """Set the types of columns, and describe the values that do not have these types in `stray`."""
         self._types |= types
         names_by_sql: dict[str, list[str]] = {}
         for name, type_ in types.items():
@@ -282,27 +285,27 @@ class TextFiles(Files):
                 names_by_sql.setdefault(type_.sql, []).append(name)
         for sql, names in names_by_sql.items():
             counted = self._count(names, [N_VALUES, f"count({sql})"])
-            have_stray = [name for name, (n_values, n_read) in counted.items() if n_values > n_read]
-            frequent, is_stray = f"list({{0}} ORDER BY n DESC, {{0}})[:{_MOST_EXAMPLES}]", f"({sql}) IS NULL"
-            examples = self._count(have_stray, [frequent], distinct=True, where=f"{{0}} IS NOT NULL AND {is_stray}")
-            for name, (found,) in examples.items():
-                n_values, n_read = counted[name]
-                self.stray[name] = StrayText(n_values - n_read, n_values, found, types[name].kind)
+            with_stray = [name for name, (n_values, n_typed) in counted.items() if n_values > n_typed]
+            most_frequent = f"list({{0}} ORDER BY n DESC, {{0}})[:{_MOST_EXAMPLES}]"
+            is_stray = f"{{0}} IS NOT NULL AND ({sql}) IS NULL"
+            for name, (examples,) in self._count(with_stray, [most_frequent], distinct=True, where=is_stray).items():
+                n_values, n_typed = counted[name]
+                self.stray[name] = StrayText(n_values - n_typed, n_values, examples, types[name].kind)
 
     def _raise_stray(self, name: str, stray: StrayText) -> NoReturn:
         """Raise ValueError for the first value of a column that does not have its type."""
         engine_name = self._engine_names[name]
-        is_stray, value = (sql.replace("{0}", engine_name) for sql in (self._types[name].sql, self._known))
+        typed, text_value = (sql.replace("{0}", engine_name) for sql in (self._types[name].sql, self._unmarked))
 
         def statement() -> str:
             rows = (
-                f"(SELECT row_number() OVER () - 1 AS row, {value} AS value, ({is_stray}) IS NULL AS is_stray"
+                f"(SELECT row_number() OVER () - 1 AS row, {text_value} AS value, ({typed}) IS NULL AS is_stray"
                 f" FROM {self._table({})})"
             )
             return f"SELECT row, value FROM {rows} WHERE is_stray AND value IS NOT NULL LIMIT 1"
 
-        ((row, found),) = self._fetch(statement)
-        what = f"column {name!r} has the value {found!r}, which is not a {stray.kind}"
+        ((row, value),) = self._fetch(statement)
+        what = f"column {name!r} has the value {value!r}, which is not a {stray.kind}"
         raise ValueError(f"{self.location(row)}: {what}; {stray}{stray.advice}")
 
     def done(self, n_rows: int) -> float | None:
@@ -315,9 +318,10 @@ class TextFiles(Files):
 
 
 def _group_columns(names: Sequence[str], sqls: Sequence[str]) -> dict[str, list[int]]:
-    """Return SQL for the value of a column, or for the list of the values of columns, and the indices of the columns.
+    """Return SQL expressions with the indices of their columns: each is for one column, or for a list of several.
 
-    The engine compiles the patterns in SQL once for a list. For thousands of columns, this saves seconds and gigabytes.
+    Columns with the same function calls are in one list, for which the engine compiles regular expressions only once.
+    For thousands of columns, this saves seconds and gigabytes.
     """
     grouped, by_sql = dict[str, list[int]](), dict[str, list[int]]()
     for index, (name, sql) in enumerate(zip(names, sqls)):
@@ -332,7 +336,7 @@ def _group_columns(names: Sequence[str], sqls: Sequence[str]) -> dict[str, list[
 
 
 def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> list[Any]:
-    """Return the columns in the order of their indices, from columns and lists of several; see `_group_columns`."""
+    """Return single columns in their original order, from the columns of the expressions of `_group_columns`."""
     by_index = {
         index: pc.list_element(column, number) if pa.types.is_list(column.type) else column
         for column, indices in zip(columns, grouped)
@@ -342,7 +346,7 @@ def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> 
 
 
 def _shared_formats(types: Mapping[str, TextType]) -> ReadOptions:
-    """Return the decimal mark and the date format that all types share."""
+    """Return the decimal mark that all numbers share, and the date format that all dates share, as options."""
     formats = [type_.format for type_ in types.values()]
     marks, days = ({written[key] for written in formats if key in written} for key in ("decimal", "date"))
     mark, day = (values.pop() if len(values) == 1 else None for values in (marks, days))
@@ -350,7 +354,7 @@ def _shared_formats(types: Mapping[str, TextType]) -> ReadOptions:
 
 
 def _format_note(inferred: TextType, wanted: TextType) -> str:
-    """Return a note if values have another unit, decimal mark or date format than text had in the fit; else ""."""
+    """Return a note if the unit, decimal mark or date format of a column differs from that in the fit, else ""."""
     unit, known = inferred.format.get("unit"), wanted.format.get("unit")
     if inferred.kind != "number" or unit == known:
         keys = wanted.format.keys() - {"unit"}

@@ -1,6 +1,6 @@
-"""The choice of a type for each column of text from counts of its values, and the SQL that reads the type.
+"""The types of text columns: how they are chosen by counts of values, and the SQL that converts the values.
 
-In SQL `{0}` stands for the column.
+In SQL `{0}` stands for the column. In names, `iso` is for dates that begin with the year, and `clock` for times of day.
 """
 
 import re
@@ -19,7 +19,7 @@ from aucforest.tables.spellings import MOST_STRAY, Readings, is_few
 
 # Returns the values of SQL aggregates by column, see `TextFiles._count`.
 Count = Callable[..., dict[str, Sequence[Any]]]
-# float64 rounds integers above _EXACT; integers from _MOST on do not fit into 64 bits.
+# float64 rounds some integers above _EXACT. int64 has no integers of _MOST or more.
 _EXACT, _MOST = 2**53, 2**63
 
 
@@ -32,7 +32,7 @@ def _if(pattern: str, sql: str) -> str:
     return f"CASE WHEN {_matches(pattern)} THEN {sql} END"
 
 
-# Numbers as Python writes them, without 1_000, which the engine would accept. Its reader fails at unconditional casts.
+# Numbers as Python writes them. The engine would also accept 1_000, and its reader fails at casts without condition.
 _PLAIN = "CASE WHEN NOT contains({0}, '_') THEN try_cast({0} AS DOUBLE) END"
 _INTEGER = (
     "CASE WHEN NOT contains({0}, '.') AND NOT contains({0}, '_') AND NOT contains({0}, 'e') AND NOT contains({0}, 'E')"
@@ -41,27 +41,27 @@ _INTEGER = (
 _TWELVE_HOURS = "try_strptime(upper(trim({0})), ['%I:%M %p', '%I:%M:%S %p', '%I:%M%p', '%I:%M:%S%p'])::TIME"
 _TIME = f"coalesce({_if(spellings.TIME_OF_DAY, 'try_cast({0} AS TIME)')}, {_if(spellings.TWELVE_HOURS, _TWELVE_HOURS)})"
 _ISO = _if(spellings.ISO_DATE, "try_cast({0} AS TIMESTAMP)")
-# Without an offset, the engine would assume the time zone of the machine. It accepts no space before an offset.
+# The engine would read dates without an offset in the machine's time zone, and it accepts no space before an offset.
 _ZONED = _if(
     spellings.ISO_DATE,
     f"CASE WHEN {_matches(spellings.OFFSET)} THEN"
     r" epoch_us(try_cast(regexp_replace({0}, '\s+([-+])', '\1') AS TIMESTAMPTZ)) END",
 )
-# Days and a time in the spelling that the engine converts.
-_CLOCK = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
-_DAYS = _if(spellings.DURATION, f"epoch_us(try_cast({_CLOCK} AS INTERVAL))")
-_DURATION = f"coalesce({_DAYS}, epoch_us({_TIME}))"
+# Durations in the spelling of the engine: "1 days 02:00:00" for "1 day, 02:00:00" or "1 days +02:00:00".
+_INTERVAL = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
+_LONG_DURATION = _if(spellings.DURATION, f"epoch_us(try_cast({_INTERVAL} AS INTERVAL))")
+_DURATION = f"coalesce({_LONG_DURATION}, epoch_us({_TIME}))"
 # Text, with NULL in place of missing-value markers.
-KNOWN = f"CASE WHEN {{0}} NOT IN ({texts(MISSING)}) THEN {{0}} END"
+UNMARKED = f"CASE WHEN {{0}} NOT IN ({texts(MISSING)}) THEN {{0}} END"
 _FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({texts(WORDS[False])}) THEN false END"
 
 
 class TextType(NamedTuple):
-    """The type of a column of text: its Arrow type, the SQL that converts it, and the type that the engine can read.
+    """The type of a column of text: its Arrow type, and the SQL that converts a value to it.
 
-    A model keeps the `format` of values for other tables: {"decimal": ",", "unit": "kg"} for numbers,
-    {"date": "%d.%m.%Y"} for dates. `kind` and `note` are for messages.
-    If `is_sure` is True, all values of the column are known to have the type.
+    `engine` is the engine's own type if it can read such a column directly. `format` is {"decimal": ",", "unit": "kg"}
+    for numbers or {"date": "%d.%m.%Y"} for dates; models store it to read other tables. `kind` and `note` are for
+    messages. If `is_sure` is True, all values of the column are known to have the type.
     """
 
     arrow: Any
@@ -88,7 +88,7 @@ ZONED = TextType(pa.timestamp("us", "UTC"), _ZONED, "zoned date")
 
 
 def spelled_numbers(written: Mapping[str, str], note: str = "") -> TextType:
-    """Return the type of numbers with a decimal mark, and possibly with thousands separators and a unit."""
+    """Return the type of numbers with a decimal mark, and possibly with marks between thousands and a unit."""
     decimal, unit = written["decimal"], written.get("unit", "")
     digits = f"regexp_extract({{0}}, {text(spellings.DIGITS)})"
     kept = f"replace(regexp_replace({digits}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
@@ -109,17 +109,18 @@ def spelled_dates(written: Mapping[str, str], arrow: Any, note: str = "") -> Tex
 
 
 def dates_in(date_format: str) -> str:
-    """Return the SQL that converts dates in a format, which a time of day may follow unless the format has one."""
+    """Return the SQL that converts dates in a format; unless it has a time of day, one may follow the dates."""
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
     pattern = spellings.date_pattern(date_format)
-    may_be = "{0} IS NOT NULL" if pattern is None else _matches(pattern)
+    may_be_date = "{0} IS NOT NULL" if pattern is None else _matches(pattern)
     one_space = "regexp_replace(trim({0}), ' +', ' ', 'g')"
-    return f"coalesce({_ISO}, CASE WHEN {may_be} THEN try_strptime({one_space}, [{texts(formats)}]) END)"
+    return f"coalesce({_ISO}, CASE WHEN {may_be_date} THEN try_strptime({one_space}, [{texts(formats)}]) END)"
 
 
 N_VALUES = "count({0})"
-# Aggregates that decide whether a column has plain numbers: the counts of values, numbers and integers, the largest
-# magnitude (-(n + 1) for a negative n, as int64 has one more of these), and the count of integers with leading zeros.
+# Aggregates that decide whether a column has plain numbers: the counts of values, of numbers and of integers; the
+# maximum of n and -(n + 1) over the integers n, which is below 2**63 if int64 can represent all; and the count of
+# integers with leading zeros.
 _NUMBER_COUNTS = [
     N_VALUES, f"count({_PLAIN})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
     f"count_if({{0}} >= '00' AND {{0}} < '0:' AND ({_INTEGER}) IS NOT NULL)",
@@ -130,7 +131,7 @@ _N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
 def _plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
     """Return the type of a column that is empty, or has only plain numbers or codes with leading zeros; else None.
 
-    `counts` are the values of `_NUMBER_COUNTS`. Among codes, some stray text is allowed.
+    `counts` are the values of `_NUMBER_COUNTS`. Stray text is allowed among codes, but not among numbers.
     """
     n_values, n_numbers, n_integers, largest, n_padded = counts
     if n_values == 0:
@@ -143,7 +144,7 @@ def _plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
     return (INTEGER if fits else NUMBER)._replace(is_sure=True)
 
 
-# The beginnings of numbers, dates and times, which few words have.
+# A pattern of the beginnings of numbers, dates and times. Few words match it.
 _START = (
     rf"^{spellings.EDGE}([-+(.,0-9{spellings.MINUSES}{spellings.SYMBOLS}]"
     rf"|[A-Z]{{1,3}}[{spellings.SYMBOLS}]?[-(0-9{spellings.SPACE}{spellings.MINUSES}]|Rs|[A-Za-z]{{3,9}}(\.? +|-)[0-9])"
@@ -154,20 +155,20 @@ _WORD_COUNTS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]
 
 def _type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
     """Return FLAG or TEXT, or None if the values may be numbers or dates; `counts` are those of `_WORD_COUNTS`."""
-    n_values, n_flags, n_others = counts
+    n_values, n_flags, n_possible = counts
     if n_flags == n_values:
         return FLAG._replace(is_sure=True)
-    return None if is_few(n_values - n_others, n_values, most_stray) else TEXT
+    return None if is_few(n_values - n_possible, n_values, most_stray) else TEXT
 
 
 def _dates_or_days(n_clocks: int) -> Any:
-    """Return the Arrow type of dates, given how many have a time of day."""
+    """Return the Arrow type of a column of dates, of which `n_clocks` have a time of day."""
     return pa.timestamp("us") if n_clocks else pa.date32()
 
 
-def _is_clock(times: str) -> str:
-    """Return the SQL condition that a time is not midnight."""
-    return f"{times} <> date_trunc('day', {times})"
+def _has_clock(moment: str) -> str:
+    """Return the SQL condition that a date, given as SQL, has a time of day other than midnight."""
+    return f"{moment} <> date_trunc('day', {moment})"
 
 
 def _n_rows(condition: str) -> str:
@@ -175,20 +176,21 @@ def _n_rows(condition: str) -> str:
     return f"coalesce(sum(n) FILTER ({condition}), 0)::BIGINT"
 
 
+# The unit of a number, "" if it has none; the conditions that a value is a number with a decimal point or comma.
 _UNIT = f"regexp_replace({{0}}, {text(spellings.NO_UNIT)}, '', 'g')"
-_MAY_BE_DATE = _matches(spellings.DATE_LIKE)
 _POINT, _COMMA = (_matches(pattern) for pattern in spellings.PATTERNS.values())
+_MAY_BE_DATE = _matches(spellings.DATE_LIKE)
 # A value is evidence for a decimal point if it has a point and cannot be a number with a decimal comma.
 _FIRST_WITH_POINT = "min({0}) FILTER (contains({0}, '.'))"
 _N_SURE_OF_POINT = f"count_if(contains({{0}}, '.') AND NOT {_COMMA})"
 N_ZEROS = f"count_if({_matches(spellings.ZEROS)})"
-# The conditions that decide about all other columns, by the names of their counts in `Counts`.
+# The conditions that decide the type of all other columns, by the names of their counts in `Counts`.
 _CONDITIONS = {
     "n_values": "{0} IS NOT NULL",
     "n_times": f"({_TIME}) IS NOT NULL",
     "n_durations": f"({_DURATION}) IS NOT NULL",
     "n_iso": f"({_ISO}) IS NOT NULL",
-    "n_clocks": _is_clock(_ISO),
+    "n_clocks": _has_clock(_ISO),
     "n_offsets": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.OFFSET)}",
     "n_utc": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.UTC)}",
     "n_zeros": _matches(spellings.ZEROS),
@@ -209,7 +211,7 @@ _TEXT_COUNTS = [
 
 
 class Counts(SimpleNamespace):
-    """The number of values of a text column that fulfil each of `_CONDITIONS`, its units, and examples of values."""
+    """Counts of the values of a text column that fulfil each of `_CONDITIONS`, its units, and examples of values."""
 
     def __init__(self, row: Sequence[Any]) -> None:
         super().__init__(**dict(zip([*_CONDITIONS, "units", "first_number", "dates"], row)))
@@ -217,7 +219,7 @@ class Counts(SimpleNamespace):
         self.readings = Readings(*counts, self.units or ())
 
     def are_dates(self, n_dates: int, most_stray: float) -> bool:
-        """Return whether nearly all values are dates, or, if stray values are allowed, zeros in place of dates."""
+        """Return whether nearly all values are dates; zeros for missing dates do not count if any may be stray."""
         n_zeros = self.n_zeros if most_stray > 0.0 else 0
         return n_dates > 0 and is_few(self.n_values - n_zeros - n_dates, self.n_values, most_stray)
 
@@ -231,7 +233,7 @@ def _type_of_clocks(counts: Counts, most_stray: float) -> TextType | None:
 
 
 def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
-    """Return the type of dates that begin with the year, TEXT if only some have an offset; None for other columns."""
+    """Return the type of dates that begin with the year, TEXT if only some have an offset, None for other columns."""
     if not counts.are_dates(counts.n_iso, most_stray):
         return None
     is_sure = counts.n_iso == counts.n_values
@@ -248,19 +250,18 @@ def _type_of_numbers(
 ) -> TextType | None:
     """Return the type of numbers in any spelling, or None if the column is text.
 
-    `given` is the decimal mark of columns that fit both marks; if it is None, such columns are text. If the file
-    `has_numbers`, not only text, a column is text if the decimal comma of some text would change numbers with a point.
+    `given` is the decimal mark of columns that both marks fit; if it is None, such columns are text. If the file
+    `has_numbers`, not only text, a column that needs a decimal comma is text if plain numbers in it have a point.
     """
     decimal = counts.readings.decimal(most_stray, given)
     if not decimal or (has_numbers and decimal == "," and counts.n_plain_points > 0):
         return None
     if counts.first_number is None:
         return NUMBER
-    written = {"decimal": decimal}
-    if unit := next(filter(None, counts.readings.units), ""):
-        written["unit"] = unit
-    read = spellings.as_number(counts.first_number, decimal)
-    type_ = spelled_numbers(written, f"numbers such as {counts.first_number!r} are read as {read}")
+    unit = next(filter(None, counts.readings.units), "")
+    number_format = {"decimal": decimal, "unit": unit} if unit else {"decimal": decimal}
+    number = spellings.as_number(counts.first_number, decimal)
+    type_ = spelled_numbers(number_format, f"numbers such as {counts.first_number!r} are read as {number}")
     return type_._replace(is_sure=counts.readings.n_read(decimal) == counts.n_values)
 
 
@@ -274,63 +275,66 @@ def infer_types(
 ) -> tuple[dict[str, TextType], set[str]]:
     """Return the types of columns, and the names of those in which float64 rounds an integer.
 
-    A model's `known` decimal mark and date format decide what neither the options nor other columns of the file do. If
+    The decimal mark and the date format of a model, `known`, decide where neither the options nor other columns do. If
     the file `has_numbers`, not only text, plain numbers are never read with a decimal comma.
     """
     most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
     plain = count(names, _NUMBER_COUNTS)
     types = {name: _plain_type(row, most_stray) for name, row in plain.items()}
-    day = options.date_format or known.date_format
-    types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, day, most_stray)
+    date_format = options.date_format or known.date_format
+    types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, date_format, most_stray)
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= _EXACT]
     rounded = {name for name, (n_rounded,) in count(large, [_N_ROUNDED]).items() if n_rounded}
-    others = count([name for name, type_ in types.items() if type_ is None], _WORD_COUNTS)
-    types |= {name: _type_of_words(row, most_stray) for name, row in others.items()}
+    words = count([name for name, type_ in types.items() if type_ is None], _WORD_COUNTS)
+    types |= {name: _type_of_words(row, most_stray) for name, row in words.items()}
     others = count([name for name, type_ in types.items() if type_ is None], _TEXT_COUNTS, distinct=True)
-    counts = {name: Counts(row) for name, row in others.items()}
-    mark, with_comma = _decimal_mark(counts, [] if has_numbers else numbers, count, options, known)
-    dates = _types_of_dates(counts, count, options.date_format, known.date_format, most_stray)
-    for name, found in counts.items():
+    counts_by_column = {name: Counts(row) for name, row in others.items()}
+    mark, with_comma = _decimal_mark(counts_by_column, [] if has_numbers else numbers, count, options, known)
+    dates = _types_of_dates(counts_by_column, count, options.date_format, known.date_format, most_stray)
+    for name, counts in counts_by_column.items():
         types[name] = (
-            _type_of_clocks(found, most_stray)
-            or _type_of_iso(found, most_stray)
+            _type_of_clocks(counts, most_stray)
+            or _type_of_iso(counts, most_stray)
             or dates.get(name)
-            or _type_of_numbers(found, most_stray, mark, has_numbers=has_numbers)
+            or _type_of_numbers(counts, most_stray, mark, has_numbers=has_numbers)
         )
     return {name: type_ or TEXT for name, type_ in (types | with_comma).items()}, rounded
 
 
 def _types_of_compact_dates(
-    names: Sequence[str], count: Count, day: str | None, most_stray: float
+    names: Sequence[str], count: Count, date_format: str | None, most_stray: float
 ) -> dict[str, TextType]:
     """Return the types of columns of digits that are dates in the given format, such as %Y%m%d for 20240131."""
-    if day is None or re.fullmatch("(%[YymdHMS])+", day) is None:
+    if date_format is None or re.fullmatch("(%[YymdHMS])+", date_format) is None:
         return {}
-    sql, types = dates_in(day), dict[str, TextType]()
-    for name, (n_values, n_dates, n_clocks) in count(
-        names, [N_VALUES, f"count({sql})", f"count_if({_is_clock(sql)})"]
-    ).items():
+    sql, types = dates_in(date_format), dict[str, TextType]()
+    counts = count(names, [N_VALUES, f"count({sql})", f"count_if({_has_clock(sql)})"])
+    for name, (n_values, n_dates, n_clocks) in counts.items():
         if n_dates > 0 and is_few(n_values - n_dates, n_values, most_stray):
-            types[name] = spelled_dates({"date": day}, _dates_or_days(n_clocks))._replace(is_sure=n_dates == n_values)
+            type_ = spelled_dates({"date": date_format}, _dates_or_days(n_clocks))
+            types[name] = type_._replace(is_sure=n_dates == n_values)
     return types
 
 
 def _decimal_mark(
     counts: Mapping[str, Counts], numbers: Sequence[str], count: Count, options: ReadOptions, known: ReadOptions
 ) -> tuple[str | None, dict[str, TextType]]:
-    """Return the decimal mark of columns that fit both marks, and the types of plain numbers if it is a comma.
+    """Return the decimal mark of columns that both marks fit, and the types of `numbers` that get a decimal comma.
 
-    The mark is that of the options. If they have none, it is the only one that other columns require, or the known one.
+    The mark is that of the options, else the only one that other columns require, else that of `known`. The columns
+    `numbers` have plain numbers, as in Python.
     """
-    sure = {found.readings.required for found in counts.values() if found.readings.decimal(MOST_STRAY)} - {None}
+    readings = [column.readings for column in counts.values()]
+    required = {reading.required for reading in readings if reading.decimal(MOST_STRAY)} - {None}
     mark = options.point_or_comma
-    may_be_comma = "," in {mark, known.point_or_comma, *sure}
+    may_be_comma = "," in {mark, known.point_or_comma, *required}
     points = count(numbers, [_N_SURE_OF_POINT, _FIRST_WITH_POINT]) if may_be_comma else {}
-    if "," in sure and any(n_sure for n_sure, _ in points.values()):  # plain numbers alone do not decide
-        sure |= {"."}
+    # Plain numbers can be evidence against a comma that other columns require, but do not require a point alone.
+    if "," in required and any(n_sure for n_sure, _ in points.values()):
+        required |= {"."}
     if mark is None:
-        mark = next(iter(sure)) if len(sure) == 1 else known.point_or_comma
+        mark = next(iter(required)) if len(required) == 1 else known.point_or_comma
     types = {}
     for name, (n_sure, first) in points.items():
         if mark == "," and n_sure == 0 and first is not None:
@@ -342,17 +346,17 @@ def _decimal_mark(
 def _types_of_dates(
     counts: Mapping[str, Counts], count: Count, given: str | None, known: str | None, most_stray: float
 ) -> dict[str, TextType]:
-    """Return the types of columns whose dates have one format: the given one if it fits, or the only best one.
+    """Return the types of columns of dates, except for columns for which more than one format remains.
 
-    If day and month may have both orders, they have that of the given format, of the other columns, or of the known
-    format.
+    The format of a column is the `given` one if it fits, else that which most values have. If as many values have the
+    day first as the month first, the order is that of `given`, of the other columns, or of `known`.
     """
-    all_may_be = given is not None or known is not None
+    any_may_be_dates = given is not None or known is not None
     names = [
         name
-        for name, found in counts.items()
-        if not found.are_dates(found.n_iso, most_stray)
-        and (all_may_be or found.are_dates(found.n_may_be_dates, most_stray))
+        for name, column in counts.items()
+        if not column.are_dates(column.n_iso, most_stray)
+        and (any_may_be_dates or column.are_dates(column.n_may_be_dates, most_stray))
     ]
     given_or_known = list(filter(None, [given, known]))
     possible = {
@@ -362,27 +366,25 @@ def _types_of_dates(
     formats = list(dict.fromkeys(chain.from_iterable(possible.values())))
     if not formats:
         return {}
-    dates = [dates_in(day) for day in formats]
     counts_of_formats = [
         sql
-        for date in dates
-        for sql in (_n_rows(f"{date} IS NOT NULL"), _n_rows(_is_clock(date)), f"max({date}) - min({date})")
+        for date in map(dates_in, formats)
+        for sql in (_n_rows(f"{date} IS NOT NULL"), _n_rows(_has_clock(date)), f"max({date}) - min({date})")
     ]
     fits = {}
     for name, row in count(names, counts_of_formats, distinct=True).items():
-        found = map(spellings.FittingDates, row[::3], row[1::3], row[2::3])
         fits[name] = {
-            day: fit
-            for day, fit in zip(formats, found)
-            # Months without a day may be codes, so all values must be some.
-            if day in possible[name] and counts[name].are_dates(fit.n_dates, most_stray if "%d" in day else 0.0)
+            form: fit
+            for form, fit in zip(formats, map(spellings.FittingDates, row[::3], row[1::3], row[2::3]))
+            # Months without a day may be codes, so no stray values are allowed among them.
+            if form in possible[name] and counts[name].are_dates(fit.n_dates, most_stray if "%d" in form else 0.0)
         }
     best = {name: spellings.best_date_formats(fitting) for name, fitting in fits.items()}
     types = {}
-    for name, day in _choose_formats(best, fits, given, known).items():
-        note = "" if day == given else f"dates such as {counts[name].dates[0]!r} are read as {day}"
-        fit = fits[name][day]
-        type_ = spelled_dates({"date": day}, _dates_or_days(fit.n_clocks), note)
+    for name, form in _choose_formats(best, fits, given, known).items():
+        note = "" if form == given else f"dates such as {counts[name].dates[0]!r} are read as {form}"
+        fit = fits[name][form]
+        type_ = spelled_dates({"date": form}, _dates_or_days(fit.n_clocks), note)
         types[name] = type_._replace(is_sure=fit.n_dates == counts[name].n_values)
     return types
 
@@ -390,20 +392,20 @@ def _types_of_dates(
 def _choose_formats(
     best: Mapping[str, Sequence[str]], fits: Mapping[str, Mapping[str, Any]], given: str | None, known: str | None
 ) -> dict[str, str]:
-    """Return the date formats of columns, without those that may have several; see `_types_of_dates`."""
-    # Columns whose year may be first say nothing on others, and others say nothing on them.
-    sure = [days[0] for name, days in best.items() if len(days) == 1 and spellings.YEAR_FIRST not in fits[name]]
-    orders = {spellings.is_day_first(day) for day in sure} - {None}
-    of_file = list(orders) if len(orders) == 1 and given is None else []
-    of_model = [spellings.is_day_first(day) for day in (given or known,) if day is not None]
+    """Return the date formats of columns by the rules of `_types_of_dates`, from the `best` formats of each column."""
+    # Whether the day is first in a column is no evidence for a column with an ambiguous year, nor the reverse.
+    single = [forms[0] for name, forms in best.items() if len(forms) == 1 and spellings.YEAR_FIRST not in fits[name]]
+    orders = {spellings.is_day_first(form) for form in single} - {None}
+    orders_of_columns = list(orders) if len(orders) == 1 and given is None else []
+    orders_of_formats = [spellings.is_day_first(form) for form in (given or known,) if form is not None]
     chosen = {}
-    for name, days in best.items():
-        by_order = {spellings.is_day_first(day): day for day in days}
-        evidence = of_model if spellings.YEAR_FIRST in days else of_file + of_model
+    for name, forms in best.items():
+        by_order = {spellings.is_day_first(form): form for form in forms}
+        evidence = orders_of_formats if spellings.YEAR_FIRST in forms else orders_of_columns + orders_of_formats
         if given is not None and given in fits[name]:
             chosen[name] = given
-        elif len(days) == 1:
-            chosen[name] = days[0]
+        elif len(forms) == 1:
+            chosen[name] = forms[0]
         elif fitting := [by_order[order] for order in evidence if order in by_order]:
             chosen[name] = fitting[0]
     return chosen
