@@ -184,7 +184,7 @@ CASES = [
 @pytest.mark.parametrize(("form", "name"), CASES)
 def test_work_grows_with_the_columns(form, name, tmp_path, monkeypatch):
     monkeypatch.setattr(on_disk, "_in_order", lambda function, arguments, _: (function(*each) for each in arguments))
-    monkeypatch.setattr(csv, "_LONGEST", 2**23)  # so that the larger file is read in one batch, too
+    monkeypatch.setattr(csv, "_MOST_BYTES", 2**23)  # so that the larger file is read in one batch, too
     few, many = (Table(form, n_columns, tmp_path) for n_columns in (N_COLUMNS, 2 * N_COLUMNS))
     function = FUNCTIONS[name]
     function(few), function(many)  # fits, and compiles

@@ -1,4 +1,4 @@
-"""CSV files of any dialect: the header, the separator, quotes, and the lines of rows."""
+"""CSV files: the dialect of each file (its separator, quotes and line ends), the header, and the lines of rows."""
 
 import csv
 import re
@@ -17,14 +17,14 @@ from aucforest.tables.text_files import NOT_UTF8, TextFiles
 
 CSV_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".csv", ".tsv", ".txt"))
 _SEPARATORS = (",", ";", "\t", "|")
-# The number of rows from which the format of a CSV file is found, and the maximum length of a row in bytes.
-_HEAD, _LONGEST = 20, 2**21
-# The engine divides buffers into parts of 8,000,000 bytes. It does not release all smaller buffers before the last row.
+# The number of first lines from which the dialect is inferred, and the maximum length of a row in bytes.
+_MOST_HEAD_LINES, _MOST_BYTES = 20, 2**21
+# The engine divides buffers into parts of 8,000,000 bytes. Of smaller buffers, it keeps some until the last row.
 _BUFFER = 2**23
-# The header and the first rows are read by Python, whose own limit is 128 KiB.
-csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
-_ODD_LINE = "{} ends in another way than the header: let all lines end alike"
-# The ends of lines, as the engine's option has them.
+# Python's reader, which reads the first lines and locates rows, would refuse values of more than 128 KiB.
+csv.field_size_limit(max(csv.field_size_limit(), _MOST_BYTES))
+_OTHER_END = "{} ends in another way than the header: let all lines end alike"
+# The ends of lines in the spelling of the engine's option new_line.
 _NEW_LINES = {"": r"\n", "\n": r"\n", "\r": r"\r", "\r\n": r"\r\n"}
 
 
@@ -35,10 +35,10 @@ class _Dialect(NamedTuple):
     quote: str
     escape: str
     new_line: str
-    n_skipped: int  # the header and blank lines before it
+    n_skipped: int  # number of lines up to the header: blank lines and the header itself
 
     def rows(self, lines: Iterator[str], *, skipinitialspace: bool = False) -> Any:
-        """Return a reader of the rows of lines, as lists of values; blank lines are empty lists."""
+        """Return an iterator over the rows of lines of text, as lists of values; blank lines are empty lists."""
         return csv.reader(
             lines,
             delimiter=self.separator,
@@ -49,19 +49,19 @@ class _Dialect(NamedTuple):
 
 
 class CsvFiles(TextFiles):
-    """CSV files with the same header as one table, whose dialects are found in the first rows; see `TextFiles`."""
+    """CSV files with the same header as one table; see `TextFiles`. Each dialect is inferred from the first lines."""
 
     _is_parallel = True
 
     def _read_header(self) -> None:
         first = self._readable[0].file
         self._dialects = list[_Dialect]()
-        self._has_numbers = any(copy.is_spreadsheet for copy in self._readable)
-        for copy in self._readable:
-            dialect, columns = _read_head(copy, self._options.separator)
+        self._has_numbers = any(file.is_spreadsheet for file in self._readable)
+        for file in self._readable:
+            dialect, columns = _read_head(file, self._options.separator)
             if not self.columns:
                 self.columns, self.hint = columns, _hint(columns)
-            check_same_names(first, self.columns, copy.file, columns)
+            check_same_names(first, self.columns, file.file, columns)
             self._dialects.append(dialect)
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
@@ -70,20 +70,20 @@ class CsvFiles(TextFiles):
         compressions = [file.compression for file in self._readable]
         files = zip(self._dialects, compressions, self._patterns)
         for (dialect, compression), group in groupby(files, key=lambda file: file[:2]):
-            marks = {dialect.separator, dialect.escape}  # which the engine does not allow in these strings
-            missing = [mark for mark in ("",) + MISSING * (not raw) if marks.isdisjoint(mark)]
+            marks = {dialect.separator, dialect.escape}  # the engine allows neither in a missing-value marker
+            missing = [word for word in ([""] if raw else ["", *MISSING]) if marks.isdisjoint(word)]
             tables.append(
                 f"read_csv([{texts([pattern for *_, pattern in group])}], auto_detect=false, columns={{{columns}}},"
                 f" header=false, skip={dialect.n_skipped}, new_line='{dialect.new_line}', hive_partitioning=false,"
                 f" delim={text(dialect.separator)}, quote={text(dialect.quote)}, escape={text(dialect.escape)},"
-                f" compression='{compression}', max_line_size={_LONGEST}, buffer_size={_BUFFER},"
+                f" compression='{compression}', max_line_size={_MOST_BYTES}, buffer_size={_BUFFER},"
                 f" parallel={self._is_parallel}, nullstr=[{texts(missing)}])"
             )
         return tables[0] if len(tables) == 1 else f"({' UNION ALL '.join(f'FROM {table}' for table in tables)})"
 
     def _switch_to_one_thread(self) -> bool:
-        # Threads do not find where rows begin among values of several lines. One thread ignores a quote that is not
-        # closed, and all that follows.
+        # Threads can fail to find where rows begin if values have several lines. One thread does not fail at a quote
+        # that is not closed, but ignores all that follows, so a file with such a quote is not read again.
         if not (self._is_parallel and any(map(_has_quotes, self._readable, self._dialects))):
             return False
         self._is_parallel = False
@@ -91,27 +91,27 @@ class CsvFiles(TextFiles):
 
     def _explain(self, message: str) -> str:
         index, match = self._file_index(message), re.search(r"on Line: (\d+)", message)
-        copy, dialect = self._readable[index], self._dialects[index]
-        name = copy.file.name
-        where = name if match is None else f"{name}, line {_line_of(copy, dialect, int(match[1]))}"
-        if found := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
-            return f"{where}: the header has {found[1]} columns, but the row has {found[2]}"
+        file, dialect = self._readable[index], self._dialects[index]
+        name = file.file.name
+        where = name if match is None else f"{name}, line {_line_of(file, dialect, int(match[1]))}"
+        if numbers := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
+            return f"{where}: the header has {numbers[1]} columns, but the row has {numbers[2]}"
         if "not utf-8 encoded" in message:
             return f"{where} is {NOT_UTF8}"
         if "Maximum line size" in message:
-            return f"{where} is longer than {_LONGEST >> 20} MiB: a quote may not be closed"
+            return f"{where} is longer than {_MOST_BYTES >> 20} MiB: a quote may not be closed"
         if "unterminated quote" in message or "invalid state" in message:
-            line = _odd_line(copy, dialect)
+            line = _line_with_other_end(file, dialect)
             if line is not None:
-                return _ODD_LINE.format(f"{name}, line {line}")
+                return _OTHER_END.format(f"{name}, line {line}")
             return f"{where}: a quote is not closed{', or text follows it' * ('invalid state' in message)}"
         reason = message.split(":", 1)[-1].strip().splitlines()[0]
         return f"cannot read {where}: {reason}"
 
     def location(self, row: int) -> str:
-        """Return the file and the first line of a row, or the row of a spreadsheet.
+        """Return the file and the first line of a row, or the number of the row in a spreadsheet.
 
-        Blank lines, and line breaks in values, are counted as lines.
+        All lines of the file are counted, also blank lines and those inside a value.
         """
         with suppress(csv.Error, StopIteration):  # values may be too long for Python's reader
             return next(islice(self._locations(), row, None))
@@ -119,19 +119,19 @@ class CsvFiles(TextFiles):
 
     def _locations(self) -> Iterator[str]:
         """Yield the location of each row."""
-        for copy, dialect in zip(self._readable, self._dialects):
-            with _open_text(copy) as lines:
-                reader, name = dialect.rows(lines), copy.file.name
+        for file, dialect in zip(self._readable, self._dialects):
+            with _open_text(file) as lines:
+                reader, name = dialect.rows(lines), file.file.name
                 next(islice(reader, dialect.n_skipped - 1, None))
                 line = reader.line_num + 1
-                for index, values in enumerate(reader, copy.first_row + dialect.n_skipped):
-                    if values or len(self.columns) == 1:  # with one column, a blank line is a missing value
-                        yield f"{name}, row {index}" if copy.is_spreadsheet else f"{name}, line {line}"
+                for number, values in enumerate(reader, file.first_row + dialect.n_skipped):
+                    if values or len(self.columns) == 1:  # with one column, a blank line is a row with a missing value
+                        yield f"{name}, row {number}" if file.is_spreadsheet else f"{name}, line {line}"
                     line = reader.line_num + 1
 
 
 def _line_of(file: Readable, dialect: _Dialect, row: int) -> int:
-    """Return the first line of a row of a file; rows are counted from 1, with the header."""
+    """Return the number of the first line of a row; lines and rows are counted from 1, the header included."""
     with _open_text(file) as lines, suppress(csv.Error, StopIteration):
         reader = dialect.rows(lines)
         next(islice(reader, row - 2, None))
@@ -139,8 +139,8 @@ def _line_of(file: Readable, dialect: _Dialect, row: int) -> int:
     return row
 
 
-def _odd_line(file: Readable, dialect: _Dialect) -> int | None:
-    """Return the number of the first line that ends in another way than the header, or None if all end alike."""
+def _line_with_other_end(file: Readable, dialect: _Dialect) -> int | None:
+    """Return the number of the first line whose end differs from that of the header, or None if all end alike."""
     with _open_text(file) as lines:
         ends = (_NEW_LINES.get(_end_of(line)) for line in lines)
         return next((number for number, end in enumerate(ends, 1) if end != dialect.new_line), None)
@@ -153,29 +153,29 @@ def _has_quotes(file: Readable, dialect: _Dialect) -> bool:
 
 
 def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
-    """Return whether the last value in quotes is not closed, so that a row after the last one would be a part of it."""
+    """Return whether a quote in a file is not closed, so that an appended row would become part of its value."""
     with _open_text(file) as lines, suppress(csv.Error):
-        # The engine accepts spaces before quotes.
+        # Spaces before quotes are skipped, as the engine does.
         (last,) = deque(dialect.rows(chain(lines, ["\n", "end"]), skipinitialspace=True), maxlen=1)
         return last != ["end"]
     return True
 
 
 def _open_text(file: Readable) -> TextIOWrapper:
-    """Open a file as text with the line ends that it has."""
+    """Open a file as text, without conversion of its line ends."""
     return TextIOWrapper(open_unpacked(file.path), "utf-8-sig", "replace", newline="")
 
 
 def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[str]]:
-    """Return the dialect and the header of a file; ValueError if it has none."""
-    head, name = _head(file), file.file.name
+    """Return the dialect and the column names of a file; ValueError if it has no header."""
+    head, name = _first_lines(file), file.file.name
     try:
         if file.is_spreadsheet:
             quote, separator, escape = '"', ",", '"'
         else:
-            quote = _quote_of(head)
-            separator = separator or _separator_of(head, name, quote)
-            escape = _escape_of(head, separator, quote)
+            quote = _find_quote(head)
+            separator = separator or _find_separator(head, name, quote)
+            escape = _find_escape(head, separator, quote)
         dialect = _Dialect(separator, quote, escape, r"\n", 0)
         reader = dialect.rows(iter(head))
         n_skipped, columns = next((n, columns) for n, columns in enumerate(reader, 1) if columns)
@@ -187,61 +187,62 @@ def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[st
     ends = [_end_of(line) for line in (head[reader.line_num - 1], *head[: n_skipped - 1])]
     odd = [n for n, end in enumerate(ends[1:], 1) if ends[0] not in (end, "")]
     if odd:
-        raise ValueError(_ODD_LINE.format(f"{name}, line {odd[0]}"))
+        raise ValueError(_OTHER_END.format(f"{name}, line {odd[0]}"))
     return dialect._replace(new_line=_NEW_LINES[ends[0] or ends[-1]], n_skipped=n_skipped), columns
 
 
 def _end_of(line: str) -> str:
-    """Return the characters that end a line, "" if it is the last one without an end."""
+    """Return the line break at the end of a line, "" if there is none, as in the last line."""
     return line[len(line.rstrip("\r\n")) :]
 
 
-def _head(file: Readable) -> list[str]:
+def _first_lines(file: Readable) -> list[str]:
     """Return the first lines of a file."""
     try:
         with open_unpacked(file.path) as content:
-            lines = islice(iter(lambda: content.readline(_LONGEST), b""), _HEAD)
+            lines = islice(iter(lambda: content.readline(_MOST_BYTES), b""), _MOST_HEAD_LINES)
             header = next(lines, b"").decode("utf-8-sig")
-            # Reading stops at a longer line, which may have a quote that is not closed.
-            others = takewhile(lambda line: len(line) < _LONGEST, lines)
+            # No lines are read from a longer one on, which may have a quote that is not closed.
+            others = takewhile(lambda line: len(line) < _MOST_BYTES, lines)
             text_ = header + "".join(line.decode(errors="replace") for line in others)
-        return list(islice(StringIO(text_, newline=""), _HEAD))
+        return list(islice(StringIO(text_, newline=""), _MOST_HEAD_LINES))
     except UnicodeError:
         raise ValueError(f"cannot read {file.file.name}: the header is {NOT_UTF8}") from None
     except OSError as error:
         raise ValueError(f"cannot read {file.file.name}: {error}") from error
 
 
-def _separator_of(head: Sequence[str], name: str, quote: str) -> str:
-    """Return the separator with most columns in the header, preferably with as many columns in the next rows."""
+def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
+    """Return the separator that gives most columns in the header; separators with rows of equal length go first."""
     tab_first = name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv")
     separators = ("\t", *_SEPARATORS) if tab_first else _SEPARATORS
 
-    def n_columns(separator: str) -> tuple[bool, int]:
-        widths = [len(row) for row in csv.reader(head, delimiter=separator, quotechar=quote) if row]
-        return len(set(widths[:-1])) <= 1 and widths[:1] != [1], widths[0] if widths else 0
+    def priority(separator: str) -> tuple[bool, int]:
+        n_columns = [len(row) for row in csv.reader(head, delimiter=separator, quotechar=quote) if row]
+        is_regular = len(set(n_columns[:-1])) <= 1 and n_columns[:1] != [1]  # the last row may be cut off
+        return is_regular, n_columns[0] if n_columns else 0
 
-    return max(separators, key=n_columns)
+    return max(separators, key=priority)
 
 
-def _quote_of(head: Sequence[str]) -> str:
-    """Return a single quote if it encloses a separator and there are no double quotes, else a double quote."""
-    lines, marks = _lines(head), "".join(_SEPARATORS)
+def _find_quote(head: Sequence[str]) -> str:
+    """Return a single quote if single quotes enclose a separator and no double quotes exist, else a double quote."""
+    lines, marks = _as_one_text(head), "".join(_SEPARATORS)
     is_single = re.search(rf"(^|[{marks}])'[^'\n]*[{marks}][^'\n]*'([{marks}]|$)", lines, re.MULTILINE)
     return "'" if is_single and '"' not in lines else '"'
 
 
-def _escape_of(head: Sequence[str], separator: str, quote: str) -> str:
+def _find_escape(head: Sequence[str], separator: str, quote: str) -> str:
     """Return the character that escapes a quote within a value: the quote itself or a backslash."""
     mark = re.escape(separator)
-    # Of two quotes after a backslash, either the second one ends the value, or the first one escapes the second.
+    # If two quotes follow a backslash, either the second one ends the value, or the first one escapes the second.
     end = rf"(?:{mark}|$)"
     pattern = rf"(^|{mark}){quote}[^{quote}\n]*\\{quote}(?!{end}|{quote}(?!{end}))"
-    return "\\" if re.search(pattern, _lines(head), re.MULTILINE) else quote
+    return "\\" if re.search(pattern, _as_one_text(head), re.MULTILINE) else quote
 
 
-def _lines(head: Sequence[str]) -> str:
-    """Return lines of any line ends as one text."""
+def _as_one_text(head: Sequence[str]) -> str:
+    """Return lines with any line breaks as one text with newlines."""
     return "\n".join(line.rstrip("\r\n") for line in head)
 
 
@@ -256,8 +257,8 @@ def _hint(columns: Sequence[str]) -> str:
 
 
 def _check_header(name: str, columns: Sequence[str]) -> None:
-    """Raise ValueError if two columns have the same name or no name, as if a title is above the header."""
-    nameless = [str(index) for index, column in enumerate(columns, 1) if column == ""]
+    """Raise ValueError if two columns have the same name or no name, as it happens if a title is above the header."""
+    nameless = [str(number) for number, column in enumerate(columns, 1) if column == ""]
     if len(nameless) < 2:
         check_column_names(name, columns)
         return

@@ -13,7 +13,7 @@ from aucforest._caller import warn
 from aucforest.tables.spellings import is_number
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
-# The Arrow types of columns that were strings, or had no type.
+# The Arrow types to which columns of strings, or of nulls only, are converted, by their kinds.
 _TYPES = {
     NUMBER: pa.float64(),
     TEXT: pa.string(),
@@ -42,7 +42,7 @@ class NamedTable:
     is_text = False
     # The end of an error message on a missing column if the header is suspicious, else "".
     hint = ""
-    # How columns of text are read; see `TextFiles`.
+    # These attributes tell how columns of text are read; see `TextFiles`.
     can_be_text = False
     stray: Mapping[str, Any] = {}
     remarks: Mapping[str, str] = {}
@@ -52,12 +52,12 @@ class NamedTable:
         """Read columns of text files as numbers; see `TextFiles`."""
 
     def location(self, row: int) -> str:
-        """Return the position of a row for error messages: the table and its number from 1; `row` is its index."""
+        """Return the position of the row with the index `row` for messages: the table, and its number from 1."""
         return f"{self.name}, row {row + 1}"
 
 
 def canonical_type(type_: Any) -> Any:
-    """Return the type that a column is converted to: dictionary indices to int32, string_view to large_string."""
+    """Return the type to which a type is converted: dictionaries get int32 indices, string_view is large_string."""
     if pa.types.is_dictionary(type_):
         return pa.dictionary(pa.int32(), canonical_type(type_.value_type))
     return pa.large_string() if pa.types.is_string_view(type_) else type_
@@ -71,7 +71,7 @@ class Canonical:
     """
 
     def __init__(self) -> None:
-        # The dictionary of the last batch, which most batches share.
+        # The last dictionary is stored with its conversion, as most batches of a column have the same one.
         self._dictionary: Any = None
 
     def __call__(self, column: Any) -> Any:
@@ -99,9 +99,9 @@ def kind_of(values: Sequence[Any]) -> str:
 
 
 def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int = 0) -> Any:
-    """Return a column of a table, from `first_row` on, converted to a kind; ValueError if that is not possible.
+    """Return values of a column, the first of which is in `first_row`, converted to a kind.
 
-    Dates and durations keep their type.
+    Dates and durations keep their type. Raise ValueError if a value cannot be converted.
     """
     column = decode(column)
     type_ = column.type
@@ -142,6 +142,7 @@ def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int)
     column = pc.utf8_trim_whitespace(as_text(column))
     if (converted := _cast(column, kind)) is not None:
         return converted
+    # The first value that cannot be converted is found by bisection.
     row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
     what = f"column {name!r} has the value {column[row].as_py()!r}, which is not {kind}"
     advice = "--decimal or --thousands (in Python, decimal or thousands) says how to read it"
@@ -163,7 +164,8 @@ def _cast(column: Any, kind: str) -> Any:
 def feature_names(source: Any, others: Sequence[str], numbers: Sequence[str] = ()) -> list[str]:
     """Return the names of all columns except `others` and unnamed ones; ValueError if one cannot be a feature.
 
-    Of `others`, the columns `numbers` are read as numbers. In files of text, all types are inferred at once.
+    The columns `numbers`, some of `others`, are read as numbers. In text files, their types and those of the features
+    are inferred at once.
     """
     source.read_numbers(numbers)
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]

@@ -20,8 +20,8 @@ from aucforest.tables.texts import alike_note, listed
 from aucforest.tables.values import NUMBER
 
 _MOST_CLASSES = 2**16
-_NO_CLASS = _MOST_CLASSES - 1
-# The maximum number of distinct labels that are kept for the error message if none is the positive label.
+_NO_CLASS = _MOST_CLASSES - 1  # the index of labels that are not classes
+# No more labels are counted if this number of distinct ones is reached; the counts are only for messages.
 _MOST_SEEN = 1000
 # Numbers without leading zeros.
 _INTEGER = re.compile(r"\s*[-+]?(0|[1-9]\d*)(\.\d*)?([eE][-+]?\d+)?\s*")
@@ -29,7 +29,7 @@ _COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<
 
 
 def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
-    """Return a function that compares a column with a number, from a string such as ">=18"; None for other strings."""
+    """Return the comparison of a column with a number as a function, from a string such as ">=18", else None."""
     match = re.fullmatch(r"(>=|<=|>|<)\s*([-+.\w]+)", positive or "")
     if match is None:
         return None
@@ -43,29 +43,29 @@ def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
 
 
 class LabelReader:
-    """Encoder of labels as indices of classes; the classes are False and True if a positive label is given.
+    """Encoder of labels as class indices, batch by batch. If a positive label is given, the classes are False and True.
 
-    `positive` is compared with the labels as a string. It can also be a comparison such as ">=18" for numbers, in a CSV
-    only if no label is that string.
+    `positive` is compared with the labels as a string. It can also be a comparison for numbers, such as ">=18", unless
+    a label in a text file is that very string.
     """
 
     def __init__(self, table: Any, target: str, positive: Any = None, option: str = "positive=") -> None:
-        # `option` precedes the value of `positive` in messages; the command line passes "--positive ".
+        # In messages, `option` is written before the value of `positive`. The command line passes "--positive ".
         self._table, self.target, self._option = table, target, option
         self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._comparison = find_comparison(self._positive)
         if self._comparison is not None and table.is_text and table.has_value(target, self._positive):
             self._comparison = None
-        # The labels and their counts, for messages. Without a positive label, `finish` counts the classes.
+        # The counts of labels for messages. Without a positive label, they are those of the classes, set by `finish`.
         self._seen = Counter[Any]()
         self._code_of: dict[Any, int] = {}
-        self._parts: list[NDArray[np.uint16]] = []
+        self._codes: list[NDArray[np.uint16]] = []
         self._n_rows = self._n_missing = 0
         self._first_missing = -1
         self._dtype: Any = None
 
     def numbers(self, weight: str | None) -> list[str]:
-        """Return the columns of labels and weights that are read as numbers."""
+        """Return the columns that must be read as numbers: the column of weights, and labels that are compared."""
         numbers = [] if weight is None else [weight]
         return numbers if self._comparison is None else [*numbers, self.target]
 
@@ -76,10 +76,10 @@ class LabelReader:
             self._first_missing = self._n_rows + pc.index(pc.is_null(column), True).as_py()
         self._n_missing += column.null_count
         self._n_rows += len(column)
-        self._parts.append(_encode(column.drop_null(), self._add_code))
+        self._codes.append(_codes_of_rows(column.drop_null(), self._add_code))
 
     def _add_code(self, value: Any) -> int:
-        """Return the code of a value, in the order of first appearance; ValueError if there are too many values."""
+        """Return the code of a value, numbered by first appearance; ValueError if there are too many values."""
         code = self._code_of.setdefault(value, len(self._code_of))
         if code >= _MOST_CLASSES:
             labels = self._labels()
@@ -88,24 +88,24 @@ class LabelReader:
         return code
 
     def _read(self, column: Any) -> Any:
-        """Return the values of a column to encode; `_labels` converts text to labels after the last batch."""
+        """Return a column as values to encode: labels, or text that `_labels` converts after the last batch."""
         if self._table.is_text and self._comparison is not None:
             column = as_kind(column, NUMBER, self.target, self._table, self._n_rows)
         elif self._table.is_text:
             column = as_text(column, self._table.missing)
             if self._positive is None:
                 return column
-        return self._typed(column)
+        return self._as_labels(column)
 
     def _labels(self) -> list[Any]:
-        """Return the labels in the order of the codes of their values; see `_read`."""
+        """Return the label of each code; see `_read`."""
         values = list(self._code_of)
         if self._table.is_text and self._positive is None:
-            return self._typed(parse_labels(pa.array(values, pa.string()))).to_pylist()
+            return self._as_labels(parse_labels(pa.array(values, pa.string()))).to_pylist()
         return values
 
-    def _typed(self, column: Any) -> Any:
-        """Return a column of labels as strings, integers or booleans; ValueError for other types and fractions."""
+    def _as_labels(self, column: Any) -> Any:
+        """Return a column as labels: strings, integers or booleans; ValueError for other types and fractions."""
         column = decode(column)
         type_ = column.type
         if pa.types.is_floating(type_):
@@ -114,9 +114,9 @@ class LabelReader:
             self._dtype = np.bool_
             return self._is_positive(column)
         if pa.types.is_floating(type_):
-            whole = pc.and_(pc.is_finite(column), pc.equal(column, pc.round(column)))
-            if pc.all(whole).as_py() is False:
-                value = column[pc.index(whole, False).as_py()]
+            is_integer = pc.and_(pc.is_finite(column), pc.equal(column, pc.round(column)))
+            if pc.all(is_integer).as_py() is False:  # None if there are no labels
+                value = column[pc.index(is_integer, False).as_py()]
                 median = pc.quantile(column, interpolation="higher")[0]
                 raise ValueError(
                     f"column {self.target!r} has numbers such as {value}, not class labels{self._advice(median)}"
@@ -131,14 +131,14 @@ class LabelReader:
         return column
 
     def _advice(self, bound: Any) -> str:
-        """Return the end of an error message on a numeric target that suggests a comparison."""
+        """Return the end of an error message on a numeric target. It suggests a comparison with `bound`."""
         return f"; {self._option}'>={bound}' makes two classes of a numeric target"
 
     def _is_positive(self, column: Any) -> Any:
-        """Return whether each label is the positive one, or a number for which the comparison is true."""
+        """Return whether each label is positive: the positive label, or a number that fulfils the comparison."""
         if self._comparison is not None and is_numeric_type(column.type):
             return self._comparison(column)
-        # Arrow casts booleans to lower case strings.
+        # Arrow casts booleans to strings in lower case.
         positive = self._positive.lower() if pa.types.is_boolean(column.type) else self._positive
         text = column.cast(pa.string())
         if len(self._seen) < _MOST_SEEN:
@@ -154,42 +154,42 @@ class LabelReader:
         distinct = sorted(set(labels))
         if self._positive is not None and True not in distinct:
             seen = list(map(repr, sorted(self._seen)))
-            missing = f"label {self._positive!r}; its labels are {listed(seen)}"
-            raise ValueError(f"column {self.target!r} has no {missing if seen else f'number {self._positive}'}")
+            missing = f"label {self._positive!r}; its labels are {listed(seen)}" if seen else f"number {self._positive}"
+            raise ValueError(f"column {self.target!r} has no {missing}")
         classes = np.array(distinct, dtype=self._dtype)
         if len(distinct) == 1:
             raise ValueError(f"column {self.target!r} has only one class, {classes[0]}: at least 2 are needed")
-        self._classes = {value: code for code, value in enumerate(distinct)}
-        class_of_code = np.array([self._classes[label] for label in labels], dtype=np.uint16)
-        codes = np.concatenate([class_of_code[part] for part in self._parts])
-        self._parts.clear()
+        self._index_of_class = {label: index for index, label in enumerate(distinct)}
+        index_of_code = np.array([self._index_of_class[label] for label in labels], dtype=np.uint16)
+        indices = np.concatenate([index_of_code[codes] for codes in self._codes])
+        self._codes.clear()
         if self._positive is None:
-            self._seen.update(dict(zip(classes.tolist(), count_classes(codes, len(classes)).tolist())))
-        return classes, codes
+            self._seen.update(dict(zip(classes.tolist(), count_classes(indices, len(classes)).tolist())))
+        return classes, indices
 
     def alike_notes(self) -> list[str]:
-        """Return a note, after `finish`, on labels that differ only by case and spaces; see `alike_note`."""
+        """Return the note of `alike_note` on labels, if any; to be called after `finish`."""
         if len(self._seen) >= _MOST_SEEN:
             return []
         note = alike_note(self._seen, self._seen.values(), "labels", self._positive)
         return [] if note is None else [f"column {self.target!r}: {note}"]
 
     def names(self) -> NDArray[Any]:
-        """Return the names of both classes; the negative class is named by its label if it has only one label."""
+        """Return the names of both classes. The negative class has the name of its label if it has only one label."""
         others = [label for label in self._seen if label != self._positive]
         negative = others[0] if len(others) == 1 else not_label(self._positive)
         labels = parse_labels(pa.array([negative, self._positive]))
         return np.array(labels.to_pylist() if pa.types.is_integer(labels.type) else [negative, self._positive])
 
     def read_again(self, column: Any) -> NDArray[np.uint16]:
-        """Return the class index of each row, after `finish`; _NO_CLASS for labels that are not classes."""
-        return _encode(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
+        """Return the class index of each row, _NO_CLASS if its label is no class; to be called after `finish`."""
+        return _codes_of_rows(self._as_labels(column), lambda label: self._index_of_class.get(label, _NO_CLASS))
 
 
 def parse_labels(distinct: Any) -> Any:
-    """Return distinct labels of text as booleans or numbers: integers, or floats if a label has a point or an exponent.
+    """Return distinct labels of text as booleans, as integers, or, if a label has a point or an exponent, as floats.
 
-    They stay strings if one is something else, such as "true", or has a leading zero, such as "007".
+    They stay strings if a label is something else, such as "true", or has a leading zero, such as "007".
     """
     labels = set(distinct.to_pylist())
     if labels <= {"True", "False"}:
@@ -209,7 +209,7 @@ def typed_labels(column: Any) -> Any:
 
 
 def not_label(label: str) -> str:
-    """Return the name of the class of all other labels."""
+    """Return the name of the class of all labels but the given one."""
     return f"not {label}"
 
 
@@ -220,20 +220,20 @@ def check_has_rows(table: NamedTable, n_rows: int) -> None:
 
 
 def refuse_missing(table: NamedTable, target: str, n_missing: int, first: int) -> NoReturn:
-    """Raise ValueError for missing labels with their number and the position of the first."""
+    """Raise ValueError for `n_missing` missing labels, of which the first is in the row `first`."""
     stray = f": {table.stray[target]}" if target in table.stray else ""
     raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.location(first)}{stray}")
 
 
-def _encode(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) -> NDArray[Any]:
-    """Return the code of each row, from a function that returns the code of a value."""
+def _codes_of_rows(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) -> NDArray[Any]:
+    """Return the code of the value of each row; `code_of` returns the code of a value."""
     values = pc.unique(column)
     codes = np.array([code_of(value) for value in values.to_pylist()], dtype=dtype)
     return codes[pc.index_in(column, values).to_numpy()]
 
 
 class SteadyRows:
-    """A source whose labels are compared at each reading, because a query can return its rows in another order.
+    """A source whose labels are compared with those of the first reading, as a query can return rows in another order.
 
     All other attributes are those of the source.
     """
@@ -261,11 +261,11 @@ class SteadyRows:
 
 
 def read_weights(table: NamedTable, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
-    """Return a column of weights, which begins at `first_row`; ValueError if one is negative, infinite or missing."""
+    """Return weights, the first of which is in `first_row`; ValueError if one is negative, infinite or missing."""
     weights: NDArray[np.float64] = as_kind(column, NUMBER, name, table, first_row).to_numpy(zero_copy_only=False)
-    bad = ~((weights >= 0.0) & np.isfinite(weights))
-    if np.any(bad):
-        row = int(np.argmax(bad))
+    is_invalid = ~((weights >= 0.0) & np.isfinite(weights))
+    if np.any(is_invalid):
+        row = int(np.argmax(is_invalid))
         where, stray = table.location(first_row + row), table.stray.get(name)
         what = f"the weight {weights[row]}: weights must be >= 0"
         if np.isnan(weights[row]):
@@ -275,7 +275,7 @@ def read_weights(table: NamedTable, column: Any, name: str, first_row: int = 0) 
 
 
 def read_groups(table: NamedTable, column: Any, name: str, first_row: int = 0) -> Any:
-    """Return a column of groups, which begins at `first_row`; ValueError if a group is missing."""
+    """Return a column of groups, the first of which is in `first_row`; ValueError if a group is missing."""
     column = decode(column)
     column = as_text(column, table.missing) if holds_text(column.type) else column
     row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
@@ -288,17 +288,19 @@ def read_labels(
     source: Source, reader: LabelReader, weight: str | None, groups: str | None = None
 ) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None, NDArray[np.int32] | None]:
     """Return the sorted classes, and the class index, the weight and the group index of each row."""
-    weights, numbers, number_of, n_rows = [], [], dict[Any, int](), 0
+    weights, group_indices, index_of, n_rows = [], [], dict[Any, int](), 0
     for batch in source.batches([reader.target, *(name for name in (weight, groups) if name is not None)]):
         reader.add(batch.column(reader.target))
         if weight is not None:
             weights.append(read_weights(source, batch.column(weight), weight, n_rows))
         if groups is not None:
             column = read_groups(source, batch.column(groups), groups, n_rows)
-            numbers.append(_encode(column, lambda group: number_of.setdefault(group, len(number_of)), np.int32))
+            indices = _codes_of_rows(column, lambda group: index_of.setdefault(group, len(index_of)), np.int32)
+            group_indices.append(indices)
         n_rows += batch.num_rows
     check_has_rows(source, n_rows)
-    if len(number_of) == 1:
-        raise ValueError(f"column {groups!r} has only one group, {next(iter(number_of))!r}: at least 2 are needed")
-    joined = np.concatenate(weights) if weights else None
-    return *reader.finish(), joined, np.concatenate(numbers) if numbers else None
+    if len(index_of) == 1:
+        raise ValueError(f"column {groups!r} has only one group, {next(iter(index_of))!r}: at least 2 are needed")
+    joined_weights = np.concatenate(weights) if weights else None
+    joined_groups = np.concatenate(group_indices) if group_indices else None
+    return *reader.finish(), joined_weights, joined_groups

@@ -1,6 +1,6 @@
 """Numbers and dates as people write them: decimal commas, marks between thousands, units, dates in any order.
 
-The patterns match the same text in `re` and in the database engine, so columns of files and in memory are read alike.
+The patterns match the same text in `re` and in the database engine, so that the same rules hold in memory and in files.
 """
 
 import re
@@ -11,73 +11,75 @@ from typing import NamedTuple
 # Stray text in a column of numbers or dates becomes missing if less than this proportion of the values is stray.
 MOST_STRAY = 0.1
 # The whitespace that `\s` matches in the engine; in `re`, `\s` also matches other characters.
-_GAP = r"[ \t\n\f\r]*"
+_WHITESPACE = r"[ \t\n\f\r]*"
 # Numbers as Python writes them.
-PLAIN = rf"^{_GAP}[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan)){_GAP}$"
+PLAIN = rf"^{_WHITESPACE}[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan)){_WHITESPACE}$"
+# Characters by kind: hyphens, dashes and minus signs; spaces; invisible marks, such as those of direction; currencies.
 MINUSES = "\u2010-\u2013\u2212\ufe63\uff0d"
 SPACE, _NO_WIDTH = " \u00a0\u2007\u2009\u202f\u3000", "\u200b\u200e\u200f\ufeff"
 SYMBOLS = "€$£¥₹₩₽₺¢₱฿₦₫₪₴"
 _SYMBOL = f"[A-Z]{{0,2}}[{SYMBOLS}]"
 _CURRENCY = f"(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|Rs|{_SYMBOL})"
-# What may stand before and after a number: whitespace, also without width, and marks of direction and byte order.
+# What may stand before and after a number.
 EDGE = rf"[ \t\n\f\r{SPACE}{_NO_WIDTH}]*"
-_LETTERS = "[A-Za-zµ°\u00c0-\u024f\u0370-\u03ff]{1,12}[23²³]?"
-_SUFFIX = rf"[kKMB]?[{SPACE}]?(?:[%‰]|{_CURRENCY}|{_LETTERS}(?:/{_LETTERS})?)?"
-_BYSPACE = rf"[1-9][0-9]{{0,2}}(?:['’{SPACE}][0-9]{{3}})+"
+_UNIT = "[A-Za-zµ°\u00c0-\u024f\u0370-\u03ff]{1,12}[23²³]?"
+# Digits in groups of three, and what may follow the digits: a factor and a unit.
+_GROUPED = rf"[1-9][0-9]{{0,2}}(?:['’{SPACE}][0-9]{{3}})+"
+_SUFFIX = rf"[kKMB]?[{SPACE}]?(?:[%‰]|{_CURRENCY}|{_UNIT}(?:/{_UNIT})?)?"
 # Patterns of digits by the decimal mark. Commas may also separate digits in the Indian way, as in 12,34,567.
 _DIGITS = {
-    ".": rf"(?:(?:[0-9]+|{_BYSPACE}|[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}})(?:\.[0-9]*)?|\.[0-9]+)",
-    ",": rf"(?:(?:[0-9]+|{_BYSPACE}|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+)(?:,[0-9]+)?|,[0-9]+)",
+    ".": rf"(?:(?:[0-9]+|{_GROUPED}|[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}})(?:\.[0-9]*)?|\.[0-9]+)",
+    ",": rf"(?:(?:[0-9]+|{_GROUPED}|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+)(?:,[0-9]+)?|,[0-9]+)",
 }
 
 
 def _pattern(decimal: str) -> str:
-    """Return the pattern of a number, with a sign before or after it, or in parentheses, which mean a minus."""
+    """Return the pattern of numbers with a decimal mark, with a sign at either end; parentheses mean a minus."""
     number = rf"{_DIGITS[decimal]}(?:[eE][-+]?[0-9]+)?{_SUFFIX}"
     money, sign = rf"(?:{_CURRENCY}[{SPACE}]?)?", f"[-+{MINUSES}]"
-    forms = (rf"(?:{sign}[{SPACE}]?)?{money}{number}", rf"{_CURRENCY}[{SPACE}]?{sign}{number}")
-    # Dashes in place of cents.
-    whole = rf"(?:[0-9]+|{_BYSPACE}|[1-9][0-9]{{0,2}}(?:[{'.' if decimal == ',' else ','}][0-9]{{3}})+)"
+    sign_first, money_first = rf"(?:{sign}[{SPACE}]?)?{money}{number}", rf"{_CURRENCY}[{SPACE}]?{sign}{number}"
+    # Numbers with dashes in place of cents, such as 15.- and 15.--.
+    whole = rf"(?:[0-9]+|{_GROUPED}|[1-9][0-9]{{0,2}}(?:[{'.' if decimal == ',' else ','}][0-9]{{3}})+)"
     no_cents = rf"(?:{sign}[{SPACE}]?)?{money}{whole}[{decimal}][-{MINUSES}]{{1,2}}(?:[{SPACE}]?{_CURRENCY})?"
-    behind = rf"{money}{number}[{SPACE}]?[-{MINUSES}]"
-    negative = rf"(?:{_SYMBOL}[{SPACE}]?)?\({money}{number}\)"
-    return rf"^{EDGE}(?:{forms[0]}|{forms[1]}|{behind}|{no_cents}|{negative}){EDGE}$"
+    sign_last = rf"{money}{number}[{SPACE}]?[-{MINUSES}]"
+    in_parentheses = rf"(?:{_SYMBOL}[{SPACE}]?)?\({money}{number}\)"
+    return rf"^{EDGE}(?:{sign_first}|{money_first}|{sign_last}|{no_cents}|{in_parentheses}){EDGE}$"
 
 
 PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
-# Patterns of a minus (but not in 15.- and 15.--), of digits with their marks, of a factor after
-# the digits, and of everything but a unit.
+# Patterns of a minus (but not of the dashes in 15.- and 15.--), of the digits of a number with the marks among them, of
+# a factor after the digits, and of everything but a unit.
 MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
 DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{SPACE}{_NO_WIDTH}{MINUSES}]"
 
-_RE = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
+_REGEXES = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
 _NO_UNIT, _FACTOR = re.compile(NO_UNIT), re.compile(FACTOR)
 
 
 class Readings(NamedTuple):
-    """The number of values of a text column that are numbers with a decimal point, with a decimal comma, or both ways.
+    """Counts of the values of a text column that are numbers with a decimal point, or with a decimal comma.
 
-    `n_both` values are numbers both ways. Of these, `n_either` contain a point or comma, so the two numbers differ.
-    `n_factors` values have a factor such as K.
+    `n_both` values are numbers with either mark. Of these, `n_ambiguous` contain a point or a comma, so that the mark
+    decides which number it is. `n_factors` values have a factor such as K.
     """
 
     n_values: int = 0
     n_point: int = 0
     n_comma: int = 0
     n_both: int = 0
-    n_either: int = 0
+    n_ambiguous: int = 0
     n_factors: int = 0
     units: Sequence[str] = ()
 
     @property
-    def has_unit(self) -> bool:
-        """Whether the numbers have no unit, or a single one that is no capital letter (12A is probably a code).
+    def has_consistent_unit(self) -> bool:
+        """Whether the numbers have one unit or none. A capital letter is no unit, as 12A is probably a code.
 
-        Among numbers with a factor and without a unit, a word is probably another factor, as in 1.5M and 2bn, unless it
-        is a currency.
+        If some numbers have a factor such as M and some have no unit, a word such as bn is probably another factor,
+        unless it is a currency.
         """
         units = sorted(set(self.units) - {""})
         is_word = len(units) == 1 and units[0].isalpha() and re.fullmatch(_CURRENCY, units[0]) is None
@@ -86,11 +88,11 @@ class Readings(NamedTuple):
         return not units or (len(units) == 1 and re.fullmatch("[A-Z]", units[0]) is None)
 
     @property
-    def n_read_any(self) -> int:
-        """The number of values that are numbers with a decimal point or a decimal comma."""
+    def n_numbers(self) -> int:
+        """The number of values that are numbers with either mark."""
         return self.n_point + self.n_comma - self.n_both
 
-    def n_read(self, decimal: str) -> int:
+    def n_numbers_with(self, decimal: str) -> int:
         """Return the number of values that are numbers with the given decimal mark."""
         return self.n_point if decimal == "." else self.n_comma
 
@@ -101,18 +103,21 @@ class Readings(NamedTuple):
         return None if (only_point > 0) == (only_comma > 0) else "." if only_point > 0 else ","
 
     def decimal(self, most_stray: float, given: str | None = None) -> str | None:
-        """Return the decimal mark with which all values are numbers, except for a proportion below `most_stray`.
+        """Return the decimal mark with which all values, except for a proportion below `most_stray`, are numbers.
 
-        If both marks fit but give different numbers, return `given` or "". If no mark fits or values contradict, None.
+        If both marks fit but give different numbers, return `given`, or "" if it is None. Return None if no mark fits,
+        if values require different marks, or if units differ.
         """
-        marks = [mark for mark in PATTERNS if is_few(self.n_values - self.n_read(mark), self.n_values, most_stray)]
-        if not marks or not self.has_unit:
+        marks = [
+            mark for mark in PATTERNS if is_few(self.n_values - self.n_numbers_with(mark), self.n_values, most_stray)
+        ]
+        if not marks or not self.has_consistent_unit:
             return None
         if len(marks) == 1 or self.required:
             return self.required or marks[0]
         if self.n_point > self.n_both:  # some values require a point and others a comma
             return None
-        return "." if self.n_either == 0 else given or ""
+        return "." if self.n_ambiguous == 0 else given or ""
 
 
 def is_few(n_stray: int, n_values: int, most_stray: float) -> bool:
@@ -122,37 +127,37 @@ def is_few(n_stray: int, n_values: int, most_stray: float) -> bool:
 
 def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
     """Return the `Readings` of a column from its distinct values and their counts."""
-    n_values = n_point = n_comma = n_both = n_either = n_factors = 0
+    n_values = n_point = n_comma = n_both = n_ambiguous = n_factors = 0
     units = dict[str, None]()
     for text, n in zip(values, counts):
         n_values += n
-        has_point, has_comma = _RE["."].match(text) is not None, _RE[","].match(text) is not None
+        has_point, has_comma = _REGEXES["."].match(text) is not None, _REGEXES[","].match(text) is not None
         n_point += n * has_point
         n_comma += n * has_comma
         if has_point and has_comma:
             n_both += n
-            n_either += n * ("." in text or "," in text)
+            n_ambiguous += n * ("." in text or "," in text)
         if has_point or has_comma:
             units[_NO_UNIT.sub("", text)] = None
         n_factors += n * (_FACTOR.search(text) is not None)
-    return Readings(n_values, n_point, n_comma, n_both, n_either, n_factors, list(units))
+    return Readings(n_values, n_point, n_comma, n_both, n_ambiguous, n_factors, list(units))
 
 
 def is_number(text: str) -> bool:
     """Return whether a text is a number with a decimal point or a decimal comma."""
-    return any(pattern.match(text) for pattern in _RE.values())
+    return any(pattern.match(text) for pattern in _REGEXES.values())
 
 
 def as_number(text: str, decimal: str) -> str:
-    """Return a number, which was written with the given decimal mark, as Python writes it and without its unit."""
+    """Return a number in Python's spelling and without its unit, from text with the given decimal mark."""
     digits, factor = re.search(DIGITS, text), re.search(FACTOR, text)
     kept = re.sub(rf"[^-+0-9eE{decimal}]", "", digits[0]).replace(",", ".") if digits else text
     kept = f"{float(kept) * FACTORS[factor[1]]:.15g}" if factor else kept
     return f"-{kept}" if re.search(MINUS, text) else kept
 
 
-# Dates that begin with the year need no format. The pattern also matches invalid dates such as 2024-13-01. After the
-# time it allows no text that the engine would ignore, such as PM.
+# Dates that begin with the year need no format. The pattern also matches invalid dates such as 2024-13-01. It does not
+# allow text after the time that the engine would ignore, such as PM.
 ISO_DATE = (
     r"^\s*[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}([ T]\s*([01]?[0-9]|2[0-3]):[0-9]{1,2}(:[0-9.]*)?"
     r"\s*([-+][0-9:]+|Z|UTC)?)?\s*$"
@@ -171,7 +176,7 @@ TWELVE_HOURS = r"^\s*(0?[1-9]|1[0-2]):[0-5][0-9](:[0-5][0-9])?\s?(?i:[AP]M)\s*$"
 # Days and a time as pandas, Python and DuckDB write them.
 DURATION = r"^\s*([-+]?[0-9]{1,6} days?(,? |\s*$))?([-+]?[0-9]{1,4}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?)?\s*$"
 
-# In dates with points, the day comes before the month. If the month is a name, day and month may have any order.
+# Formats with points that end with the year have the day first. With the name of a month, either order is possible.
 _MONTHS, YEAR_FIRST = ("%b", "%B"), "%y/%m/%d"
 DATE_FORMATS = (
     "%Y.%m.%d", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%d/%m/%y", "%m/%d/%Y", "%m/%d/%y",
@@ -184,11 +189,12 @@ DATE_FORMATS = (
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p")
 
 
-def with_clocks(day: str) -> list[str]:
-    """Return a date format, without and with a time of day after it."""
-    return [day, *(f"{day}{gap}{clock}" for gap in (" ", "T", ", ") for clock in _CLOCKS)]
+def with_clocks(date_format: str) -> list[str]:
+    """Return a date format, and the formats that have a time of day after it."""
+    return [date_format, *(f"{date_format}{gap}{clock}" for gap in (" ", "T", ", ") for clock in _CLOCKS)]
 
 
+# The patterns of directives of strptime.
 _DIRECTIVES = {
     "%d": "[0-9]{1,2}",
     "%m": "[0-9]{1,2}",
@@ -199,50 +205,51 @@ _DIRECTIVES = {
 }
 
 
-def date_pattern(day: str) -> str | None:
+def date_pattern(date_format: str) -> str | None:
     """Return the pattern of dates in a format, or None if the format has directives other than `_DIRECTIVES`.
 
-    The pattern limits the digits of years, as the engine would accept any number of them. Some formats are also those
-    of codes and quarters, such as 4711-03, 12DEC1001 and 2020-1, so they need years from 1900 to 2099 and two digits.
+    The pattern limits the digits of years, as the engine would accept any number of them. Codes and quarters, such as
+    4711-03, 12DEC1001 and 2020-1, fit some formats, which therefore need years from 1900 to 2099 and two-digit months.
     """
-    parts = [part for part in re.split("(%.)", day) if part]
+    parts = [part for part in re.split("(%.)", date_format) if part]
     if any(part.startswith("%") and part not in _DIRECTIVES for part in parts):
         return None
-    may_be_code = "%d" not in day or day == "%d%b%Y"
+    may_be_code = "%d" not in date_format or date_format == "%d%b%Y"
     directives = _DIRECTIVES | ({"%m": "[0-9]{2}", "%Y": "(19|20)[0-9]{2}"} if may_be_code else {})
     pattern = "".join(directives.get(part) or re.escape(part) for part in parts)
     return rf"^\s*{pattern.replace(re.escape(' '), ' +')}([^0-9]|$)"
 
 
-_DATE_PATTERNS = {day: re.compile(pattern) for day in DATE_FORMATS if (pattern := date_pattern(day)) is not None}
+_DATE_PATTERNS = {form: re.compile(pattern) for form in DATE_FORMATS if (pattern := date_pattern(form)) is not None}
 
 
 def date_formats(*dates: str) -> list[str]:
     """Return the date formats that at least one of the dates matches."""
-    return [day for day, pattern in _DATE_PATTERNS.items() if any(pattern.match(date.strip()) for date in dates)]
+    return [form for form, pattern in _DATE_PATTERNS.items() if any(pattern.match(date.strip()) for date in dates)]
 
 
 class FittingDates(NamedTuple):
-    """The dates of a column in a format: their number, and the time from the first to the last of them."""
+    """How well a date format fits a column."""
 
-    n_dates: int
-    n_clocks: int  # those with a time of day
-    span: timedelta
+    n_dates: int  # number of values that are dates in the format
+    n_clocks: int  # number of these dates that have a time of day
+    span: timedelta  # from the first to the last of these dates
 
 
 def best_date_formats(fits: Mapping[str, FittingDates]) -> list[str]:
-    """Return the formats that fit most values, one for each possible order of day and month.
+    """Return the formats that fit most values, one for each value of `is_day_first`.
 
-    In dates such as 24/03/02 the year may only be first if the dates are then closer to each other.
+    For dates such as 24/03/02, a format with the year first is best only if the dates are then closer to each other.
     """
     most = max((fit.n_dates for fit in fits.values()), default=0)
-    best = [day for day, fit in fits.items() if fit.n_dates == most]
-    others = [day for day in best if day != YEAR_FIRST]
-    if others and best != others and fits[YEAR_FIRST].span >= min(fits[day].span for day in others):
+    best = [form for form, fit in fits.items() if fit.n_dates == most]
+    others = [form for form in best if form != YEAR_FIRST]
+    if others and best != others and fits[YEAR_FIRST].span >= min(fits[form].span for form in others):
         best = others
-    return list({is_day_first(day): day for day in reversed(best)}.values())
+    return list({is_day_first(form): form for form in reversed(best)}.values())
 
 
-def is_day_first(day: str) -> bool | None:
-    """Return whether the day is before the month in a format, None if the month is no number or the year is first."""
-    return day.find("%d") < day.find("%m") if "%m" in day and "%d" in day and day[:2].lower() != "%y" else None
+def is_day_first(date_format: str) -> bool | None:
+    """Return whether the day is before the month in a format; None if the year is first or one is not a number."""
+    day, month = date_format.find("%d"), date_format.find("%m")
+    return None if day < 0 or month < 0 or date_format[:2].lower() == "%y" else day < month

@@ -198,7 +198,7 @@ _CONDITIONS = {
     "n_point": _POINT,
     "n_comma": _COMMA,
     "n_both": f"{_POINT} AND {_COMMA}",
-    "n_either": f"{_POINT} AND {_COMMA} AND {_matches('[.,]')}",
+    "n_ambiguous": f"{_POINT} AND {_COMMA} AND {_matches('[.,]')}",
     "n_factors": _matches(spellings.FACTOR),
     "n_plain_points": f"contains({{0}}, '.') AND ({_PLAIN}) IS NOT NULL",
 }
@@ -215,7 +215,7 @@ class Counts(SimpleNamespace):
 
     def __init__(self, row: Sequence[Any]) -> None:
         super().__init__(**dict(zip([*_CONDITIONS, "units", "first_number", "dates"], row)))
-        counts = (self.n_values, self.n_point, self.n_comma, self.n_both, self.n_either, self.n_factors)
+        counts = (self.n_values, self.n_point, self.n_comma, self.n_both, self.n_ambiguous, self.n_factors)
         self.readings = Readings(*counts, self.units or ())
 
     def are_dates(self, n_dates: int, most_stray: float) -> bool:
@@ -262,7 +262,7 @@ def _type_of_numbers(
     number_format = {"decimal": decimal, "unit": unit} if unit else {"decimal": decimal}
     number = spellings.as_number(counts.first_number, decimal)
     type_ = spelled_numbers(number_format, f"numbers such as {counts.first_number!r} are read as {number}")
-    return type_._replace(is_sure=counts.readings.n_read(decimal) == counts.n_values)
+    return type_._replace(is_sure=counts.readings.n_numbers_with(decimal) == counts.n_values)
 
 
 def infer_types(

@@ -1,4 +1,4 @@
-"""Columns of text that were probably meant to be something else: numbers with some stray text among them, or dates."""
+"""Notes on columns of text that are probably something else: numbers with some stray text among them, or dates."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,13 +7,13 @@ from typing import NamedTuple
 from aucforest.tables.spellings import MOST_STRAY, PLAIN, as_number, count_readings, is_few, is_number
 from aucforest.tables.values import readable
 
-# Up to half of the values may be text if there are this many distinct numbers. Fewer numbers may be categories.
+# A column with this many distinct numbers is noted even if half of its values are text. Fewer may be categories.
 _LEAST_NUMBERS = 20
 _EXAMPLES = 3  # the number of values that a note quotes
 # Columns with more than _MOST_ALIKE distinct texts are not searched for texts that differ only by case and spaces.
 # Notes quote at most _MOST_LISTED of these texts.
 _MOST_ALIKE, _MOST_LISTED = 1000, 5
-_NO_UNITS = {"", "st", "nd", "rd", "th", "am", "pm"}  # what may follow numbers besides units
+_NO_UNITS = {"", "st", "nd", "rd", "th", "am", "pm"}  # what may follow numbers without being a unit
 MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 
 _PLAIN = re.compile(PLAIN)
@@ -26,7 +26,7 @@ _ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")  # dates that need no format
 
 
 class StrayText(NamedTuple):
-    """The number of values of a column that are not numbers, or not dates, with examples."""
+    """The number and examples of the values of a column that are not of its `kind`, such as numbers or dates."""
 
     n_stray: int
     n_values: int
@@ -35,7 +35,7 @@ class StrayText(NamedTuple):
 
     @property
     def is_rare(self) -> bool:
-        """Whether there are stray values, but so few that the column is one of numbers or dates."""
+        """Whether there are stray values, but so few that the column still has its kind."""
         return self.n_stray > 0 and is_few(self.n_stray, self.n_values, MOST_STRAY)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class StrayText(NamedTuple):
 
 
 def _stray_among(pattern: re.Pattern[str], kind: str, texts: Sequence[str], counts: Sequence[int]) -> StrayText:
-    """Return the number of values that do not match a pattern, and the distinct ones among them."""
+    """Return the values that do not match a pattern as stray values; all of them are examples."""
     stray = [(text, count) for text, count in zip(texts, counts) if pattern.fullmatch(text) is None]
     return StrayText(sum(count for _, count in stray), sum(counts), [text for text, _ in stray], kind)
 
@@ -71,7 +71,7 @@ def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
 
 def _other_kind_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     """Return a note on a text column that has dates, or numbers and some other values; None for other columns."""
-    # Few text columns have dates or numbers, and a sample of values suffices to rule out most of the others.
+    # Few text columns have dates or numbers. A sample of the values suffices to rule out most columns.
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
     if 2 * len(dates) > len(texts[:100]):
         stray = _stray_among(_DATE, "date", texts, counts)
@@ -83,7 +83,7 @@ def _other_kind_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
         if stray.n_stray == 0 or _ISO.match(dates[0]) is None:
             note += "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
         return note
-    sample = _from_all_over(texts)
+    sample = _sample(texts)
     if sum(_PLAIN.match(text) is not None for text in sample) * 2 < len(sample):
         return None
     stray = _stray_among(_PLAIN, "number", texts, counts)
@@ -95,24 +95,24 @@ def _other_kind_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     )
 
 
-def _from_all_over(texts: Sequence[str]) -> Sequence[str]:
-    """Return about 100 of the texts, which may be sorted."""
+def _sample(texts: Sequence[str]) -> Sequence[str]:
+    """Return about 100 texts at equal distances, as the texts may be sorted."""
     return texts[:: max(1, len(texts) // 100)]
 
 
 def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     """Return a note on a text column of numbers as people write them, possibly with some other values, or None."""
-    sample = _from_all_over(texts)
+    sample = _sample(texts)
     if 2 * sum(map(is_number, sample)) < len(sample) or all(_PLAIN.match(text) for text in sample):
         return None
     spelled = [text for text in texts if is_number(text) and not _PLAIN.match(text)]
     readings = count_readings(texts, counts)
     others = [text for text in texts if not is_number(text)]
-    stray = StrayText(readings.n_values - readings.n_read_any, readings.n_values, others)
+    stray = StrayText(readings.n_values - readings.n_numbers, readings.n_values, others)
     is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(others) >= _LEAST_NUMBERS
     if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
         return None
-    decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)
+    decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)  # 2.0 allows any proportion of stray values
     if decimal is None:
         return _units_note(readings.units) if len(texts) >= _LEAST_NUMBERS else None
     first = spelled[0]
@@ -126,10 +126,10 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     return note if stray.n_stray == 0 else f"{note}; {_leave_empty(stray)}"
 
 
-def _units_note(found: Sequence[str]) -> str | None:
-    """Return a note on numbers that have a few different units, else None; single letters are probably of codes."""
-    letters = {unit for unit in found if len(unit) == 1 and unit.isalpha()}
-    units = sorted({unit for unit in found if unit.lower() not in _NO_UNITS} - letters)
+def _units_note(endings: Sequence[str]) -> str | None:
+    """Return a note on numbers with a few different units, else None; single letters are probably parts of codes."""
+    letters = {ending for ending in endings if len(ending) == 1 and ending.isalpha()}
+    units = sorted({ending for ending in endings if ending.lower() not in _NO_UNITS} - letters)
     if not 1 < len(units) <= _MOST_LISTED:
         return None
     listed_units = ", ".join(map(repr, units))
@@ -137,20 +137,20 @@ def _units_note(found: Sequence[str]) -> str | None:
 
 
 def _leave_empty(stray: StrayText) -> str:
-    """Return the advice to replace stray values by empty ones."""
+    """Return the number and examples of stray values, and the advice to leave them empty."""
     return f"{stray}: leave {'it' if stray.n_stray == 1 else 'these'} empty"
 
 
-def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, only: str | None = None) -> str | None:
+def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, given: str | None = None) -> str | None:
     """Return a sentence on distinct values of text that differ only by case and spaces, or None if there are none.
 
-    If `only` is given, only values that differ from it in this way are considered.
+    If `given` is not None, only values that differ from it in this way are noted.
     """
     groups: dict[str, list[str]] = {}
     for value, count in zip(values, counts):
         if isinstance(value, str):
             groups.setdefault(_folded(value), []).append(f"{str(value)!r} ({count:,})")
-    alike = [group for text, group in groups.items() if len(group) > 1 and (only is None or text == _folded(only))]
+    alike = [group for text, group in groups.items() if len(group) > 1 and (given is None or text == _folded(given))]
     if not alike:
         return None
     others = f", as do {len(alike) - 1:,} more groups," if alike[1:] else ""
@@ -181,10 +181,10 @@ def listed_columns(names: Sequence[str]) -> str:
 
 def unseen_note(name: str, n_unseen: int, n_rows: int, examples: Sequence[str]) -> str:
     """Return a note on the categories of a column that the training data did not have."""
-    share = f"{100.0 * n_unseen / n_rows:.2g} %" if n_unseen < n_rows else "100 %"
+    percentage = f"{100.0 * n_unseen / n_rows:.2g} %" if n_unseen < n_rows else "100 %"
     shown = ", ".join(map(repr, map(readable, examples[:_EXAMPLES])))
     more = ", ..." if len(examples) > _EXAMPLES else ""
     return (
-        f"column {name!r}: {n_unseen:,} of {n_rows:,} rows ({share}) have a category that training has not seen"
+        f"column {name!r}: {n_unseen:,} of {n_rows:,} rows ({percentage}) have a category that training has not seen"
         f" ({shown}{more}); it counts as a missing value"
     )
