@@ -135,7 +135,7 @@ def test_a_model_without_names_takes_the_columns_in_order():
     columns = ModelColumns(model, open_source(table), ["id"])
     assert (columns.has_names, columns.names) == (False, ["b", "a"])
     ((typed, _),) = columns.batches()
-    np.testing.assert_array_equal(columns.features(typed), X)
+    np.testing.assert_array_equal(columns.model_input(typed), X)
     with pytest.raises(ValueError, match="the Table has 3 columns, but the model was fitted on 2 without names"):
         ModelColumns(model, open_source(table))
 

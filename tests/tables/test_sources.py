@@ -65,7 +65,7 @@ def test_location_is_the_file_and_the_number_of_the_row(folder):
 
 def test_proportions_read(folder):
     source = ParquetFiles(sorted(folder.glob("part*.parquet")), "t")
-    assert [source.done(n_rows) for n_rows in (0, 12, 50)] == [0.0, 0.24, 1.0]
+    assert [source.proportion(n_rows) for n_rows in (0, 12, 50)] == [0.0, 0.24, 1.0]
 
 
 def test_fingerprints_differ_between_files(folder):
@@ -146,7 +146,7 @@ def test_selected_rows(tmp_path, of):
     rows = [batch.num_rows for batch in source.batches(["a"], 3, 10)]
     assert (sum(rows), max(rows)) == (len(wanted) - 3, 10)
     assert source.location(0).rpartition(" ")[2] == str(int(wanted["a"].iloc[0]) + (2 if of == "csv" else 1))
-    assert (source.done(len(wanted)), source.columns) == (1.0, ["a", "b", "c"])
+    assert (source.proportion(len(wanted)), source.columns) == (1.0, ["a", "b", "c"])
     sample = [open_source(given, options=ReadOptions(where="a > 5", sample=9)) for _ in range(2)]
     assert read_all(sample[0]).equals(read_all(sample[1]))
     values = read_all(sample[0])["a"].to_pylist()

@@ -32,7 +32,7 @@ def test_stray_text_is_counted_wherever_it_is(tmp_path, at):
     assert pa.Table.from_batches(source.batches(["a"], first_row=14_990, max_rows=7)).column("a")[10].as_py() == (
         None if at == 15_000 else 0.5
     )
-    assert (source.done(n // 2), open_source(path).done(1)) == (0.5, None)
+    assert (source.proportion(n // 2), open_source(path).proportion(1)) == (0.5, None)
     kept = open_source(path, options=ReadOptions(stray_text="text"))
     assert (kept.schema(["a"]).types, kept.stray) == ([pa.string()], {})
     assert kept.fingerprint() != source.fingerprint()

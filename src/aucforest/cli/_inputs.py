@@ -50,7 +50,7 @@ _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative
 
 
 class LabelledColumns(NamedTuple):
-    """The columns of a labelled table that options name; rows for a fitted model have only those up to `groups`.
+    """The columns of a labelled table that options name. For a fitted model, those after `groups` are not used.
 
     The columns `drop` are left out. The columns `keep` are copied to a reference, even if they have another role. The
     columns `categorical` are read as text, even if they contain numbers.
@@ -86,14 +86,14 @@ class Labelled(NamedTuple):
 
 
 def open_table(file: Path, as_text: Sequence[str] | None, options: ReadOptions = DEFAULT_OPTIONS) -> Source:
-    """Open a table; the columns `as_text` of a text file (None for all) are read as strings."""
+    """Open a table; the columns `as_text` of a text file (None for all) stay strings."""
     if file.is_file() and not is_table(file):
         raise ValueError(f"the name of a table must end in {NAMES}, got {file.name}")
     return open_source(file, as_text, options)
 
 
 def read_columns(table: Source, names: Sequence[str]) -> Any:
-    """Return the given columns of a table as an Arrow table, in types that fit all rows."""
+    """Return the given columns of a table as an Arrow table."""
     names = list(dict.fromkeys(names))
     kinds.find_column(table, *names)
     return pa.Table.from_batches(table.batches(names), schema=table.schema(names))
@@ -105,7 +105,7 @@ def can_read_again(file: Path) -> bool:
 
 
 def read_subgroups(data: Path, by: str, target: str, read_options: ReadOptions) -> Any:
-    """Read the columns of subgroups, which need not be those of the model."""
+    """Read the columns that define subgroups; they need not be columns of the model."""
     if target in names_in(by):
         raise typer.BadParameter(f"cannot be the target, {target!r}", param_hint="--by")
     if not can_read_again(data):
@@ -114,7 +114,7 @@ def read_subgroups(data: Path, by: str, target: str, read_options: ReadOptions) 
 
 
 def load_model(file: Path, jobs: int | None = None, prevalence: float | None = None) -> Any:
-    """Load a model, set its number of threads, and the frequency of its positive class if that is given."""
+    """Load a model and set its number of threads and, if given, the frequency of its positive class, `prevalence`."""
     check_exists(file)
     if file.is_dir():
         raise ValueError(f"{file} is a folder, not a model file")
@@ -122,7 +122,7 @@ def load_model(file: Path, jobs: int | None = None, prevalence: float | None = N
     if prevalence is not None:
         if not hasattr(model, "set_prevalence"):
             raise ValueError(f"--prevalence is for forests and stacks, but the model is a {type(model).__name__}")
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught:  # warnings become notes
             warnings.simplefilter("always")
             model.set_prevalence(prevalence)
         echo_notes([str(warning.message) for warning in caught])
@@ -138,11 +138,11 @@ def echo_notes(notes: list[str]) -> None:
 def read_training_table(
     file: Path, columns: LabelledColumns, read_options: ReadOptions = DEFAULT_OPTIONS, *, in_batches: bool = False
 ) -> Labelled:
-    """Read training data, and print notes on suspicious columns; if `in_batches` is True, features are not read."""
+    """Read training data, and print notes on suspicious columns; if `in_batches` is True, X is None."""
     target, positive, weight, groups, drop, time, keep, categorical = columns
-    read_apart = [name for name in (target, weight, groups) if name is not None]
-    others = [*read_apart, *([] if time is None else [time])]
-    table = open_table(file, [*read_apart, *categorical], read_options)
+    label_columns = [name for name in (target, weight, groups) if name is not None]
+    others = [*label_columns, *([] if time is None else [time])]
+    table = open_table(file, [*label_columns, *categorical], read_options)
     kinds.find_column(table, *others, *drop, *keep, *categorical)
     _check_categorical(table, categorical)
     reader = LabelReader(table, target, positive, OPTION)
@@ -153,21 +153,21 @@ def read_training_table(
     data = Labelled(_title(table, target, positive), None, y, weights, classes, group_numbers, source=table)
     echo_notes(stray_notes(table, [*features, *keep]))
     if in_batches:
-        _say_of_rows(table, features, y)
+        _print_notes_on_rows(table, features, y)
         return data._replace(features=features)
     content = read_columns(table, [*features, *(name for name in (groups, time) if name is not None)])
     X = content.select(features)
     echo_notes(suspicious_columns(X, y, drop=True))
     return data._replace(
-        X=kinds.to_features(_already_rounded(X)),
+        X=kinds.to_features(_round_integers(X)),
         groups=None if groups is None else content.column(groups).to_pandas().to_numpy(),
         times=None if time is None else _read_times(table, content.column(time), time),
     )
 
 
 def _check_categorical(table: Source, names: Sequence[str]) -> None:
-    """Raise ValueError if a column of --categorical has another type; columns of text files have no types."""
-    for name in names if not table.is_text else ():
+    """Raise ValueError if a column of --categorical has another type than text; text files have no types."""
+    for name in () if table.is_text else names:
         type_ = table.schema([name]).field(name).type
         if not (kinds.holds_text(type_) or pa.types.is_boolean(type_)):
             raise ValueError(
@@ -176,16 +176,16 @@ def _check_categorical(table: Source, names: Sequence[str]) -> None:
             )
 
 
-def _already_rounded(table: Any) -> Any:
-    """Return a table in which float64 has rounded large integers; there is a note on it, so the fit need not warn."""
+def _round_integers(table: Any) -> Any:
+    """Return a table with large integers rounded to float64. A note names their columns, so the fit need not warn."""
     for feature in rounded_features(read_table(table)):
         column = table.column(feature).cast(pa.float64(), safe=False)
         table = table.set_column(feature, table.column_names[feature], column)
     return table
 
 
-def _say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
-    """Print notes on rows of a table that is read in batches: its first rows if it is text, else rows of all parts."""
+def _print_notes_on_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
+    """Print notes on a table that is read in batches: on its first rows if it is text, else on blocks all over it."""
     n_rows = len(labels)
     n_blocks = 1 if table.is_text or n_rows <= _MOST_ROWS else _BLOCKS
     size = min(_MOST_ROWS // n_blocks, n_rows)
@@ -203,7 +203,7 @@ def _say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -
 
 
 def _read_times(table: Source, column: Any, name: str) -> NDArray[Any]:
-    """Return a column of dates or numbers, with text parsed as dates by pandas; ValueError if a value is missing."""
+    """Return a column of dates or numbers, in which pandas parses text as dates; ValueError if a value is missing."""
     column = kinds.decode(column)
     values, type_ = column.to_pandas(date_as_object=False), column.type
     if kinds.holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
@@ -229,7 +229,7 @@ def read_for_model(
 ) -> Labelled:
     """Read labelled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes.
 
-    If `is_refit` is True, categories that the model does not know are no note, because the rows are fitted to.
+    If `is_refit` is True, there are no notes on categories unknown to the model, because it is fitted to these rows.
     """
     target, positive, weight, groups, *_ = named
     others = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
@@ -238,19 +238,19 @@ def read_for_model(
     reader = _label_reader(model, table, target, positive)
     numbers = [] if weight is None else [weight]
     table.read_numbers(numbers if reader is None else reader.numbers(weight))
-    columns = ModelColumns(model, table, others)
+    model_columns = ModelColumns(model, table, others)
     features, batches = list[Any](), list[Any]()
-    for typed, batch in columns.batches(others):
-        features.append(typed)
+    for features_of_batch, batch in model_columns.batches(others):
+        features.append(features_of_batch)
         batches.append(batch.select(others))
-    check_has_rows(table, columns.n_rows)
-    echo_notes([*stray_notes(table, columns.names), *([] if is_refit else columns.unseen_notes())])
+    check_has_rows(table, model_columns.n_rows)
+    echo_notes([*stray_notes(table, model_columns.names), *([] if is_refit else model_columns.unseen_notes())])
     content = pa.Table.from_batches(batches)
     y = labels_for_model(model, table, content.column(target), target, reader)
     weights = None if weight is None else read_weights(table, content.column(weight), weight)
-    X = columns.features(pa.concat_tables(features, promote_options="permissive"))
-    group = None if groups is None else read_groups(table, content.column(groups), groups).to_pandas().to_numpy()
-    return Labelled(_title(table, target, positive), X, y, weights, model.classes_, group)
+    X = model_columns.model_input(pa.concat_tables(features, promote_options="permissive"))
+    group_ids = None if groups is None else read_groups(table, content.column(groups), groups).to_pandas().to_numpy()
+    return Labelled(_title(table, target, positive), X, y, weights, model.classes_, group_ids)
 
 
 def _title(table: Source, target: str, positive: str | None) -> str:
@@ -262,7 +262,7 @@ def _title(table: Source, target: str, positive: str | None) -> str:
 def with_positive_last(
     reader: LabelReader, classes: NDArray[Any], labels: NDArray[np.uint16], positive: str | None
 ) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Return the classes, of two the positive one last, and the class index of each row."""
+    """Return the classes, with the positive one last if there are two, and the class index of each row."""
     if positive is not None:
         return reader.names(), labels
     _refuse_quantities(reader.target, classes, labels)
@@ -294,7 +294,7 @@ def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.ui
 
 
 def _label_reader(model: Any, table: Source, target: str, positive: str | None) -> LabelReader | None:
-    """Return the reader of labels for a model of one label against all others, None for other models."""
+    """Return a label reader for a model of one label against all others, None for other models."""
     classes = model.classes_
     kind = kinds.kind_of(classes.tolist())
     *_, negative, positive_label = classes[positive_last(model)]
@@ -313,7 +313,6 @@ def labels_for_model(model: Any, table: Source, column: Any, target: str, reader
     `reader` is that of a model of one label against all others.
     """
     classes = model.classes_
-    shown = listed(list(map(repr, classes.tolist())))
     kind = kinds.kind_of(classes.tolist())
     if reader is not None:
         reader.add(column)
@@ -335,6 +334,7 @@ def labels_for_model(model: Any, table: Source, column: Any, target: str, reader
     codes = pc.index_in(labels, pa.array(classes.tolist()).cast(labels.type, safe=False))
     if codes.null_count:
         row = pc.index(pc.is_null(codes), True).as_py()
+        shown = listed(list(map(repr, classes.tolist())))
         raise ValueError(
             f"{table.location(row)}: column {target!r} has the label {column[row].as_py()!r}, but the classes of the"
             f" model are {shown}"

@@ -98,7 +98,7 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
     table = open_table(data, None, read_options)
     columns = ModelColumns(forest, table)
     for typed, _ in columns.batches():
-        features = columns.features(typed)
+        features = columns.model_input(typed)
         proba, X = forest.predict_proba(features), np.asarray(forest.encode(features))
         for kind, predict_proba in exported.items():
             differences = _differences(predict_proba(X), proba)

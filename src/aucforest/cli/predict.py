@@ -71,10 +71,10 @@ def predict(
         for batch in predictions.batches():
             write(pa.table(batch))
             n_rows += batch.num_rows
-            if done := table.done(n_rows):
+            if done := table.proportion(n_rows):
                 progress.total = round(n_rows / done)
             progress.update(batch.num_rows)
-    echo_notes([*predictions.stray, *predictions.unseen])
+    echo_notes([*predictions.stray_notes, *predictions.unseen_notes])
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)
 
 

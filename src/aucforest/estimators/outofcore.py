@@ -284,6 +284,6 @@ def predict_out_of_core(
 
 def _with_warnings(predictions: Any) -> Iterator[Any]:
     """Yield the batches of predictions; first warn of text that is read as missing values."""
-    for sentence in predictions.stray:
+    for sentence in predictions.stray_notes:
         warn(sentence)
     yield from predictions.batches()

@@ -1,4 +1,4 @@
-"""Copies of files that the database engine cannot read, or only once: streams, other encodings, spreadsheets."""
+"""Copies of files that the database engine cannot read, or only once: streams, spreadsheets and other encodings."""
 
 import csv
 import os
@@ -23,8 +23,8 @@ STANDARD, SPREADSHEET = Path("-"), ".xlsx"
 # The first bytes of compressed files, and the number of characters that are copied at a time.
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 _BLOCK = 2**20
-# Encodings by their byte order marks; that of UTF-32-LE is first, as it begins with that of UTF-16-LE. The engine does
-# not see that the first name is in quotes if there is a mark before it.
+# Encodings by byte order marks. The mark of UTF-32-LE is first, because it begins with that of UTF-16-LE. A mark of
+# UTF-8 is a reason for a copy only before a quote, which the engine would not recognize.
 _MARKS = {
     BOM_UTF32_LE: "utf-32",
     BOM_UTF32_BE: "utf-32",
@@ -33,15 +33,15 @@ _MARKS = {
     BOM_UTF8 + b'"': "utf-8-sig",
     BOM_UTF8 + b"'": "utf-8-sig",
 }
-# Characters in paths that the engine takes as patterns or cannot represent. Such files are read through a link.
+# Characters of glob patterns, or that the engine cannot represent. Files with these in their paths are read by a link.
 _STRANGE = re.compile(r"[*?\[\\\ud800-\udfff]")
 
 
 class Readable:
     """A file of text in UTF-8 that can be read more than once: `path` is the file itself or a temporary copy.
 
-    `file` has the name that the user knows, and `stamped` is the file that must not change. `first_row` is the number
-    of the first row of a spreadsheet that is not empty.
+    `file` has the name that the user knows. `stamped` is the file that must not change while it is read. `first_row` is
+    the number of the first row of a spreadsheet that is not empty, from 1.
     """
 
     def __init__(self, file: Path, encoding: str | None) -> None:
@@ -61,8 +61,8 @@ class Readable:
         elif compression_of(self.path) == "zip":
             what = "a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
             raise ValueError(f"cannot read {self.file.name}: it is {what}")
-        elif known := encoding or _marked_encoding(self.path):
-            self._in_utf8(known)
+        elif other_encoding := encoding or _marked_encoding(self.path):
+            self._convert_to_utf8(other_encoding)
         if os.sep == "/" and _STRANGE.search(str(self.path.absolute())):
             link = self._new_path()
             link.symlink_to(self.path.absolute())
@@ -76,11 +76,11 @@ class Readable:
         return folder
 
     def _new_path(self) -> Path:
-        """Return the path of a copy, which is removed with this object."""
+        """Return the path for a new copy, which is removed with this object."""
         return self.temporary_folder() / "copy"
 
-    def _in_utf8(self, encoding: str) -> None:
-        """Make a copy in UTF-8; ValueError if the file has another encoding."""
+    def _convert_to_utf8(self, encoding: str) -> None:
+        """Make a copy in UTF-8; ValueError if the file is not encoded in `encoding`."""
         with open_unpacked(self.path) as content:
             start = content.read(_BLOCK)
         if has_one_byte(encoding) and _is_utf8(start):
@@ -105,7 +105,7 @@ def compression_of(path: Path) -> str:
 
 
 def _marked_encoding(path: Path) -> str | None:
-    """Return the encoding of a file with a byte order mark, or None if the engine reads the file."""
+    """Return the encoding of a file by its byte order mark, or None if the engine can read the file as it is."""
     with suppress(OSError), open_unpacked(path) as content:  # damaged files are refused later
         start = content.read(4)
         return next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
@@ -117,12 +117,12 @@ def open_unpacked(path: Path) -> Any:
     compression = compression_of(path)
     if compression == "none":
         return path.open("rb")
-    # pyarrow takes a relative path that begins with ~ as a path in a home directory.
+    # pyarrow would take a relative path that begins with ~ as one in a home directory.
     return BufferedReader(pa.input_stream(str(path.absolute()), compression=compression))
 
 
 def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
-    """Return the first sheet of a spreadsheet as a CSV, with dates in ISO format, and the number of its first row.
+    """Return the first sheet of a spreadsheet as a CSV, and the number of its first row that is not empty.
 
     Raise ValueError if it cannot be read.
     """

@@ -13,7 +13,7 @@ from aucforest._memory import machine_memory
 from aucforest._optional import import_optional
 from aucforest._progress import is_watched, progress_bar
 
-# These settings disable what no statement needs: extensions, which would be downloaded, and variables of Python.
+# The settings of all connections. Extensions, which would be downloaded, and variables of Python are not available.
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -23,30 +23,30 @@ _SETTINGS = {
     # Freed memory is returned to the system.
     "allocator_flush_threshold": "1MB",
 }
-# With these settings, statements can only read tables and files that are allowed before.
+# After these settings, statements can read no files but those that other settings have allowed before.
 _LOCKED = {"enable_external_access": "false", "lock_configuration": "true"}
-# With these settings, an expression of a user can only read the table of rows, and cannot write files.
+# After these settings, an expression of a user can read only the table of rows, and cannot write files.
 _CLOSED = {"temp_directory": "", **_LOCKED}
 _ROWS = "rows"
-# Parts of expressions that are not values of one row, by their classes in a parsed expression.
+# Refused parts of expressions, which need more than one row: their names in messages, by their classes in the parser.
 _REFUSED = {
     "SUBQUERY": "a subquery",
     "WINDOW": "a window function",
     "STAR": "all columns",
     "POSITIONAL_REFERENCE": "the number of a column",
 }
-# Refused functions: those with side effects or random results, and those that reveal settings of the engine or return
-# values of any size, which the memory limit does not include.
+# Functions that are refused, besides all with side effects or random results: they reveal settings of the engine, or
+# return values of any size, which the memory limit does not include.
 _REFUSED_FUNCTIONS = {
     "current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad",
 }  # fmt: skip
 _SHOWN = 200  # the maximum length of an expression in a message
-# The memory of the engine, and of each column besides, as it allocates vectors of 2,048 rows for each column.
+# The memory limit of the engine, and its increase for each column, for which the engine allocates blocks of 2,048 rows.
 _BYTES, _COLUMN_BYTES = 2**30, 2**18
 
 
 def connect(n_columns: int = 0, /, **settings: str | Sequence[str]) -> Any:
-    """Return a connection to a new database in memory, which prints nothing, for tables of n_columns columns."""
+    """Return a connection to a new database in memory, for tables of `n_columns` columns; it prints nothing."""
     duckdb = import_optional("duckdb", purpose="reading text, and --where", extra="arrow")
     memory = min(_BYTES + n_columns * _COLUMN_BYTES, machine_memory() // 4)
     connection = duckdb.connect(config={"memory_limit": f"{memory}B", **_SETTINGS})
@@ -59,7 +59,7 @@ def connect(n_columns: int = 0, /, **settings: str | Sequence[str]) -> Any:
 
 
 def connect_to(paths: Sequence[str], temporary: str, n_columns: int) -> Any:
-    """Return a connection that can only read the given files, and write data that exceed memory to a folder."""
+    """Return a connection that can read only the given files, and writes data beyond its memory to a folder."""
     return connect(n_columns, temp_directory=temporary, allowed_paths=paths, **_LOCKED)
 
 
@@ -79,20 +79,20 @@ def name_of(column: str) -> str:
 
 
 def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
-    """Run a statement with a progress bar, so that it can be interrupted, and return the rows of its result."""
+    """Run a statement in a thread, with a progress bar, and return the rows of its result; it can be interrupted."""
     bar = progress_bar(desc=doing, total=100, unit="%", leave=False, delay=1.0, verbose=is_watched())
     with ThreadPoolExecutor(1) as pool:
-        rows: Future[list[Any]] = pool.submit(lambda: connection.execute(sql).fetchall())
+        result: Future[list[Any]] = pool.submit(lambda: connection.execute(sql).fetchall())
         try:
             with bar:
-                while not wait([rows], 0.1).done:
+                while not wait([result], 0.1).done:
                     bar.update(max(0.0, connection.query_progress() - bar.n))
         except BaseException:
-            while not rows.done():  # repeated, as an interrupt before the statement begins is lost
+            while not result.done():  # repeated, as an interrupt before the statement begins is lost
                 connection.interrupt()
-                wait([rows], 0.1)
+                wait([result], 0.1)
             raise
-        return rows.result()
+        return result.result()
 
 
 def columns_of(expression: str) -> list[str]:
@@ -100,16 +100,16 @@ def columns_of(expression: str) -> list[str]:
     shown = _shown(expression)
     with connect(**_CLOSED) as connection:
         condition, rest = _parsed(connection, expression)
-        # An expression may close the parenthesis around it, and go on with other parts of a statement.
+        # An expression must not close the parenthesis around it and add other parts to the statement.
         if rest != _parsed(connection, "true")[1]:
             raise ValueError(f"where must be one SQL expression, such as \"age > 18 AND channel = 'web'\": {shown}")
         parts = list(_parts(condition))
         functions = {part["function_name"].lower() for part in parts if part.get("class") == "FUNCTION"}
         impure = connection.execute("SELECT function_name FROM duckdb_functions() WHERE has_side_effects").fetchall()
-    found = [_REFUSED[part["class"]] for part in parts if part.get("class") in _REFUSED]
-    found += [f"{name}()" for name in sorted(functions & _REFUSED_FUNCTIONS.union(name for (name,) in impure))]
-    if found:
-        raise ValueError(f"where must compare the values of one row, but has {found[0]}: {shown}")
+    refused = [_REFUSED[part["class"]] for part in parts if part.get("class") in _REFUSED]
+    refused += [f"{name}()" for name in sorted(functions & _REFUSED_FUNCTIONS.union(name for (name,) in impure))]
+    if refused:
+        raise ValueError(f"where must compare the values of one row, but has {refused[0]}: {shown}")
     return list(dict.fromkeys(part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"))
 
 
@@ -139,7 +139,7 @@ def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
 
 
 def _parts(node: Any) -> Iterator[dict[str, Any]]:
-    """Yield all dictionaries of a parsed expression."""
+    """Yield all dictionaries of a parsed expression, at any depth."""
     if isinstance(node, dict):
         yield node
     for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
@@ -155,8 +155,8 @@ def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[
         rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS {_ROWS}"
         try:
             sql = f"SELECT {number} {_condition(expression, rows)}"
-            (found,) = connection.execute(sql).fetchnumpy().values()
+            (indices,) = connection.execute(sql).fetchnumpy().values()
         except duckdb.Error as error:
             reason = str(error).splitlines()[0][:_SHOWN]
             raise ValueError(f"where cannot be evaluated: {_shown(expression)}: {reason}") from error
-    return np.sort(np.asarray(found, dtype=np.int64))
+    return np.sort(np.asarray(indices, dtype=np.int64))

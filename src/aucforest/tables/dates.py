@@ -69,7 +69,7 @@ PARTS = ("time", *_CALENDAR)
 
 
 def find_dates(table: Table | None, parts: str | Sequence[str] | None, categorical: Sequence[int] = ()) -> Dates:
-    """Return the parts of each column of dates or durations that is not categorical; `parts` are the `date_parts`."""
+    """Return a `DateColumn` for each non-categorical column of dates or durations; `parts` is the option `date_parts`."""
     dates: Dates = {}
     if table is None:
         return dates
@@ -85,7 +85,7 @@ def find_dates(table: Table | None, parts: str | Sequence[str] | None, categoric
             dates[feature] = DateColumn(SECONDS, None)
         else:
             default = (*_DEFAULT_PARTS, "hour") if kind.has_clock else _DEFAULT_PARTS
-            chosen = default if isinstance(parts, str) else parts
+            chosen = default if isinstance(parts, str) else parts  # a string is "auto"
             dates[feature] = DateColumn(tuple(part for part in PARTS if part in chosen), kind.known_zone)
     return dates
 
@@ -168,10 +168,10 @@ def expand(table: Table, dates: Dates) -> Table:
     """Return a table with numeric features instead of dates; ValueError if a column with dates in `fit` has none."""
     if not dates:
         return table
-    columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
+    features_of = {index: _features(table, index, column) for index, column in dates.items()}
     # The first feature of each column of dates replaces it, and the others are appended.
-    new = {feature: features[0] for feature, features in columns.items()}
-    new |= dict(enumerate((values for features in columns.values() for values in features[1:]), table.shape[1]))
+    new = {index: features[0] for index, features in features_of.items()}
+    new |= dict(enumerate((values for features in features_of.values() for values in features[1:]), table.shape[1]))
     if isinstance(table, Frame):
         names = split_names(table.columns, dates)
         for name in repeated(names):
@@ -290,16 +290,17 @@ def _kind_of(values: Any) -> _Kind | None:
         native = values.to_native()
         type_ = str(getattr(native, "dtype", getattr(native, "type", dtype)))
         if isinstance(dtype, nw.Datetime):
-            return _Kind(type_, False, True, dtype.time_zone)
+            return _Kind(type_, is_duration=False, has_clock=True, zone=dtype.time_zone)
         is_duration = dtype == nw.Duration or dtype == nw.Time
-        return _Kind(type_, is_duration, False, None) if is_duration or dtype == nw.Date else None
+        is_known = is_duration or dtype == nw.Date
+        return _Kind(type_, is_duration, has_clock=False, zone=None) if is_known else None
     if isinstance(values, nw.Series):
         values = values.to_numpy()  # Arrow's date64 is unknown to narwhals
         if values.dtype.kind == "M":
-            return _Kind("date64", False, False, None)
+            return _Kind("date64", is_duration=False, has_clock=False, zone=None)
     if values.dtype.kind in "Mm":
         has_clock = np.datetime_data(values.dtype)[0] not in _DAYS
-        return _Kind(str(values.dtype), values.dtype.kind == "m", has_clock, None)
+        return _Kind(str(values.dtype), values.dtype.kind == "m", has_clock, zone=None)
     return _kind_of_objects(values) if values.dtype == object else None
 
 
@@ -307,14 +308,15 @@ def _kind_of_objects(values: NDArray[Any]) -> _Kind | None:
     """Return the kind of a column of objects, by its first present value; None if that is no date or duration."""
     first = next((value for value in values.flat if not is_missing(value)), None)
     if isinstance(first, _DURATIONS):
-        return _Kind(type(first).__name__, True, False, None)
+        return _Kind(type(first).__name__, is_duration=True, has_clock=False, zone=None)
     if not isinstance(first, _DATES):
         return None
     times = [value for value in values.tolist() if isinstance(value, datetime) and not is_missing(value)]
     # Dates of several time zones are read in UTC. If only some have a zone, `_read_values` raises an error.
     zones = {_zone(value) for value in times} or {None}
     zone = zones.pop() if len(zones) == 1 else "UTC" if None not in zones else _zone(first)
-    return _Kind(type(first).__name__, False, len(times) > 0 or isinstance(first, np.datetime64), zone)
+    has_clock = len(times) > 0 or isinstance(first, np.datetime64)
+    return _Kind(type(first).__name__, is_duration=False, has_clock=has_clock, zone=zone)
 
 
 def _zone(value: Any) -> str | None:

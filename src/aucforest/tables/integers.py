@@ -14,11 +14,11 @@ from aucforest.tables.texts import listed
 
 ROUNDED = "integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave out keys"
 _EXACT = 2**53
-_TYPES = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)
+_TYPES = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)  # of columns that may have such integers
 
 
 def is_rounded(values: NDArray[Any]) -> bool:
-    """Return whether an integer among some values changes if it is converted to float64."""
+    """Return whether float64 rounds at least one integer of an array."""
     if values.dtype.kind == "O":
         return any(
             isinstance(value, Number) and not isinstance(value, float | complex) and _is_rounded(value)
@@ -28,14 +28,15 @@ def is_rounded(values: NDArray[Any]) -> bool:
         return False
     if int(values.min()) >= -_EXACT and int(values.max()) <= _EXACT:
         return False
-    size = np.where(values < 0, ~values.astype(np.uint64) + np.uint64(1), values.astype(np.uint64))
-    lowest_bit = size & (~size + np.uint64(1))
-    return bool(np.any(size // np.maximum(lowest_bit, np.uint64(1)) > _EXACT))
+    magnitude = np.where(values < 0, ~values.astype(np.uint64) + np.uint64(1), values.astype(np.uint64))
+    # float64 represents an integer exactly if its magnitude, divided by its lowest bit, is at most 2**53.
+    lowest_bit = magnitude & (~magnitude + np.uint64(1))
+    return bool(np.any(magnitude // np.maximum(lowest_bit, np.uint64(1)) > _EXACT))
 
 
 def _is_rounded(value: Any) -> bool:
-    """Return whether float64 rounds a number beyond 2**53; Python compares integers and floats exactly."""
-    try:
+    """Return whether float64 rounds a number whose magnitude exceeds 2**53."""
+    try:  # Python compares integers and floats exactly
         return bool(value == value and abs(value) > _EXACT and float(value) != value)
     except OverflowError:  # larger than all floats
         return True
@@ -45,9 +46,8 @@ def rounded_features(table: Table) -> list[int]:
     """Return the indices of the columns of a table in which an integer would be rounded."""
     if isinstance(table, np.ndarray):
         return [j for j in range(table.shape[1]) if is_rounded(table[:, j])] if is_rounded(table) else []
-    types = enumerate(table.schema.items())
-    named = [(feature, name) for feature, (name, type_) in types if isinstance(type_, _TYPES)]
-    return [feature for feature, name in named if is_rounded(table.get_column(name).drop_nulls().to_numpy())]
+    columns = [(j, name) for j, (name, type_) in enumerate(table.schema.items()) if isinstance(type_, _TYPES)]
+    return [j for j, name in columns if is_rounded(table.get_column(name).drop_nulls().to_numpy())]
 
 
 def rounded_columns(matrix: Any) -> list[int]:

@@ -24,11 +24,11 @@ class JsonFiles(TextFiles):
             raise ValueError(f"{self.name}: some files are compressed and others are not, or in another way")
         options = f"format='newline_delimited', compression='{compressions.pop()}'"
         self._lines = f"[{texts(self._patterns)}], {options}"
-        # Without hive_partitioning, folders with names such as a=1 do not add columns.
+        # With hive_partitioning, folders with names such as a=1 would add columns.
         self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
-        # The options keep objects with many keys from becoming maps.
-        sample = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
-        described = self._fetch(lambda: f"DESCRIBE FROM {self._source}, {sample})")
+        # All rows are read to find the columns. The thresholds keep objects with many keys from becoming maps.
+        inference = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
+        described = self._fetch(lambda: f"DESCRIBE FROM {self._source}, {inference})")
         self.columns = [column[0] for column in described]
         check_column_names(self.name, self.columns)
         self._check_twins()
@@ -36,7 +36,7 @@ class JsonFiles(TextFiles):
         self._types = dict.fromkeys(nested, NESTED)
 
     def _check_twins(self) -> None:
-        """Raise ValueError if keys differ only in case: the engine renames one, and reads the other for both."""
+        """Raise ValueError if two keys differ only in case: the engine would read the values of one key for both."""
         lower = {column.lower() for column in self.columns}
         if any(re.sub(r"_\d+$", "", column).lower() in lower - {column.lower()} for column in self.columns):
             keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM read_json_objects({self._lines})"
@@ -56,12 +56,12 @@ class JsonFiles(TextFiles):
             is_empty = file.path.stat().st_size == 0
             reason = "it is empty" if is_empty else "each line must be an object with a name for each value"
             return f"cannot read {name}: {reason}"
-        found = re.search(r"in line (\d+): ([^.\n]*)", message)
-        if found is None:
+        match = re.search(r"in line (\d+): ([^.\n]*)", message)
+        if match is None:
             return f"cannot read {name}: {message.split(':', 1)[-1].strip().splitlines()[0]}"
-        # Of lines that cannot be parsed, the engine counts one too many.
-        reason = found[2]
-        where = f"{name}, line {int(found[1]) - (not reason.startswith('Object '))}"
+        reason = match[2]
+        # The engine gives a line that cannot be parsed as JSON a number that is one too large.
+        where = f"{name}, line {int(match[1]) - (not reason.startswith('Object '))}"
         if "invalid UTF-8" in reason:
             return f"{where} is {NOT_UTF8}"
         reason = "text follows the object" if "content after document" in reason else reason

@@ -164,8 +164,7 @@ def _cast(column: Any, kind: str) -> Any:
 def feature_names(source: Any, others: Sequence[str], numbers: Sequence[str] = ()) -> list[str]:
     """Return the names of all columns except `others` and unnamed ones; ValueError if one cannot be a feature.
 
-    The columns `numbers`, some of `others`, are read as numbers. In text files, their types and those of the features
-    are inferred at once.
+    The columns `numbers`, some of `others`, are read as numbers. All types of a text file are inferred at once.
     """
     source.read_numbers(numbers)
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]

@@ -295,8 +295,7 @@ def read_labels(
             weights.append(read_weights(source, batch.column(weight), weight, n_rows))
         if groups is not None:
             column = read_groups(source, batch.column(groups), groups, n_rows)
-            indices = _codes_of_rows(column, lambda group: index_of.setdefault(group, len(index_of)), np.int32)
-            group_indices.append(indices)
+            group_indices.append(_codes_of_rows(column, lambda x: index_of.setdefault(x, len(index_of)), np.int32))
         n_rows += batch.num_rows
     check_has_rows(source, n_rows)
     if len(index_of) == 1:

@@ -27,10 +27,10 @@ _EMPTY = f"no values{_UNUSED}"
 _CONSTANT = f"the same value in every row{_UNUSED}"
 _CONSTANT_ROUNDED = f"the same value in every row, if numbers above 2**53 are rounded to float64{_UNUSED}"
 _IDENTIFIER = "every value is distinct, as in an identifier"
-# The number of rows that are checked first; they rule out constants, identifiers and leaks for most columns.
+# The number of rows that are checked first. They rule out constants, identifiers and leaks for most columns.
 _HEAD = 1000
 _LEAST_ROWS = 20  # with fewer rows, distinct values do not indicate an identifier
-# A column with at least this ROC AUC separates the classes; with fewer rows of a class, that may be by chance.
+# A column separates the classes if its ROC AUC is at least this. With fewer rows of a class, that may be by chance.
 _SEPARATES, _LEAST_OF_CLASS = 0.999, 5
 # All pairs of classes are compared, unless there are more classes than this.
 _MOST_CLASSES = 10
@@ -39,39 +39,40 @@ _MOST_CLASSES = 10
 def suspicious_columns(
     table: Any, labels: NDArray[Any] | None = None, *, drop: bool = False, n_rows: int | None = None
 ) -> list[str]:
-    """Return a sentence for each kind of suspicious columns of an Arrow table, a frame or a matrix, with their names.
+    """Return sentences on the suspicious columns of an Arrow table, a frame or a matrix, one for each kind of column.
 
-    `labels` has the class index of each row, to find columns that separate the classes alone. If `drop` is True, the
-    note on identifiers suggests the option --drop. If the rows are a part of a larger table, `n_rows` is its number of
-    rows; then `warn_of_text` and `warn_of_rounding`, which see all rows, check text and rounding instead.
+    `labels` has the class index of each row, to find columns each of which separates the classes. If `drop` is True,
+    the note on identifiers suggests the option --drop. If the rows are a part of a larger table, `n_rows` is its number
+    of rows. Then text and rounding are not checked, because `warn_of_text` and `warn_of_rounding` check all rows.
     """
     frame = read_table(table)
-    names_by_kind: dict[str, list[str]] = {}
+    names_by_note: dict[str, list[str]] = {}
     leaks: dict[str, float] = {}
     rounded = set(rounded_features(frame)) if n_rows is None else set()
     for feature, name in enumerate(_names_of(table, frame)):
         column = read_column(frame, feature)
-        kind = _kind(column, len(frame), with_text=n_rows is None)
-        if kind is not None:
-            names_by_kind.setdefault(kind, []).append(name)
+        note = _note_on(column, len(frame), with_text=n_rows is None)
+        if note is not None:
+            names_by_note.setdefault(note, []).append(name)
         if feature in rounded:
-            names_by_kind.setdefault(ROUNDED, []).append(name)
+            names_by_note.setdefault(ROUNDED, []).append(name)
         if (
             labels is not None
-            and kind not in (_EMPTY, _CONSTANT, _CONSTANT_ROUNDED)
+            and note not in (_EMPTY, _CONSTANT, _CONSTANT_ROUNDED)
             and (auc := _separation(column, labels)) is not None
         ):
             leaks[name] = auc
-    index = {_EMPTY: 0, _CONSTANT: 1, _CONSTANT_ROUNDED: 1, _IDENTIFIER: 3}
-    kinds = sorted(names_by_kind, key=lambda kind: index.get(kind, 2))
-    notes = [_sentence(kind, names_by_kind[kind], drop) for kind in kinds] + ([_leak_sentence(leaks)] if leaks else [])
+    order = {_EMPTY: 0, _CONSTANT: 1, _CONSTANT_ROUNDED: 1, _IDENTIFIER: 3}
+    notes = sorted(names_by_note, key=lambda note: order.get(note, 2))
+    sentences = [_sentence(note, names_by_note[note], drop) for note in notes]
+    sentences += [_leak_sentence(leaks)] if leaks else []
     if n_rows is None or n_rows == len(frame):
-        return notes
-    return [f"in {len(frame):,} of {n_rows:,} rows, {note.removesuffix(_UNUSED)}" for note in notes]
+        return sentences
+    return [f"in {len(frame):,} of {n_rows:,} rows, {sentence.removesuffix(_UNUSED)}" for sentence in sentences]
 
 
-def _kind(column: Column, n_rows: int, with_text: bool) -> str | None:
-    """Return the kind of note on a column, or None if it is not suspicious."""
+def _note_on(column: Column, n_rows: int, with_text: bool) -> str | None:
+    """Return the note on a column, or None if it is not suspicious."""
     if with_text and isinstance(column, Factor):
         values, counts = count_values(column, None)
         if (note := text_note(values.tolist(), counts.tolist())) is not None:
@@ -103,11 +104,11 @@ def _separation(column: Column, labels: NDArray[Any]) -> float | None:
     present = np.flatnonzero(counts)
     if not 2 <= len(present) <= _MOST_CLASSES or counts[present].min() < _LEAST_OF_CLASS:
         return None
-    # The head is a random sample with rows of every class, because the table may be sorted by class.
+    # The rows that are checked first are a random sample of each class, because the table may be sorted by class.
     generator = np.random.default_rng(0)
-    head = np.concatenate([generator.permutation(np.flatnonzero(labels == code))[:_HEAD] for code in present])
+    sample = np.concatenate([generator.permutation(np.flatnonzero(labels == code))[:_HEAD] for code in present])
     auc = 0.0
-    for rows in (head, np.arange(len(labels))):
+    for rows in (sample, np.arange(len(labels))):
         areas = []
         for negative, positive in combinations(present, 2):
             pair = rows[(labels[rows] == negative) | (labels[rows] == positive)]
@@ -119,25 +120,24 @@ def _separation(column: Column, labels: NDArray[Any]) -> float | None:
 
 
 def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]) -> float:
-    """Return the ROC AUC of a column for two classes, in the better direction.
+    """Return the ROC AUC of a column for two classes, with the order of its values that gives the larger one.
 
-    Missing values are ranked below or above all others. The rows are divided into two random halves; the score of a
-    category in one half is the frequency of the positive class in the other half.
+    Missing numbers are ranked below or above all others. Categories are ranked by `_cross_fitted` class frequencies.
     """
-    sides: list[NDArray[Any]]
+    scores: list[NDArray[Any]]
     if isinstance(column, np.ndarray):
         values = column[rows].astype(np.float64)
         missing = np.isnan(values)
         ends = (-np.inf, np.inf) if missing.any() else (np.inf,)
-        sides = [np.unique(np.where(missing, end, values), return_inverse=True)[1] for end in ends]
+        scores = [np.unique(np.where(missing, end, values), return_inverse=True)[1] for end in ends]
     else:
-        sides = [_cross_fitted(column.indices[rows] + 1, len(column.values) + 1, is_positive)]
-    areas = [float(roc_auc_score(is_positive, side)) for side in sides]
+        scores = [_cross_fitted(column.indices[rows] + 1, len(column.values) + 1, is_positive)]
+    areas = [float(roc_auc_score(is_positive, y_score)) for y_score in scores]
     return max(*areas, *(1.0 - area for area in areas))
 
 
 def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return, for each row, the frequency of the positive class among the rows of the other half with its code."""
+    """Return for each row the frequency of the positive class among the rows with its code in the other random half."""
     in_half = np.random.default_rng(0).random(len(codes)) < 0.5
     scores = np.empty(len(codes))
     for half in (in_half, ~in_half):
@@ -148,14 +148,14 @@ def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.boo
     return scores
 
 
-def _sentence(kind: str, names: list[str], drop: bool) -> str:
-    """Return the sentence of a note, `kind`, with the names of the columns that have it."""
+def _sentence(note: str, names: list[str], drop: bool) -> str:
+    """Return the sentence of a note with the names of its columns."""
     option = "; consider --drop" if names[MOST_NAMES:] else f"; consider --drop {shlex.quote(','.join(names))}"
-    return f"{listed_columns(list(map(repr, names)))}: {kind}{option if drop and kind == _IDENTIFIER else ''}"
+    return f"{listed_columns(list(map(repr, names)))}: {note}{option if drop and note == _IDENTIFIER else ''}"
 
 
 def _leak_sentence(aucs: dict[str, float]) -> str:
-    """Return the sentence on columns that separate the classes."""
+    """Return the sentence on columns that separate the classes, from their ROC AUCs by name."""
     if len(aucs) == 1:
         ((name, auc),) = aucs.items()
         return f"{name!r} separates the classes alone (ROC AUC {auc:.4f}): is it known at prediction time?"
@@ -164,7 +164,7 @@ def _leak_sentence(aucs: dict[str, float]) -> str:
 
 
 def unseen_categories(table: Any, categories: Categories) -> list[str]:
-    """Return a sentence for each categorical column of a table with categories that are not among the known ones."""
+    """Return a sentence for each categorical column of a table that has values which are not in `categories`."""
     frame, notes = read_table(table), []
     names = _names_of(table, frame)
     for feature, labels in categories.items():

@@ -31,17 +31,16 @@ _TEXT_TYPES = {
 class ModelColumns:
     """The feature columns of a fitted model in a table.
 
-    They are found by name. If the model was fitted without feature names, they are all columns except `others`, in the
-    order of the table. The columns `others` must exist. Text is converted to the types of the model, see
-    `TextFiles.read_as`.
+    They are found by name. If the model was fitted without feature names, they are all columns of the table except
+    `other_columns`, which must exist. Text is converted to the types of the model, see `TextFiles.read_as`.
     """
 
-    def __init__(self, model: Any, table: Any, others: Sequence[str] = ()) -> None:
+    def __init__(self, model: Any, table: Any, other_columns: Sequence[str] = ()) -> None:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
         self.n_rows = 0  # the number of rows that `batches` has read
         # For each column with unseen categories: the number of rows that have them, and some of the categories.
         self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
-        find_column(table, *others)
+        find_column(table, *other_columns)
         if self.has_names:
             self.names = model.feature_names_in_.tolist()
             present = set(table.columns)
@@ -51,7 +50,7 @@ class ModelColumns:
                     f"{table.name} lacks feature columns seen in fit: {listed(list(map(repr, missing)), 5)}{hint}"
                 )
         else:
-            left_out = set(others)
+            left_out = set(other_columns)
             self.names = [name for name in table.columns if name not in left_out]
             if len(self.names) != model.n_features_in_:
                 raise ValueError(
@@ -65,8 +64,9 @@ class ModelColumns:
         for j, values in categories.items():
             self._kinds[j] = kind_of(values.tolist())
         self._categories = {self.names[j]: values for j, values in categories.items()}
+        # A refreshed model knows the categories of the old model among its members, too.
         old = model
-        while (old := getattr(old, "members_", {}).get("old")) is not None:  # which a refreshed model keeps
+        while (old := getattr(old, "members_", {}).get("old")) is not None:
             for j in categories.keys() & old.categories_.keys():
                 self._categories[self.names[j]] = np.append(self._categories[self.names[j]], old.categories_[j])
         if table.is_text:
@@ -74,18 +74,18 @@ class ModelColumns:
             types = zip(self.names, self._kinds)
             table.read_as({name: _text_type(kind, formats.get(name, {})) for name, kind in types})
 
-    def batches(self, others: Sequence[str] = ()) -> Iterator[tuple[Any, Any]]:
-        """Yield the features of each batch as an Arrow table in the kinds of the model, and the batch with `others`."""
-        for batch in self._table.batches(list(dict.fromkeys([*self.names, *others]))):
+    def batches(self, other_columns: Sequence[str] = ()) -> Iterator[tuple[Any, Any]]:
+        """Yield a table of the features, in the kinds of the model, and the record batch with `other_columns`."""
+        for batch in self._table.batches(list(dict.fromkeys([*self.names, *other_columns]))):
             columns = [self._read(batch.column(name), kind, name) for name, kind in zip(self.names, self._kinds)]
             self.n_rows += batch.num_rows
             yield pa.table(columns, names=self.names), batch
 
     def _read(self, column: Any, kind: str, name: str) -> Any:
-        """Return a column of a batch in its kind; unseen categories are counted."""
+        """Return a column of a batch, converted to its kind; unseen categories are counted."""
         categories = self._categories.get(name)
         if kind == NUMBER and categories is None and pa.types.is_integer(column.type):
-            return column  # which float64 could round
+            return column  # float64 could round it
         column = as_kind(column, kind, name, self._table, self.n_rows)
         if categories is not None and len(categories) > 0:
             frame = read_table(pa.table([column], [name]))
@@ -97,30 +97,27 @@ class ModelColumns:
 
     def unseen_notes(self) -> list[str]:
         """Return sentences on the unseen categories of all batches."""
-        return [
-            unseen_note(name, n_unseen, self.n_rows, list(categories))
-            for name, (n_unseen, categories) in self._unseen.items()
-        ]
+        return [unseen_note(name, n, self.n_rows, list(unseen)) for name, (n, unseen) in self._unseen.items()]
 
-    def features(self, typed: Any) -> Any:
-        """Return the input for the model: the table, or a matrix if the model was fitted without feature names."""
+    def model_input(self, features: Any) -> Any:
+        """Return a table of features, or a matrix of them if the model was fitted without feature names."""
         if self.has_names:
-            return typed
+            return features
         if all(kind == NUMBER for kind in self._kinds):
             # The transpose is in column-major order, as most data frames are.
-            return np.stack([column.to_numpy() for column in typed.columns]).T
-        matrix: NDArray[Any] = np.empty((typed.num_rows, typed.num_columns), dtype=object)
-        for feature, column in enumerate(typed.columns):
+            return np.stack([column.to_numpy() for column in features.columns]).T
+        matrix: NDArray[Any] = np.empty((features.num_rows, features.num_columns), dtype=object)
+        for feature, column in enumerate(features.columns):
             matrix[:, feature] = column.to_pylist()
         return matrix
 
 
-def _text_type(kind: str, written: Mapping[str, str]) -> text_types.TextType:
-    """Return the type of a text column by the kind that a model needs and the format of its training data."""
-    if kind == NUMBER and "decimal" in written:
-        return text_types.spelled_numbers(written)
-    if kind == DATE and "date" in written:
-        return text_types.spelled_dates(written, pa.timestamp("us"))
+def _text_type(kind: str, text_format: Mapping[str, str]) -> text_types.TextType:
+    """Return the type of a text column, from the kind that a model needs and the format of its training data."""
+    if kind == NUMBER and "decimal" in text_format:
+        return text_types.spelled_numbers(text_format)
+    if kind == DATE and "date" in text_format:
+        return text_types.spelled_dates(text_format, pa.timestamp("us"))
     return _TEXT_TYPES[kind]
 
 
@@ -160,26 +157,25 @@ class Predictions:
         for name in repeated(field.name for field in fields):
             raise ValueError(f"the result would have two columns named {name!r}: rename the column in keep")
         self.schema = pa.schema(fields)
-        # Notes on how columns are read, and on unseen categories; the latter are complete after the last batch.
-        self.stray = stray_notes(table, self._columns.names)
-        self.unseen: list[str] = []
+        # Notes on how columns are read, and notes on unseen categories, which are set after the last batch.
+        self.stray_notes = stray_notes(table, self._columns.names)
+        self.unseen_notes: list[str] = []
 
     def batches(self) -> Iterator[Any]:
         """Yield record batches with the columns of `schema`."""
-        for typed, batch in self._columns.batches(self._sources):
-            X = self._columns.features(typed)
+        for features, batch in self._columns.batches(self._sources):
+            X = self._columns.model_input(features)
             proba = self._model.predict_proba(X)
-            made: dict[str, Any] = dict(zip(self._probabilities, proba.T))
+            values: dict[str, Any] = dict(zip(self._probabilities, proba.T))
             if self._proba is not True:
-                made[_LABEL] = labels_of(self._model, X, proba).tolist()
-            made |= dict(zip((field.name for field in self._added.fields), self._added.compute(X, proba)))
-            made |= {name: batch.column(source) for name, source in zip(self._kept, self._sources)}
-            values = [made[name] for name in self.schema.names]
-            columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
+                values[_LABEL] = labels_of(self._model, X, proba).tolist()
+            values |= dict(zip((field.name for field in self._added.fields), self._added.compute(X, proba)))
+            values |= {name: batch.column(source) for name, source in zip(self._kept, self._sources)}
+            columns = [pa.array(values[field.name]).cast(field.type) for field in self.schema]
             yield pa.record_batch(columns, schema=self.schema)
-        self.unseen = self._columns.unseen_notes()
+        self.unseen_notes = self._columns.unseen_notes()
 
 
 def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels for class probabilities; only models without `threshold_` have to predict once more."""
+    """Return the predicted labels; they follow from `proba` unless the model has no `threshold_`."""
     return model.classes_[decide(model, proba)] if hasattr(model, "threshold_") else model.predict(X)

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 
 class ReadOptions(NamedTuple):
-    """How a table in a file is read; all options except `where` and `sample` are for text, such as CSV.
+    """How a table in a file is read. All options except `where` and `sample` are for files of text, such as CSV.
 
-    By default, the separator is found in the header, the encoding is UTF-8, or UTF-16 with a byte order mark, and
-    numbers and dates have the format of nearly all values of a column. Stray text in such columns becomes missing
-    ("number"), or the column stays text ("text"). `sample` rows are sampled from those that fulfil the SQL `where`.
+    By default, the separator is inferred from the first lines. The encoding is UTF-8, or UTF-16 with a byte order mark.
+    Numbers and dates have the format of nearly all values of a column. Other text in it becomes missing ("number"), or
+    the column stays text ("text"). The number of rows `sample` is sampled from those that fulfil the SQL `where`.
     """
 
     separator: str | None = None
@@ -30,11 +30,10 @@ class ReadOptions(NamedTuple):
     @property
     def point_or_comma(self) -> str | None:
         """The decimal mark that `decimal` or `thousands` determines, or None."""
-        others = {",": ".", ".": ","}
-        return self.decimal or others.get(self.thousands or "")
+        return self.decimal or {",": ".", ".": ","}.get(self.thousands or "")
 
     def check(self) -> "ReadOptions":
-        """Return the options, with a tab if the separator is a backslash and t; ValueError if an option is invalid."""
+        """Return the options, with a backslash and t as separator replaced by a tab; ValueError if one is invalid."""
         for name, check in CHECKS.items():
             if (value := getattr(self, name)) is not None:
                 check(value)
@@ -69,7 +68,7 @@ def has_one_byte(encoding: str) -> bool:
 
 
 def _check_mark(mark: str, name: str, marks: str) -> None:
-    """Raise ValueError if a mark in numbers is not among `marks`."""
+    """Raise ValueError if the mark of the option `name` is not one of the characters in `marks`."""
     if len(mark) != 1 or mark not in marks:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, marks))}, but is {mark!r}")
 
@@ -77,6 +76,7 @@ def _check_mark(mark: str, name: str, marks: str) -> None:
 def _check_date_format(date_format: str) -> None:
     """Raise ValueError if a format of dates has no directives of strptime, or unknown ones."""
     try:
+        # A date is written in the format and must be read again.
         day = pc.strptime(pc.strftime(pa.array([datetime(2024, 2, 29)]), format=date_format), date_format, "s")
         if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:  # {0} stands for a column in SQL
             return
@@ -85,7 +85,7 @@ def _check_date_format(date_format: str) -> None:
     raise ValueError(f"the format of dates must be one of strptime, such as '%d.%m.%Y', but is {date_format!r}")
 
 
-# The functions that validate options: each raises ValueError if the value is invalid.
+# The functions that validate options, by name. Each raises ValueError if the value is invalid.
 CHECKS: dict[str, Callable[[str], None]] = {
     "separator": _check_separator,
     "encoding": _check_encoding,

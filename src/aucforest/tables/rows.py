@@ -14,9 +14,9 @@ from aucforest.tables.sparse import as_csr
 def indexable_rows(X: Any) -> Any:
     """Return X in a type whose rows scikit-learn's `_safe_indexing` can select: a frame, an array, or a CSR matrix.
 
-    Frames and arrays are returned as they are. Masked values become missing ones, numbers beside text stay numbers, and
-    rows of different lengths, which a pipeline may accept, become an array of objects. Raises ValueError for a damaged
-    sparse matrix.
+    Frames and arrays are returned as they are, but masked values become missing ones. In a list, numbers next to text
+    stay numbers. Rows of different lengths, which a pipeline may accept, become an array of objects. Raises ValueError
+    for a damaged sparse matrix.
     """
     if issparse(X):
         return as_csr(X)
@@ -29,12 +29,12 @@ def indexable_rows(X: Any) -> Any:
         matrix = np.asarray(X)
     except ValueError:
         return np.fromiter(X, dtype=object, count=len(X))
-    # numpy would turn numbers beside text into text.
+    # Without a dtype, numpy turns numbers next to text into text.
     return np.asarray(X, dtype=object) if matrix.dtype.kind in "US" else matrix
 
 
 def _without_views(X: Any) -> Any:
-    """Return a frame with Arrow's string views converted to strings, as pyarrow cannot select rows of views."""
+    """Return a frame with Arrow's string views as strings, because pyarrow cannot select rows of string views."""
     is_pandas, is_arrow = nw.dependencies.is_pandas_dataframe(X), nw.dependencies.is_pyarrow_table(X)
     types = X.dtypes if is_pandas else X.schema.types if is_arrow else ()
     views = [name for name, type_ in zip(names_of(X), types) if str(type_).startswith("string_view")]

@@ -90,7 +90,7 @@ class ParquetFiles(_Typed, Files):
         index = int(np.searchsorted(self._first_rows[1:-1], row, side="right"))
         return f"{self._files[index].name}, row {row - self._first_rows[index] + 1}"
 
-    def done(self, n_rows: int) -> float | None:
+    def proportion(self, n_rows: int) -> float | None:
         """Return `n_rows` as a proportion of all rows."""
         return n_rows / max(self._first_rows[-1], 1)
 
@@ -122,7 +122,7 @@ class Streams(_Typed):
         """Yield record batches of the given columns; see `TextFiles.batches`."""
         return split_batches(_canonical_batches(self._reader(), self.schema(columns)), first_row, max_rows)
 
-    def done(self, n_rows: int) -> None:
+    def proportion(self, n_rows: int) -> None:
         """Return None, because the number of rows is not known."""
 
     def fingerprint(self) -> None:
@@ -169,7 +169,7 @@ class SelectedRows:
         """Return the position of a row in the source."""
         return str(self._source.location(int(self.rows[row])))
 
-    def done(self, n_rows: int) -> float:
+    def proportion(self, n_rows: int) -> float:
         """Return `n_rows` as a proportion of the selected rows."""
         return n_rows / len(self.rows)
 

@@ -14,16 +14,16 @@ from aucforest.tree.sparse_binning import StoredColumns
 from aucforest.tree.sparse_prediction import StoredRows, clear_rows, dense_rows, put_rows
 
 _BLOCK_CELLS = 2**22  # cells of a dense block of columns: 32 MiB of float64
-# A dense block of rows should fit into the cache of a core, but have enough rows to descend a tree together.
+# A dense block of rows has at most this many cells, to fit into the cache of a core, but at least `dense_rows` rows.
 _CACHED_CELLS = 2**18
-# Bytes of a stored value that is binned: a code of one byte and an index of four, by row and again by column.
+# Bytes of a stored value after binning: a code of one byte and an index of four bytes, each by row and by column.
 _CODED_BYTES = 10
 
 
 def as_csr(matrix: sparray | spmatrix) -> sparray | spmatrix:
     """Return a sparse matrix as CSR; raise ValueError if it is not 2D, is complex, or has an index out of range.
 
-    scipy does not check indices when it converts or slices a matrix: invalid ones read or write other memory.
+    scipy does not check indices when it converts or slices a matrix. Invalid indices would access other memory.
     """
     if matrix.ndim != 2:
         raise ValueError(f"Expected 2D input, but X is a sparse array of the shape {matrix.shape}")
@@ -31,25 +31,25 @@ def as_csr(matrix: sparray | spmatrix) -> sparray | spmatrix:
         raise ValueError("Complex data not supported: X and y must be real")
     try:
         if matrix.format == "coo":
-            type(matrix)((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape)
+            type(matrix)((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape)  # this checks the indices
         elif hasattr(matrix, "check_format"):
-            copy(matrix).check_format(full_check=True)  # which may shorten the arrays of the matrix
+            copy(matrix).check_format(full_check=True)  # the check may shorten the arrays of the copy
     except ValueError as error:
         raise ValueError(f"X is a damaged sparse matrix, build it again: {error}") from error
     return matrix.tocsr()
 
 
 class SparseRows:
-    """A CSR matrix of floats, without duplicate entries, that is converted to a dense one in blocks."""
+    """A CSR matrix of floats with at most one stored value per cell, which is converted to dense matrices in blocks."""
 
     def __init__(self, matrix: sparray | spmatrix) -> None:
-        # A new matrix is made, as the flags of the given one on the order of its entries may be outdated.
+        # A new matrix is made, because the flags of the given one on sorted indices and duplicates may be outdated.
         self.matrix = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
         if not self.matrix.has_canonical_format:
-            # Converting to CSC and back keeps duplicates in the order in which they would be added to a dense array.
+            # CSC and back sorts the indices, but keeps the order of duplicates, on which their rounded sum depends.
             self.matrix = self.matrix.tocsc().tocsr()
             self.matrix.sum_duplicates()
-        # float32, if that is exact, halves the memory.
+        # If float32 represents all values exactly, it is used, as it takes half of the memory.
         with np.errstate(over="ignore"):
             narrow = self.matrix.data.astype(np.float32)
         if np.array_equal(narrow, self.matrix.data, equal_nan=True):
@@ -77,10 +77,10 @@ class SparseRows:
 
     @cached_property
     def stored(self) -> StoredRows:
-        """The stored values by row, as arrays of types that kernels are compiled for; read-only ones are copied."""
-        matrix, index = self.matrix, np.int32 if max(self.matrix.nnz, *self.shape) < 2**31 else np.int64
-        kinds = (matrix.indptr, np.int64), (matrix.indices, index), (matrix.data, matrix.dtype)
-        return StoredRows(*(np.require(array, kind, ["C", "A", "W"]) for array, kind in kinds))
+        """The stored values by row, in array types for which kernels are compiled; read-only arrays are copied."""
+        matrix, index_type = self.matrix, np.int32 if max(self.matrix.nnz, *self.shape) < 2**31 else np.int64
+        arrays = (matrix.indptr, np.int64), (matrix.indices, index_type), (matrix.data, matrix.dtype)
+        return StoredRows(*(np.require(array, dtype, ["C", "A", "W"]) for array, dtype in arrays))
 
     def take(self, rows: NDArray[np.int64]) -> "SparseRows":
         """Return the given rows as a sparse matrix."""
@@ -88,7 +88,7 @@ class SparseRows:
 
     @property
     def is_very_sparse(self) -> bool:
-        """Whether codes of stored values alone take less memory than codes of all values."""
+        """Whether the codes of stored values with their indices take less memory than the codes of all values."""
         return self.matrix.nnz * _CODED_BYTES < np.prod(self.shape, dtype=np.float64)
 
     @property
@@ -97,7 +97,7 @@ class SparseRows:
         return int(np.bincount(self.matrix.indices, minlength=1).max())
 
     def columns(self, rows: NDArray[np.int64] | None) -> Iterator[NDArray[Any]]:
-        """Yield dense blocks of consecutive columns, in the given rows or in all rows if `rows` is None."""
+        """Yield dense blocks of consecutive columns, with the given rows or with all rows if `rows` is None."""
         by_column = (self.matrix if rows is None else self.matrix[rows]).tocsc()
         n_rows, n_columns = by_column.shape
         step = max(1, _BLOCK_CELLS // n_rows)
@@ -105,7 +105,7 @@ class SparseRows:
             yield by_column[:, start : start + step].toarray(order="F")
 
     def stored_columns(self, rows: NDArray[np.int64] | None) -> StoredColumns:
-        """Return the stored values by column, in the given rows or in all rows if `rows` is None."""
+        """Return the stored values by column, those in the given rows or in all rows if `rows` is None."""
         by_column = (self.matrix if rows is None else self.matrix[rows]).tocsc()
         starts, n_rows = by_column.indptr.astype(np.int64, copy=False), by_column.shape[0]
         return StoredColumns(starts, by_column.indices.astype(np.int32, copy=False), by_column.data, n_rows)

@@ -62,8 +62,8 @@ _NO_UNIT, _FACTOR = re.compile(NO_UNIT), re.compile(FACTOR)
 class Readings(NamedTuple):
     """Counts of the values of a text column that are numbers with a decimal point, or with a decimal comma.
 
-    `n_both` values are numbers with either mark. Of these, `n_ambiguous` contain a point or a comma, so that the mark
-    decides which number it is. `n_factors` values have a factor such as K.
+    `n_both` values are numbers whichever the mark is. Of these, `n_ambiguous` contain a point or a comma, so that the
+    mark decides which number it is. `n_factors` values have a factor such as K.
     """
 
     n_values: int = 0
@@ -89,10 +89,10 @@ class Readings(NamedTuple):
 
     @property
     def n_numbers(self) -> int:
-        """The number of values that are numbers with either mark."""
+        """The number of values that are numbers with at least one of the two marks."""
         return self.n_point + self.n_comma - self.n_both
 
-    def n_numbers_with(self, decimal: str) -> int:
+    def n_with(self, decimal: str) -> int:
         """Return the number of values that are numbers with the given decimal mark."""
         return self.n_point if decimal == "." else self.n_comma
 
@@ -108,9 +108,7 @@ class Readings(NamedTuple):
         If both marks fit but give different numbers, return `given`, or "" if it is None. Return None if no mark fits,
         if values require different marks, or if units differ.
         """
-        marks = [
-            mark for mark in PATTERNS if is_few(self.n_values - self.n_numbers_with(mark), self.n_values, most_stray)
-        ]
+        marks = [mark for mark in PATTERNS if is_few(self.n_values - self.n_with(mark), self.n_values, most_stray)]
         if not marks or not self.has_consistent_unit:
             return None
         if len(marks) == 1 or self.required:
@@ -196,13 +194,9 @@ def with_clocks(date_format: str) -> list[str]:
 
 # The patterns of directives of strptime.
 _DIRECTIVES = {
-    "%d": "[0-9]{1,2}",
-    "%m": "[0-9]{1,2}",
-    "%Y": "[0-9]{4}",
-    "%y": "[0-9]{2}",
-    "%b": "[A-Za-z]{3}",
+    "%d": "[0-9]{1,2}", "%m": "[0-9]{1,2}", "%Y": "[0-9]{4}", "%y": "[0-9]{2}", "%b": "[A-Za-z]{3}",
     "%B": "[A-Za-z]{3,9}",
-}
+}  # fmt: skip
 
 
 def date_pattern(date_format: str) -> str | None:

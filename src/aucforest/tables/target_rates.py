@@ -1,10 +1,11 @@
 """The formula and the values of target rates: smoothed class frequencies of the categories of a column.
 
-The rate of class k for a category is (s_k + a q_k) / (n + a), where n is the weight of its training samples, s_k the
-weight of its samples of class k, a the smoothing (Micci-Barreca 2001), and q_k the class frequency in all samples. An
-interaction has a rate for each cell, a pair of a category and a part of another feature; there q_k is the rate of the
-category. New samples get rates from all training samples. Out-of-bag predictions of a training sample use rates from
-all other samples that are not in its group (leave-one-out). Trees are grown on other rates, see `tree.ordered_rates`.
+The rate of class k for a category is (s_k + a q_k) / (n + a) (Micci-Barreca 2001). Here n is the weight of the training
+samples of the category, s_k the weight of those of class k, a the smoothing, and q_k the frequency of class k in all
+samples. An interaction is with another feature, whose parts are its categories, or intervals of its numbers. It has a
+rate for each cell, which is a pair of a category and a part; there q_k is the rate of the category. New samples get
+rates from all training samples. Out-of-bag predictions of a training sample use rates from all other samples that are
+not in its group (leave-one-out). Trees are grown on other rates, see `tree.ordered_rates`.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,26 +18,27 @@ from numpy.typing import NDArray
 from aucforest.tree.binning import BinValues
 from aucforest.tree.tree import SHARED_CODE
 
-# Returns the class totals of each row, with its group, in its cell, (n_rows, n_classes), from a table index and cells.
+# A function of the index of a table and the cell of each row. For each row it returns the class totals, in its cell, of
+# the row itself and of the other rows of its group, (n_rows, n_classes).
 LeftOutTotals = Callable[[int, NDArray[np.int64]], NDArray[np.int64]]
 
-# The encodings of columns of many categories for trees; see `AUCForestClassifier`.
+# The encodings for trees of columns with many categories; see `AUCForestClassifier`.
 ENCODINGS = SETS, RATES, INTERACTIONS = "sets", "rates", "interactions"
 
 
 class RateTable(NamedTuple):
-    """The class totals of the categories of a column, or of pairs of a category and a part of another feature."""
+    """The class totals of the categories of a column, or of the cells of an interaction of the column."""
 
     feature: int  # index of the column of categories
     other: int  # index of the other feature, -1 if there is none
-    edges: NDArray[np.float64]  # the part of a number is the number of edges below it; empty for categories
+    edges: NDArray[np.float64]  # the number of edges below a number is the index of its part; empty for categories
     n_parts: int  # number of parts of the other feature, 1 if there is none
     smoothing: float  # in samples
     totals: NDArray[np.int64]  # (n_categories * n_parts, n_classes)
 
     @property
     def is_interaction(self) -> bool:
-        """Whether there is another feature."""
+        """Whether the cells are those of an interaction."""
         return self.other >= 0
 
     def parts_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
@@ -49,7 +51,7 @@ class RateTable(NamedTuple):
         return np.where(missing, -1, parts)
 
     def parts_of_codes(self, values: BinValues) -> NDArray[np.int64]:
-        """Return the part of each code of the other feature; the last code, of missing values, has the part -1."""
+        """Return the part of each bin of the other feature; the last bin, of missing values, has the part -1."""
         bins = slice(values.first[self.other], values.first[self.other + 1])
         return np.append(self.parts_of(values.lower[bins]), -1)
 
@@ -58,7 +60,7 @@ class RateTable(NamedTuple):
         return np.where((categories < 0) | (parts < 0), -1, categories * self.n_parts + parts)
 
     def cells_of(self, X: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the cell of each row of a matrix of features, -1 for missing and unseen categories."""
+        """Return the index of the cell of each row of a feature matrix, -1 if the category or the part is missing."""
         values = X[:, self.feature]
         categories = np.where(np.isnan(values), -1, values).astype(np.int64)
         if not self.is_interaction:
@@ -67,7 +69,7 @@ class RateTable(NamedTuple):
 
 
 class TargetRates(NamedTuple):
-    """The features of columns of many categories: for every table, the rates of some classes.
+    """The features of columns with many categories: for every table, the rates of some classes.
 
     The table of a column alone comes before the tables of its interactions.
     """
@@ -75,7 +77,7 @@ class TargetRates(NamedTuple):
     tables: tuple[RateTable, ...]
     classes: NDArray[np.int64]  # indices of the classes whose rates are features; of two classes only the second
     frequencies: NDArray[np.float64]  # (n_classes,) frequencies of all classes
-    factors: NDArray[np.float64]  # (n_classes,) the weight of a unit of the totals of a class, in samples
+    factors: NDArray[np.float64]  # (n_classes,) total of a class times factor = weight in samples
 
     @property
     def n_features(self) -> int:
@@ -89,23 +91,19 @@ class TargetRates(NamedTuple):
 
     def names(self, names: Sequence[Any], classes: NDArray[Any]) -> list[str]:
         """Return the names of the features, from the names of the other features and the labels of the classes."""
-        made = []
+        feature_names = []
         for table in self.tables:
-            what = f"{names[table.feature]}"
-            if table.is_interaction:
-                what = f"{what} x {names[table.other]}"
-            if len(classes) == 2:
-                made.append(f"{what}: rate")
-            else:
-                made += [f"{what}: rate of {classes.tolist()[k]}" for k in self.classes]
-        return made
+            cell = f"{names[table.feature]}" + (f" x {names[table.other]}" if table.is_interaction else "")
+            endings = [""] if len(classes) == 2 else [f" of {classes.tolist()[k]}" for k in self.classes]
+            feature_names += [f"{cell}: rate{ending}" for ending in endings]
+        return feature_names
 
     def indices(self, number: int) -> slice:
         """Return the slice of the features of a table."""
         return slice(number * len(self.classes), (number + 1) * len(self.classes))
 
     def alone(self, number: int) -> int:
-        """Return the index of the table that has the same column but no other feature."""
+        """Return the index of the table of the column alone, without interaction, for the table with index `number`."""
         feature = self.tables[number].feature
         return next(i for i, table in enumerate(self.tables) if table.feature == feature)
 
@@ -115,7 +113,7 @@ class TargetRates(NamedTuple):
         return self._replace(tables=tuple(table._replace(totals=nothing) for table in self.tables))
 
     def compute(self, X: NDArray[Any], left_out: LeftOutTotals | None = None) -> NDArray[np.float64]:
-        """Return the features of rows, (n_rows, n_features); `left_out` are subtracted from the totals if given."""
+        """Return the features of rows, (n_rows, n_features). Totals that `left_out` returns are subtracted before."""
         rates = np.empty((len(X), self.n_features))
         for number, table in enumerate(self.tables):
             cells, features = table.cells_of(X), self.indices(number)
@@ -123,6 +121,7 @@ class TargetRates(NamedTuple):
             totals = table.totals[cells[known]]
             if left_out is not None:
                 totals = totals - left_out(number, cells)[known]
+            # First every row gets the prior rates. They remain in rows without a cell.
             if table.is_interaction:
                 rates[:, features] = rates[:, self.indices(self.alone(number))]
             else:
@@ -130,11 +129,11 @@ class TargetRates(NamedTuple):
             rates[known, features] = self.rate(totals, table.smoothing, rates[known, features])
         return rates
 
-    def rate(self, totals: NDArray[np.int64], smoothing: float, towards: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the rates of cells from their totals, (n_cells, n_classes), and their prior rates `towards`."""
+    def rate(self, totals: NDArray[np.int64], smoothing: float, priors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the rates of cells from their totals, (n_cells, n_classes), and from q_k, their `priors`."""
         weights = totals * self.factors
         counts, total = weights[:, self.classes], weights.sum(axis=1, keepdims=True)
-        rates: NDArray[np.float64] = (counts + smoothing * towards) / (total + smoothing)
+        rates: NDArray[np.float64] = (counts + smoothing * priors) / (total + smoothing)
         return rates
 
     def append_to(self, X: NDArray[Any], left_out: LeftOutTotals | None = None) -> NDArray[Any]:

@@ -32,10 +32,10 @@ NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (
 class TextFiles(Files):
     """Files with the same columns of text as one table. Each column gets a type that nearly all of its values have.
 
-    The columns `as_text` (None for all) stay strings. Values without the type of their column are stray. Unless the
-    option `stray_text` is "text", columns with few stray values are typed; then stray values become missing, and
-    `stray` describes them. `remarks` has other notes on columns. `rounded` has the columns in which float64 rounds an
-    integer. `text_formats` has the decimal marks, units and date formats of columns.
+    The columns `as_text` (None for all) stay strings. Values without the type of their column are stray. If the option
+    `stray_text` is "number", a column may have a few stray values: they become missing, and `stray` describes them.
+    `remarks` has other notes on columns. `rounded` has the columns in which float64 rounds an integer. `text_formats`
+    has the decimal marks, units and date formats of columns.
     """
 
     is_text = True
@@ -44,7 +44,7 @@ class TextFiles(Files):
     _has_numbers = False
     # Whether the option `stray_text` can keep a column as text; False once a model has set the types.
     can_be_text = True
-    # SQL of a value, NULL for missing-value markers. It is the value itself if `_table` already has NULL for markers.
+    # SQL that is NULL for missing-value markers, else the value, "{0}". By default, `_table` already replaces markers.
     _unmarked = "{0}"
     # Whether the engine can read numbers and dates directly, instead of reading strings and converting them.
     _reads_types = True
@@ -59,10 +59,9 @@ class TextFiles(Files):
         self._options = options
         paths = [str(file.path.absolute()) for file in readable]
         # The engine takes paths as glob patterns, so the special characters of patterns are escaped.
-        patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
-        self._patterns = patterns
+        self._patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
         self._errors = import_optional("duckdb", purpose=f"reading {self.name}", extra="arrow").Error, OSError
-        self._allowed = [*paths, *patterns], str(readable[0].temporary_folder())
+        self._allowed = [*paths, *self._patterns], str(readable[0].temporary_folder())
         self.columns, self._types = [], dict[str, TextType]()
         self.stray: dict[str, StrayText] = {}
         self.remarks: dict[str, str] = {}
@@ -149,7 +148,7 @@ class TextFiles(Files):
         return split_batches(self._read(columns, schema), first_row, max_rows)
 
     def _read(self, columns: Sequence[str], schema: Any) -> Iterator[Any]:
-        """Yield record batches of the given columns with a schema."""
+        """Yield record batches of all rows, with the given columns and schema."""
         names, types = [self._engine_names[name] for name in columns], [self._types[name] for name in columns]
         # With a raw column, the table keeps missing-value markers, and the SQL of each other column replaces them.
         raw, sqls, engine = RAW in types, list[str](), dict[str, str]()
@@ -215,9 +214,9 @@ class TextFiles(Files):
         self._set_types({**types, **fitting})
         zeros = self._count([name for name, stray in self.stray.items() if stray.kind == "date"], [N_ZEROS])
         for name, stray in self.stray.items():
-            may_be = options.stray_text == "number" and stray.kind != "boolean"
+            is_allowed = options.stray_text == "number" and stray.kind != "boolean"
             (n_zeros,) = zeros.get(name, (0,))
-            if not (may_be and is_few(stray.n_stray - n_zeros, stray.n_values, MOST_STRAY)):
+            if not (is_allowed and is_few(stray.n_stray - n_zeros, stray.n_values, MOST_STRAY)):
                 self._raise_stray(name, stray)
 
     @property
@@ -230,12 +229,11 @@ class TextFiles(Files):
     ) -> dict[str, Sequence[Any]]:
         """Return the values of SQL aggregates for each column.
 
-        If `distinct` is True, each row that is aggregated is a distinct value for which `where` is true, and its count
-        n. For thousands of columns, grouping by column is much faster than separate expressions for each column.
+        If `distinct` is True, they aggregate the distinct values for which `where` is true, each with its count n. For
+        thousands of columns, grouping by column is much faster than separate expressions for each column.
         """
         if len(names) > _MOST_COUNTED:
-            starts = range(0, len(names), _MOST_COUNTED)
-            blocks = [names[start : start + _MOST_COUNTED] for start in starts]
+            blocks = [names[start : start + _MOST_COUNTED] for start in range(0, len(names), _MOST_COUNTED)]
             results = [self._count(block, expressions, distinct=distinct, where=where) for block in blocks]
             return {name: row for result in results for name, row in result.items()}
         if not names:
@@ -263,7 +261,7 @@ class TextFiles(Files):
         return bool(self._count([name], [f"count_if({{0}} = {text(value)})"])[name][0])
 
     def _fetch(self, statement: Callable[[], str]) -> list[Any]:
-        """Run the SQL that `statement` returns, and again if `_switch_to_one_thread` says so; return the result."""
+        """Return the result of the SQL that `statement` returns; after an error it may be run again in one thread."""
         self.check_unchanged()
         doing = f"reading {self.name}"
         with self._explain_errors():
@@ -298,17 +296,15 @@ class TextFiles(Files):
         typed, text_value = (sql.replace("{0}", engine_name) for sql in (self._types[name].sql, self._unmarked))
 
         def statement() -> str:
-            rows = (
-                f"(SELECT row_number() OVER () - 1 AS row, {text_value} AS value, ({typed}) IS NULL AS is_stray"
-                f" FROM {self._table({})})"
-            )
+            columns = f"row_number() OVER () - 1 AS row, {text_value} AS value, ({typed}) IS NULL AS is_stray"
+            rows = f"(SELECT {columns} FROM {self._table({})})"
             return f"SELECT row, value FROM {rows} WHERE is_stray AND value IS NOT NULL LIMIT 1"
 
         ((row, value),) = self._fetch(statement)
         what = f"column {name!r} has the value {value!r}, which is not a {stray.kind}"
         raise ValueError(f"{self.location(row)}: {what}; {stray}{stray.advice}")
 
-    def done(self, n_rows: int) -> float | None:
+    def proportion(self, n_rows: int) -> float | None:
         """Return `n_rows` as a proportion of all rows, or None if the rows have not been counted."""
         return n_rows / self._n_rows if self._n_rows else None
 

@@ -118,9 +118,8 @@ def dates_in(date_format: str) -> str:
 
 
 N_VALUES = "count({0})"
-# Aggregates that decide whether a column has plain numbers: the counts of values, of numbers and of integers; the
-# maximum of n and -(n + 1) over the integers n, which is below 2**63 if int64 can represent all; and the count of
-# integers with leading zeros.
+# Aggregates that decide on plain numbers: counts of values, of numbers and of integers; the maximum of n and -(n + 1)
+# over the integers n, which is below 2**63 if all fit into int64; and the count of integers with leading zeros.
 _NUMBER_COUNTS = [
     N_VALUES, f"count({_PLAIN})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
     f"count_if({{0}} >= '00' AND {{0}} < '0:' AND ({_INTEGER}) IS NOT NULL)",
@@ -219,7 +218,7 @@ class Counts(SimpleNamespace):
         self.readings = Readings(*counts, self.units or ())
 
     def are_dates(self, n_dates: int, most_stray: float) -> bool:
-        """Return whether nearly all values are dates; zeros for missing dates do not count if any may be stray."""
+        """Return whether nearly all values are dates. If some may be stray, zeros for missing dates do not count."""
         n_zeros = self.n_zeros if most_stray > 0.0 else 0
         return n_dates > 0 and is_few(self.n_values - n_zeros - n_dates, self.n_values, most_stray)
 
@@ -262,7 +261,7 @@ def _type_of_numbers(
     number_format = {"decimal": decimal, "unit": unit} if unit else {"decimal": decimal}
     number = spellings.as_number(counts.first_number, decimal)
     type_ = spelled_numbers(number_format, f"numbers such as {counts.first_number!r} are read as {number}")
-    return type_._replace(is_sure=counts.readings.n_numbers_with(decimal) == counts.n_values)
+    return type_._replace(is_sure=counts.readings.n_with(decimal) == counts.n_values)
 
 
 def infer_types(
@@ -320,10 +319,9 @@ def _types_of_compact_dates(
 def _decimal_mark(
     counts: Mapping[str, Counts], numbers: Sequence[str], count: Count, options: ReadOptions, known: ReadOptions
 ) -> tuple[str | None, dict[str, TextType]]:
-    """Return the decimal mark of columns that both marks fit, and the types of `numbers` that get a decimal comma.
+    """Return the decimal mark of columns that both marks fit, and the types of plain numbers that get a decimal comma.
 
-    The mark is that of the options, else the only one that other columns require, else that of `known`. The columns
-    `numbers` have plain numbers, as in Python.
+    The mark is that of the options, else the only one that other columns require, else that of `known`.
     """
     readings = [column.readings for column in counts.values()]
     required = {reading.required for reading in readings if reading.decimal(MOST_STRAY)} - {None}
@@ -351,14 +349,13 @@ def _types_of_dates(
     The format of a column is the `given` one if it fits, else that which most values have. If as many values have the
     day first as the month first, the order is that of `given`, of the other columns, or of `known`.
     """
-    any_may_be_dates = given is not None or known is not None
+    given_or_known = [form for form in (given, known) if form is not None]
     names = [
         name
         for name, column in counts.items()
         if not column.are_dates(column.n_iso, most_stray)
-        and (any_may_be_dates or column.are_dates(column.n_may_be_dates, most_stray))
+        and (given_or_known or column.are_dates(column.n_may_be_dates, most_stray))
     ]
-    given_or_known = list(filter(None, [given, known]))
     possible = {
         name: given_or_known + ([] if None in counts[name].dates else spellings.date_formats(*counts[name].dates))
         for name in names

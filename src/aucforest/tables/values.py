@@ -1,8 +1,8 @@
 """Values of categories: text, numbers, booleans, dates and durations, converted so that equal values have one type.
 
-A date without a time of day equals its midnight. Dates with a time zone are converted to UTC, and differ from all dates
-without one. A time of day is the duration since midnight. Dates and durations are compared in microseconds. Intervals
-and periods of pandas become the text that pandas writes to a CSV file.
+A date without a time of day equals its midnight. Dates with a time zone are converted to UTC. They differ from all
+dates without a time zone. A time of day is the duration since midnight. Dates and durations are compared in
+microseconds. Intervals and periods of pandas become the text that pandas writes to a CSV file.
 """
 
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -21,12 +21,12 @@ from aucforest.metrics.validation import is_missing
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
 _PLAIN = {str, bool, int, float, type(None)}  # the types of values that need no conversion
-# Near the ends of Python's calendar, the offset of a time zone is taken from this far inside the calendar.
+# Near an end of Python's calendar, the offset of a time zone is taken from a date this much further inside.
 _INSIDE = timedelta(2)
 
 
 def plain_values(values: list[Any]) -> list[Any]:
-    """Return values as text, booleans, numbers, datetimes and timedeltas, None if missing; TypeError for others."""
+    """Return values as text, booleans, numbers, datetimes, timedeltas, None or NaN if missing; TypeError for others."""
     if set(map(type, values)) <= _PLAIN:
         return values
     return [None if is_missing(value) else _plain(value) for value in values]
@@ -35,14 +35,14 @@ def plain_values(values: list[Any]) -> list[Any]:
 def _plain(value: Any) -> Any:
     """Return a value in the type that all values equal to it have."""
     if isinstance(value, np.datetime64):
-        moment = value.astype("M8[us]").item()
+        moment = value.astype("M8[us]").item()  # an integer if it is beyond the ends of Python's calendar
         return moment if isinstance(moment, datetime) else datetime.min if moment < 0 else datetime.max
     if isinstance(value, np.timedelta64):
         return value.astype("m8[us]").item()
     if isinstance(value, date | time | timedelta):
         return _plain_date(value)
     if isinstance(value, str):
-        return str.__str__(value)
+        return str.__str__(value)  # subclasses become str, too
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, Integral):
@@ -87,28 +87,28 @@ def on_clock(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
         return value.astimezone(zone).replace(tzinfo=None)
     except OverflowError:
         inside = value + (_INSIDE if value.year == 1 else -_INSIDE)
-        shift = inside.astimezone(zone).replace(tzinfo=None) - inside.replace(tzinfo=None)
-        return np.datetime64(value.replace(tzinfo=None), "us") + np.timedelta64(shift)
+        offset = inside.astimezone(zone).replace(tzinfo=None) - inside.replace(tzinfo=None)
+        return np.datetime64(value.replace(tzinfo=None), "us") + np.timedelta64(offset)
 
 
 def read_as(values: list[Any], categories: NDArray[Any]) -> list[Any]:
-    """Return values to compare with categories; if these are dates or durations, text in ISO 8601 is converted."""
+    """Return values to compare with categories. If these are dates or durations, text in ISO 8601 is converted."""
     if len(categories) == 0 or not isinstance(categories[0], datetime | timedelta):
         return values
-    read = datetime.fromisoformat if isinstance(categories[0], datetime) else time.fromisoformat
-    return [_read(value, read) if isinstance(value, str) else value for value in values]
+    parse = datetime.fromisoformat if isinstance(categories[0], datetime) else time.fromisoformat
+    return [_parsed(value, parse) if isinstance(value, str) else value for value in values]
 
 
-def _read(text: str, read: Any) -> Any:
-    """Return text as a date or a duration by the function `read`, or unchanged if it raises ValueError."""
+def _parsed(text: str, parse: Any) -> Any:
+    """Return text as a date or a duration by the function `parse`, or unchanged if it raises ValueError."""
     try:
-        return _plain_date(read(text.strip()))
+        return _plain_date(parse(text.strip()))
     except ValueError:
         return text
 
 
 def kind_of_value(value: Any) -> str:
-    """Return the kind of a category, NUMBER for booleans; values of different kinds are never equal."""
+    """Return the kind of a category, which is NUMBER for booleans. Values of different kinds are never equal."""
     if isinstance(value, datetime):
         return DATE if value.tzinfo is None else ZONED
     return DURATION if isinstance(value, timedelta) else TEXT if isinstance(value, str) else NUMBER
