@@ -23,7 +23,7 @@ def test_a_file_in_utf8_is_not_copied(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"a\n1\n")
     readable = Readable(path, None)
-    assert readable.file == readable.path == readable.stamped == path
+    assert readable.original == readable.path == readable.stamped == path
 
 
 def test_line_ends_within_values_of_another_encoding_stay(tmp_path):

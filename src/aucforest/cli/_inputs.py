@@ -141,16 +141,16 @@ def read_training_table(
     """Read training data, and print notes on suspicious columns; if `in_batches` is True, X is None."""
     target, positive, weight, groups, drop, time, keep, categorical = columns
     label_columns = [name for name in (target, weight, groups) if name is not None]
-    others = [*label_columns, *([] if time is None else [time])]
+    other_columns = [*label_columns, *([] if time is None else [time])]
     table = open_table(file, [*label_columns, *categorical], read_options)
-    kinds.find_column(table, *others, *drop, *keep, *categorical)
+    kinds.find_column(table, *other_columns, *drop, *keep, *categorical)
     _check_categorical(table, categorical)
     reader = LabelReader(table, target, positive, OPTION)
-    features = kinds.feature_names(table, [*others, *drop], reader.numbers(weight))
-    classes, y, weights, group_numbers = read_labels(table, reader, weight, groups)
+    features = kinds.feature_names(table, [*other_columns, *drop], reader.numbers(weight))
+    classes, y, weights, group_indices = read_labels(table, reader, weight, groups)
     echo_notes(reader.alike_notes())
     classes, y = with_positive_last(reader, classes, y, positive)
-    data = Labelled(_title(table, target, positive), None, y, weights, classes, group_numbers, source=table)
+    data = Labelled(_title(table, target, positive), None, y, weights, classes, group_indices, source=table)
     echo_notes(stray_notes(table, [*features, *keep]))
     if in_batches:
         _print_notes_on_rows(table, features, y)
@@ -166,7 +166,7 @@ def read_training_table(
 
 
 def _check_categorical(table: Source, names: Sequence[str]) -> None:
-    """Raise ValueError if a column of --categorical has another type than text; text files have no types."""
+    """Raise ValueError if a column of --categorical is neither text nor boolean; text files have no types to check."""
     for name in () if table.is_text else names:
         type_ = table.schema([name]).field(name).type
         if not (kinds.holds_text(type_) or pa.types.is_boolean(type_)):
@@ -232,17 +232,17 @@ def read_for_model(
     If `is_refit` is True, there are no notes on categories unknown to the model, because it is fitted to these rows.
     """
     target, positive, weight, groups, *_ = named
-    others = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
+    other_columns = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
     table = open_table(file, None, read_options)
-    kinds.find_column(table, *others)
+    kinds.find_column(table, *other_columns)
     reader = _label_reader(model, table, target, positive)
     numbers = [] if weight is None else [weight]
     table.read_numbers(numbers if reader is None else reader.numbers(weight))
-    model_columns = ModelColumns(model, table, others)
+    model_columns = ModelColumns(model, table, other_columns)
     features, batches = list[Any](), list[Any]()
-    for features_of_batch, batch in model_columns.batches(others):
+    for features_of_batch, batch in model_columns.batches(other_columns):
         features.append(features_of_batch)
-        batches.append(batch.select(others))
+        batches.append(batch.select(other_columns))
     check_has_rows(table, model_columns.n_rows)
     echo_notes([*stray_notes(table, model_columns.names), *([] if is_refit else model_columns.unseen_notes())])
     content = pa.Table.from_batches(batches)
@@ -335,10 +335,8 @@ def labels_for_model(model: Any, table: Source, column: Any, target: str, reader
     if codes.null_count:
         row = pc.index(pc.is_null(codes), True).as_py()
         shown = listed(list(map(repr, classes.tolist())))
-        raise ValueError(
-            f"{table.location(row)}: column {target!r} has the label {column[row].as_py()!r}, but the classes of the"
-            f" model are {shown}"
-        )
+        what = f"column {target!r} has the label {column[row].as_py()!r}, but the classes of the model are {shown}"
+        raise ValueError(f"{table.location(row)}: {what}")
     y = classes[codes.to_numpy()]
     if np.all(y == y[0]):
         raise ValueError(f"column {target!r} has only one class, {str(y[0])!r}")

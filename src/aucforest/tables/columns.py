@@ -40,9 +40,9 @@ class Factor(NamedTuple):
 
 
 class Frame:
-    """A pandas, polars or Arrow table, as narwhals' DataFrame, which stores its column names, shape and types.
+    """A pandas, polars or Arrow table as a narwhals DataFrame whose column names, shape and types are stored.
 
-    narwhals would compute these at each access. All other attributes are those of narwhals' DataFrame.
+    narwhals itself computes these at each access. All other attributes are those of the narwhals DataFrame.
     """
 
     def __init__(self, frame: nw.DataFrame[Any]) -> None:
@@ -294,15 +294,15 @@ def check_numeric(X: Any) -> None:
 
 
 def learn(
-    table: Table, features: Sequence[int], kept: NDArray[np.int64] | None, *, warns: bool = False
+    table: Table, features: Sequence[int], rows: NDArray[np.int64] | None, *, warns: bool = False
 ) -> tuple[NDArray[Any], Categories]:
     """Return a table as a numeric matrix with codes in the categorical `features`, and their categories.
 
-    The categories are those in the rows `kept`, or in all rows if `kept` is None. If `warns` is True, a warning names
+    The categories are those in the given rows, or in all rows if `rows` is None. If `warns` is True, a warning names
     each column of text that is probably numbers or dates.
     """
     columns = {feature: read_column(table, feature) for feature in features}
-    counted = {feature: count_values(column, kept) for feature, column in columns.items()}
+    counted = {feature: count_values(column, rows) for feature, column in columns.items()}
     if warns and isinstance(table, Frame):
         text_features = [feature for feature in features if table.schema[table.columns[feature]] == nw.String]
         warn_of_text({column_name(table, feature): counted[feature] for feature in text_features})
@@ -323,18 +323,18 @@ class Counted(NamedTuple):
             counts = np.bincount(indices, np.concatenate((self.counts, other.counts)), len(values))
             return Counted(values, counts.astype(np.int64))
         merged = Counter[Any]()
-        for part in (self, other):
-            merged.update(dict(zip(part.values.tolist(), part.counts.tolist())))
+        for counted in (self, other):
+            merged.update(dict(zip(counted.values.tolist(), counted.counts.tolist())))
         return Counted(_objects(list(merged)), np.fromiter(merged.values(), dtype=np.int64, count=len(merged)))
 
 
 def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
     """Count the distinct values of a column in the given rows, or in all rows if `rows` is None."""
-    kept: Any = slice(None) if rows is None else rows
+    selection: Any = slice(None) if rows is None else rows
     if isinstance(column, np.ndarray):
-        column = column[kept]
+        column = column[selection]
         return Counted(*np.unique(column[column == column], return_counts=True))  # without NaN
-    indices = column.indices[kept]
+    indices = column.indices[selection]
     counts = np.bincount(indices[indices >= 0], minlength=len(column.values))
     present = [i for i, value in enumerate(column.values) if counts[i] > 0 and not is_missing(value)]
     return Counted(_objects([column.values[i] for i in present]), counts[present])

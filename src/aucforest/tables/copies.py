@@ -33,22 +33,22 @@ _MARKS = {
     BOM_UTF8 + b'"': "utf-8-sig",
     BOM_UTF8 + b"'": "utf-8-sig",
 }
-# Characters of glob patterns, or that the engine cannot represent. Files with these in their paths are read by a link.
+# Characters of glob patterns, and characters that the engine cannot represent. Paths with them are replaced by links.
 _STRANGE = re.compile(r"[*?\[\\\ud800-\udfff]")
 
 
 class Readable:
     """A file of text in UTF-8 that can be read more than once: `path` is the file itself or a temporary copy.
 
-    `file` has the name that the user knows. `stamped` is the file that must not change while it is read. `first_row` is
-    the number of the first row of a spreadsheet that is not empty, from 1.
+    `original` has the name that the user knows. `stamped` is the file that must not change while it is read. In a
+    spreadsheet, `first_row` is the number of the first row that is not empty, counted from 1.
     """
 
     def __init__(self, file: Path, encoding: str | None) -> None:
-        self.file, self.path, self.stamped, self.first_row = file, file, file, 1
+        self.original, self.path, self.stamped, self.first_row = file, file, file, 1
         self.is_spreadsheet = file.name.lower().endswith(SPREADSHEET)
         if file == STANDARD:
-            self.file = Path("standard input")
+            self.original = Path("standard input")
         if file == STANDARD or not file.is_file():
             self.path = self.stamped = self._new_path()
             stream = nullcontext(sys.stdin.buffer) if file == STANDARD else file.open("rb")
@@ -60,7 +60,7 @@ class Readable:
             self.path.write_text(text, "utf-8", newline="")
         elif compression_of(self.path) == "zip":
             what = "a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
-            raise ValueError(f"cannot read {self.file.name}: it is {what}")
+            raise ValueError(f"cannot read {self.original.name}: it is {what}")
         elif other_encoding := encoding or _marked_encoding(self.path):
             self._convert_to_utf8(other_encoding)
         if os.sep == "/" and _STRANGE.search(str(self.path.absolute())):
@@ -84,7 +84,7 @@ class Readable:
         with open_unpacked(self.path) as content:
             start = content.read(_BLOCK)
         if has_one_byte(encoding) and _is_utf8(start):
-            sentence = f"{self.file.name} is valid UTF-8, but is read as {encoding}"
+            sentence = f"{self.original.name} is valid UTF-8, but is read as {encoding}"
             warn(f"{sentence}: leave out --encoding (in Python, encoding)")
         original, self.path = self.path, self._new_path()
         try:
@@ -94,7 +94,7 @@ class Readable:
             ):
                 shutil.copyfileobj(content, copy, _BLOCK)
         except UnicodeError:
-            raise ValueError(f"cannot read {self.file.name}: it is not encoded in {encoding}") from None
+            raise ValueError(f"cannot read {self.original.name}: it is not encoded in {encoding}") from None
 
 
 def compression_of(path: Path) -> str:

@@ -54,14 +54,14 @@ class CsvFiles(TextFiles):
     _is_parallel = True
 
     def _read_header(self) -> None:
-        first = self._readable[0].file
+        first = self._readable[0].original
         self._dialects = list[_Dialect]()
         self._has_numbers = any(file.is_spreadsheet for file in self._readable)
         for file in self._readable:
             dialect, columns = _read_head(file, self._options.separator)
             if not self.columns:
                 self.columns, self.hint = columns, _hint(columns)
-            check_same_names(first, self.columns, file.file, columns)
+            check_same_names(first, self.columns, file.original, columns)
             self._dialects.append(dialect)
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
@@ -92,7 +92,7 @@ class CsvFiles(TextFiles):
     def _explain(self, message: str) -> str:
         index, match = self._file_index(message), re.search(r"on Line: (\d+)", message)
         file, dialect = self._readable[index], self._dialects[index]
-        name = file.file.name
+        name = file.original.name
         where = name if match is None else f"{name}, line {_line_of(file, dialect, int(match[1]))}"
         if numbers := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
             return f"{where}: the header has {numbers[1]} columns, but the row has {numbers[2]}"
@@ -121,8 +121,8 @@ class CsvFiles(TextFiles):
         """Yield the location of each row."""
         for file, dialect in zip(self._readable, self._dialects):
             with _open_text(file) as lines:
-                reader, name = dialect.rows(lines), file.file.name
-                next(islice(reader, dialect.n_skipped - 1, None))
+                reader, name = dialect.rows(lines), file.original.name
+                next(islice(reader, dialect.n_skipped - 1, None))  # the header
                 line = reader.line_num + 1
                 for number, values in enumerate(reader, file.first_row + dialect.n_skipped):
                     if values or len(self.columns) == 1:  # with one column, a blank line is a row with a missing value
@@ -134,7 +134,7 @@ def _line_of(file: Readable, dialect: _Dialect, row: int) -> int:
     """Return the number of the first line of a row; lines and rows are counted from 1, the header included."""
     with _open_text(file) as lines, suppress(csv.Error, StopIteration):
         reader = dialect.rows(lines)
-        next(islice(reader, row - 2, None))
+        next(islice(reader, row - 2, None))  # the row before
         return int(reader.line_num) + 1
     return row
 
@@ -168,7 +168,7 @@ def _open_text(file: Readable) -> TextIOWrapper:
 
 def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[str]]:
     """Return the dialect and the column names of a file; ValueError if it has no header."""
-    head, name = _first_lines(file), file.file.name
+    head, name = _first_lines(file), file.original.name
     try:
         if file.is_spreadsheet:
             quote, separator, escape = '"', ",", '"'
@@ -184,10 +184,11 @@ def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[st
     except StopIteration:
         raise ValueError(f"{name} has no header" if any(head) else f"cannot read {name}: it is empty") from None
     _check_header(name, columns)
+    # The header's end, which is "" if no line follows, and the ends of the blank lines before the header.
     ends = [_end_of(line) for line in (head[reader.line_num - 1], *head[: n_skipped - 1])]
-    odd = [n for n, end in enumerate(ends[1:], 1) if ends[0] not in (end, "")]
-    if odd:
-        raise ValueError(_OTHER_END.format(f"{name}, line {odd[0]}"))
+    different = [n for n, end in enumerate(ends[1:], 1) if ends[0] not in (end, "")]
+    if different:
+        raise ValueError(_OTHER_END.format(f"{name}, line {different[0]}"))
     return dialect._replace(new_line=_NEW_LINES[ends[0] or ends[-1]], n_skipped=n_skipped), columns
 
 
@@ -207,13 +208,13 @@ def _first_lines(file: Readable) -> list[str]:
             text_ = header + "".join(line.decode(errors="replace") for line in others)
         return list(islice(StringIO(text_, newline=""), _MOST_HEAD_LINES))
     except UnicodeError:
-        raise ValueError(f"cannot read {file.file.name}: the header is {NOT_UTF8}") from None
+        raise ValueError(f"cannot read {file.original.name}: the header is {NOT_UTF8}") from None
     except OSError as error:
-        raise ValueError(f"cannot read {file.file.name}: {error}") from error
+        raise ValueError(f"cannot read {file.original.name}: {error}") from error
 
 
 def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
-    """Return the separator that gives most columns in the header; separators with rows of equal length go first."""
+    """Return the separator that gives the header most columns, preferably one that gives the other rows as many."""
     tab_first = name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv")
     separators = ("\t", *_SEPARATORS) if tab_first else _SEPARATORS
 
@@ -262,7 +263,7 @@ def _check_header(name: str, columns: Sequence[str]) -> None:
     if len(nameless) < 2:
         check_column_names(name, columns)
         return
-    named, advice = list(filter(None, columns)), "name or remove them"
+    named, advice = [name for name in columns if name], "name or remove them"
     if len(named) <= len(nameless):
         holds = f"holds only {', '.join(map(repr, named))}" if named else "is empty"
         advice = f"the first row {holds} and is probably no header: remove the rows above the header"

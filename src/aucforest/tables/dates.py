@@ -69,7 +69,7 @@ PARTS = ("time", *_CALENDAR)
 
 
 def find_dates(table: Table | None, parts: str | Sequence[str] | None, categorical: Sequence[int] = ()) -> Dates:
-    """Return a `DateColumn` for each non-categorical column of dates or durations; `parts` is the option `date_parts`."""
+    """Return a `DateColumn` for each non-categorical column of dates or durations; `parts` is from `date_parts`."""
     dates: Dates = {}
     if table is None:
         return dates
@@ -292,8 +292,7 @@ def _kind_of(values: Any) -> _Kind | None:
         if isinstance(dtype, nw.Datetime):
             return _Kind(type_, is_duration=False, has_clock=True, zone=dtype.time_zone)
         is_duration = dtype == nw.Duration or dtype == nw.Time
-        is_known = is_duration or dtype == nw.Date
-        return _Kind(type_, is_duration, has_clock=False, zone=None) if is_known else None
+        return _Kind(type_, is_duration, has_clock=False, zone=None) if is_duration or dtype == nw.Date else None
     if isinstance(values, nw.Series):
         values = values.to_numpy()  # Arrow's date64 is unknown to narwhals
         if values.dtype.kind == "M":

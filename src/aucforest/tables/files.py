@@ -12,7 +12,7 @@ _MOST_CELLS, _MOST_ROWS = 2**20, 2**14
 
 
 class Files(NamedTable):
-    """Files that are read as one table, and that must not change until all passes over it are done."""
+    """Files that are read as one table, several times. They must not change meanwhile."""
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         self.name, self._files = name, files

@@ -51,7 +51,7 @@ class JsonFiles(TextFiles):
 
     def _explain(self, message: str) -> str:
         file = self._readable[self._file_index(message)]
-        name = file.file.name
+        name = file.original.name
         if "expected records" in message:
             is_empty = file.path.stat().st_size == 0
             reason = "it is empty" if is_empty else "each line must be an object with a name for each value"

@@ -38,7 +38,7 @@ class NamedTable:
     columns: list[str]
     # The missing-value markers of string columns.
     missing: Sequence[str] = ()
-    # Whether the file contains text, as CSV does, so that the types of columns are inferred.
+    # Whether the values are text, as in CSV, so that the types of columns are inferred.
     is_text = False
     # The end of an error message on a missing column if the header is suspicious, else "".
     hint = ""
@@ -57,13 +57,13 @@ class NamedTable:
 
 
 def canonical_type(type_: Any) -> Any:
-    """Return the type to which a type is converted: dictionaries get int32 indices, string_view is large_string."""
+    """Return a type with int32 as the type of dictionary indices, and large_string in place of string_view."""
     if pa.types.is_dictionary(type_):
         return pa.dictionary(pa.int32(), canonical_type(type_.value_type))
     return pa.large_string() if pa.types.is_string_view(type_) else type_
 
 
-class Canonical:
+class CanonicalConverter:
     """Converter of the arrays of one column to its canonical type; dictionaries get distinct values without nulls.
 
     Arrow cannot compute with dictionaries of string views or unify dictionaries with nulls, and pandas does not support
@@ -80,7 +80,7 @@ class Canonical:
             return column.cast(canonical_type(column.type))
         if self._dictionary is None or not column.dictionary.equals(self._dictionary):
             self._dictionary = column.dictionary
-            values = Canonical()(column.dictionary)
+            values = CanonicalConverter()(column.dictionary)
             self._values = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
             self._indices = pc.index_in(values, self._values)
         return pa.DictionaryArray.from_arrays(self._indices.take(column.indices), self._values)
@@ -161,19 +161,19 @@ def _cast(column: Any, kind: str) -> Any:
         return None
 
 
-def feature_names(source: Any, others: Sequence[str], numbers: Sequence[str] = ()) -> list[str]:
-    """Return the names of all columns except `others` and unnamed ones; ValueError if one cannot be a feature.
+def feature_names(source: Any, other_columns: Sequence[str], numbers: Sequence[str] = ()) -> list[str]:
+    """Return the names of all columns except `other_columns` and unnamed ones; ValueError if one cannot be a feature.
 
-    The columns `numbers`, some of `others`, are read as numbers. All types of a text file are inferred at once.
+    The columns `numbers`, some of `other_columns`, are read as numbers. All types of a text file are inferred at once.
     """
     source.read_numbers(numbers)
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
-    if set(nameless) - set(others):
+    if set(nameless) - set(other_columns):
         warn("a column without a name, such as a row index, is ignored")
-    left_out = {*others, *nameless}
+    left_out = {*other_columns, *nameless}
     names = [name for name in source.columns if name not in left_out]
     if not names:
-        raise ValueError(f"{source.name} has no feature columns besides {others[0]!r}")
+        raise ValueError(f"{source.name} has no feature columns besides {other_columns[0]!r}")
     for field in list(source.schema([*names, *numbers]))[: len(names)]:
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         is_plain = is_numeric_type(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)

@@ -30,7 +30,7 @@ _IDENTIFIER = "every value is distinct, as in an identifier"
 # The number of rows that are checked first. They rule out constants, identifiers and leaks for most columns.
 _HEAD = 1000
 _LEAST_ROWS = 20  # with fewer rows, distinct values do not indicate an identifier
-# A column separates the classes if its ROC AUC is at least this. With fewer rows of a class, that may be by chance.
+# A column with a ROC AUC of _SEPARATES separates the classes, but perhaps by chance if a class has fewer rows.
 _SEPARATES, _LEAST_OF_CLASS = 0.999, 5
 # All pairs of classes are compared, unless there are more classes than this.
 _MOST_CLASSES = 10

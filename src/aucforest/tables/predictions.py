@@ -90,14 +90,14 @@ class ModelColumns:
         if categories is not None and len(categories) > 0:
             frame = read_table(pa.table([column], [name]))
             if unseen := count_unseen(read_column(frame, 0), categories):
-                n_before, seen = self._unseen.get(name, (0, {}))
-                seen |= dict.fromkeys(list(unseen)[: _MOST_UNSEEN - len(seen)])
-                self._unseen[name] = n_before + sum(unseen.values()), seen
+                n_before, examples = self._unseen.get(name, (0, {}))
+                examples |= dict.fromkeys(list(unseen)[: _MOST_UNSEEN - len(examples)])
+                self._unseen[name] = n_before + sum(unseen.values()), examples
         return column
 
     def unseen_notes(self) -> list[str]:
         """Return sentences on the unseen categories of all batches."""
-        return [unseen_note(name, n, self.n_rows, list(unseen)) for name, (n, unseen) in self._unseen.items()]
+        return [unseen_note(name, n, self.n_rows, list(examples)) for name, (n, examples) in self._unseen.items()]
 
     def model_input(self, features: Any) -> Any:
         """Return a table of features, or a matrix of them if the model was fitted without feature names."""

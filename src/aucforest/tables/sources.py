@@ -26,7 +26,7 @@ from aucforest.tables.files import (
 )
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
-from aucforest.tables.kinds import Canonical, NamedTable, canonical_type, find_column
+from aucforest.tables.kinds import CanonicalConverter, NamedTable, canonical_type, find_column
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.texts import listed_columns, read_as_missing
@@ -267,7 +267,7 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None,
         if file != STANDARD:
             check_exists(file)
     readable = [Readable(file, options.encoding) for file in files]
-    name = readable[0].file.name if files == [STANDARD] else name
+    name = readable[0].original.name if files == [STANDARD] else name
     return (JsonFiles if formats == {"JSON"} else CsvFiles)(readable, name, as_text, options)
 
 
@@ -313,7 +313,7 @@ def _canonical_schema(schema: Any) -> Any:
 
 def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
     """Yield record batches with the columns and types of a canonical schema."""
-    converters = {name: Canonical() for name in schema.names}
+    converters = {name: CanonicalConverter() for name in schema.names}
     for batch in batches:
         arrays = [convert(batch.column(name)) for name, convert in converters.items()]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -113,7 +113,7 @@ class TargetRates(NamedTuple):
         return self._replace(tables=tuple(table._replace(totals=nothing) for table in self.tables))
 
     def compute(self, X: NDArray[Any], left_out: LeftOutTotals | None = None) -> NDArray[np.float64]:
-        """Return the features of rows, (n_rows, n_features). Totals that `left_out` returns are subtracted before."""
+        """Return the features of rows, (n_rows, n_features), from the totals minus those that `left_out` returns."""
         rates = np.empty((len(X), self.n_features))
         for number, table in enumerate(self.tables):
             cells, features = table.cells_of(X), self.indices(number)
@@ -150,5 +150,5 @@ def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:
     """Return whether the target rates of two forests are equal."""
     if one is None or other is None or len(one.tables) != len(other.tables):
         return one is None and other is None
-    values, others = (list[Any](chain(rates[1:], *rates.tables)) for rates in (one, other))
-    return all(map(np.array_equal, values, others))
+    values, other_values = (list[Any](chain(rates[1:], *rates.tables)) for rates in (one, other))
+    return all(map(np.array_equal, values, other_values))

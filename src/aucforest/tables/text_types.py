@@ -210,7 +210,7 @@ _TEXT_COUNTS = [
 
 
 class Counts(SimpleNamespace):
-    """Counts of the values of a text column that fulfil each of `_CONDITIONS`, its units, and examples of values."""
+    """Counts of the values of a text column that fulfil each of `_CONDITIONS`; its units; examples of values."""
 
     def __init__(self, row: Sequence[Any]) -> None:
         super().__init__(**dict(zip([*_CONDITIONS, "units", "first_number", "dates"], row)))

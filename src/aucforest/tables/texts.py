@@ -53,8 +53,8 @@ class StrayText(NamedTuple):
         return f"; numbers such as {spelled!r} need the unit of the others, and perhaps {options}"
 
 
-def _stray_among(pattern: re.Pattern[str], kind: str, texts: Sequence[str], counts: Sequence[int]) -> StrayText:
-    """Return the values that do not match a pattern as stray values; all of them are examples."""
+def _find_stray(pattern: re.Pattern[str], kind: str, texts: Sequence[str], counts: Sequence[int]) -> StrayText:
+    """Return the values that do not match a pattern as `StrayText`, with all distinct ones as examples."""
     stray = [(text, count) for text, count in zip(texts, counts) if pattern.fullmatch(text) is None]
     return StrayText(sum(count for _, count in stray), sum(counts), [text for text, _ in stray], kind)
 
@@ -74,7 +74,7 @@ def _other_kind_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     # Few text columns have dates or numbers. A sample of the values suffices to rule out most columns.
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
     if 2 * len(dates) > len(texts[:100]):
-        stray = _stray_among(_DATE, "date", texts, counts)
+        stray = _find_stray(_DATE, "date", texts, counts)
         if not (stray.is_rare or stray.n_stray == 0):
             return None
         note = f"dates such as {dates[0]!r} are read as text, so that each is a category"
@@ -86,7 +86,7 @@ def _other_kind_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     sample = _sample(texts)
     if sum(_PLAIN.match(text) is not None for text in sample) * 2 < len(sample):
         return None
-    stray = _stray_among(_PLAIN, "number", texts, counts)
+    stray = _find_stray(_PLAIN, "number", texts, counts)
     is_mixed = 0 < 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
     if not (stray.is_rare or is_mixed):
         return None
@@ -105,17 +105,17 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     sample = _sample(texts)
     if 2 * sum(map(is_number, sample)) < len(sample) or all(_PLAIN.match(text) for text in sample):
         return None
-    spelled = [text for text in texts if is_number(text) and not _PLAIN.match(text)]
+    unusual = [text for text in texts if is_number(text) and not _PLAIN.match(text)]
     readings = count_readings(texts, counts)
     others = [text for text in texts if not is_number(text)]
     stray = StrayText(readings.n_values - readings.n_numbers, readings.n_values, others)
     is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(others) >= _LEAST_NUMBERS
-    if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
+    if not unusual or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
         return None
     decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)  # 2.0 allows any proportion of stray values
     if decimal is None:
         return _units_note(readings.units) if len(texts) >= _LEAST_NUMBERS else None
-    first = spelled[0]
+    first = unusual[0]
     if decimal == "":
         return (
             f"numbers are read as text, so that each is a category: {first!r} is {as_number(first, '.')} with a decimal"
