@@ -24,7 +24,7 @@ _NO_CLASS = _MOST_CLASSES - 1  # the index of labels that are not classes
 # No more labels are counted if this number of distinct ones is reached; the counts are only for messages.
 _MOST_SEEN = 1000
 # Numbers without leading zeros.
-_INTEGER = re.compile(r"\s*[-+]?(0|[1-9]\d*)(\.\d*)?([eE][-+]?\d+)?\s*")
+_UNPADDED_NUMBER = re.compile(r"\s*[-+]?(0|[1-9]\d*)(\.\d*)?([eE][-+]?\d+)?\s*")
 _COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<": pc.less}
 
 
@@ -194,7 +194,7 @@ def parse_labels(distinct: Any) -> Any:
     labels = set(distinct.to_pylist())
     if labels <= {"True", "False"}:
         return pc.equal(distinct, "True")
-    if all(_INTEGER.fullmatch(label) for label in labels):
+    if all(_UNPADDED_NUMBER.fullmatch(label) for label in labels):
         with suppress(pa.ArrowInvalid):  # integers of more than 64 bits
             return pc.utf8_trim_whitespace(distinct).cast(
                 pa.float64() if re.search("[.eE]", "".join(labels)) else pa.int64()

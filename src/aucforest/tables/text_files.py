@@ -334,9 +334,9 @@ def _group_columns(names: Sequence[str], sqls: Sequence[str]) -> dict[str, list[
 def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> list[Any]:
     """Return single columns in their original order, from the columns of the expressions of `_group_columns`."""
     by_index = {
-        index: pc.list_element(column, number) if pa.types.is_list(column.type) else column
+        index: pc.list_element(column, position) if pa.types.is_list(column.type) else column
         for column, indices in zip(columns, grouped)
-        for number, index in enumerate(indices)
+        for position, index in enumerate(indices)
     }
     return [by_index[index] for index in sorted(by_index)]
 
@@ -344,9 +344,9 @@ def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> 
 def _shared_formats(types: Mapping[str, TextType]) -> ReadOptions:
     """Return the decimal mark that all numbers share, and the date format that all dates share, as options."""
     formats = [type_.format for type_ in types.values()]
-    marks, days = ({written[key] for written in formats if key in written} for key in ("decimal", "date"))
-    mark, day = (values.pop() if len(values) == 1 else None for values in (marks, days))
-    return DEFAULT_OPTIONS._replace(decimal=mark, date_format=day)
+    marks, dates = ({form[key] for form in formats if key in form} for key in ("decimal", "date"))
+    mark, date_format = (values.pop() if len(values) == 1 else None for values in (marks, dates))
+    return DEFAULT_OPTIONS._replace(decimal=mark, date_format=date_format)
 
 
 def _format_note(inferred: TextType, wanted: TextType) -> str:

@@ -87,9 +87,9 @@ MOMENT = TextType(pa.timestamp("us"), _ISO, "date", "TIMESTAMP")
 ZONED = TextType(pa.timestamp("us", "UTC"), _ZONED, "zoned date")
 
 
-def spelled_numbers(written: Mapping[str, str], note: str = "") -> TextType:
+def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
     """Return the type of numbers with a decimal mark, and possibly with marks between thousands and a unit."""
-    decimal, unit = written["decimal"], written.get("unit", "")
+    decimal, unit = text_format["decimal"], text_format.get("unit", "")
     digits = f"regexp_extract({{0}}, {text(spellings.DIGITS)})"
     kept = f"replace(regexp_replace({digits}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
     factors = " ".join(f"WHEN {text(letter)} THEN {value!r}" for letter, value in spellings.FACTORS.items())
@@ -100,12 +100,12 @@ def spelled_numbers(written: Mapping[str, str], note: str = "") -> TextType:
         f" * CASE regexp_extract({{0}}, {text(spellings.FACTOR)}, 1) {factors} ELSE 1 END END",
     )
     sql = f"coalesce({_PLAIN}, {number})" if decimal == "." else number
-    return TextType(pa.float64(), sql, "number", format=written, note=note)
+    return TextType(pa.float64(), sql, "number", format=text_format, note=note)
 
 
-def spelled_dates(written: Mapping[str, str], arrow: Any, note: str = "") -> TextType:
+def spelled_dates(text_format: Mapping[str, str], arrow: Any, note: str = "") -> TextType:
     """Return the type of dates in a format; dates that begin with the year are converted, too."""
-    return TextType(arrow, dates_in(written["date"]), "date", format=written, note=note)
+    return TextType(arrow, dates_in(text_format["date"]), "date", format=text_format, note=note)
 
 
 def dates_in(date_format: str) -> str:
@@ -201,6 +201,7 @@ _CONDITIONS = {
     "n_factors": _matches(spellings.FACTOR),
     "n_plain_points": f"contains({{0}}, '.') AND ({_PLAIN}) IS NOT NULL",
 }
+# The values of `Counts`: those counts, all units, a number that is not plain, and the first and last possible date.
 _TEXT_COUNTS = [
     *map(_n_rows, _CONDITIONS.values()),
     f"list(DISTINCT {_UNIT}) FILTER ({_POINT} OR {_COMMA})",
@@ -323,8 +324,7 @@ def _decimal_mark(
 
     The mark is that of the options, else the only one that other columns require, else that of `known`.
     """
-    readings = [column.readings for column in counts.values()]
-    required = {reading.required for reading in readings if reading.decimal(MOST_STRAY)} - {None}
+    required = {column.readings.required for column in counts.values() if column.readings.decimal(MOST_STRAY)} - {None}
     mark = options.point_or_comma
     may_be_comma = "," in {mark, known.point_or_comma, *required}
     points = count(numbers, [_N_SURE_OF_POINT, _FIRST_WITH_POINT]) if may_be_comma else {}
