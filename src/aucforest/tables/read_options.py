@@ -14,8 +14,9 @@ class ReadOptions(NamedTuple):
     """How a table in a file is read. All options except `where` and `sample` are for files of text, such as CSV.
 
     By default, the separator is inferred from the first lines. The encoding is UTF-8, or UTF-16 with a byte order mark.
-    Numbers and dates have the format of nearly all values of a column. Other text in it becomes missing ("number"), or
-    the column stays text ("text"). The number of rows `sample` is sampled from those that fulfil the SQL `where`.
+    Numbers and dates have the format of nearly all values of a column. `stray_text` says whether other text in it is
+    read as missing ("number") or the column stays text ("text"). `sample` is the number of rows that are sampled from
+    those that fulfil the SQL `where`.
     """
 
     separator: str | None = None
@@ -74,9 +75,8 @@ def _check_mark(mark: str, name: str, marks: str) -> None:
 
 
 def _check_date_format(date_format: str) -> None:
-    """Raise ValueError if a format of dates has no directives of strptime, or unknown ones."""
+    """Raise ValueError if a date that is written in a format cannot be read again by strptime."""
     try:
-        # A date is written in the format and must be read again.
         day = pc.strptime(pc.strftime(pa.array([datetime(2024, 2, 29)]), format=date_format), date_format, "s")
         if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:  # {0} stands for a column in SQL
             return
