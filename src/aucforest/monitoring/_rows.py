@@ -19,14 +19,14 @@ from aucforest.metrics.validation import FloatArray, check_scores, require_range
 
 IntArray = NDArray[np.intp]
 
-SUM_TOLERANCE = 1e-3  # Probabilities are often rounded to a few decimals.
+SUM_TOLERANCE = 1e-3  # for sums of probabilities, which are often rounded to a few decimals
 
 
 class RankedColumn:
-    """Scores and their ranking: `order` sorts; in group g, ``order[edges[g]:edges[g + 1]]``, scores are equal."""
+    """Ranked scores. `order` sorts them; group g of equal scores has the samples ``order[edges[g]:edges[g + 1]]``."""
 
     def __init__(self, scores: FloatArray) -> None:
-        ranked = rank_rows(scores)
+        ranked = rank_rows(scores)  # Integers with the rank in the upper half and the sample in the lower half.
         self.scores = scores
         self.order: IntArray = (ranked & WORD).view(np.intp)
         has_ties = int(ranked[-1] >> HALF) + 1 < scores.size
@@ -93,7 +93,7 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 
 class Rows(NamedTuple):
-    """Samples: ranked scores, class probabilities `p` (0 or 1 for known labels), and indices of predicted classes."""
+    """Samples: ranked scores, class probabilities `p` (0 or 1 for known labels), and predicted class indices."""
 
     columns: list[RankedColumn]
     p: FloatArray
@@ -120,12 +120,12 @@ def undefined(p: FloatArray) -> Estimate:
 def label_variance(p: FloatArray, influence: FloatArray) -> float:
     """Return the variance of the sum of labels weighted by their influence; see the module docstring."""
     product = p * influence
-    within = product if p.shape[1] == 1 else product.sum(axis=1)
-    return max(0.0, dot(product, influence) - dot(within, within))
+    means = product if p.shape[1] == 1 else product.sum(axis=1)
+    return max(0.0, dot(product, influence) - dot(means, means))
 
 
 def is_probability(values: FloatArray) -> bool:
-    """Return whether all scores are in [0, 1] and, if there are several columns, each row sums to 1."""
+    """Return whether all values are in [0, 1] and, if there are several columns, each row sums to 1."""
     if values.min() < 0.0 or values.max() > 1.0:
         return False
     return values.shape[1] == 1 or bool(np.abs(values.sum(axis=1) - 1.0).max() <= SUM_TOLERANCE)
@@ -148,7 +148,7 @@ def check_raw_scores(scores: FloatArray, fitted: NDArray[np.bool_]) -> None:
     if not fitted.any():
         check_probabilities(scores, n_dims=2, name="y_score")
     for column in scores[:, ~fitted].T:
-        require_range(column, "y_score")  # names the row
+        require_range(column, "y_score")  # Given one column, the error names the row.
 
 
 def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:

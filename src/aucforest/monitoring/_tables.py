@@ -34,8 +34,9 @@ UNKNOWN = np.iinfo(np.uint32).max  # the class index of a missing label
 class Samples(NamedTuple):
     """Validated samples.
 
-    `scores` has one column for two classes. `codes` and `predicted` are class indices of labels and predictions;
-    missing labels are UNKNOWN. `kept` is False for samples without a score and for reference samples without a label.
+    `scores` has one column for two classes. `codes` are the class indices of the labels, UNKNOWN for missing labels.
+    `predicted` are those of the predictions. `kept` is False for samples that are dropped: those without a score and,
+    in the reference, those without a label.
     """
 
     scores: FloatArray
@@ -101,7 +102,7 @@ def _columns(y_score: ArrayLike) -> FloatArray:
 
 
 def _positive_column(scores: FloatArray) -> FloatArray:
-    """Return the second column of two; ValueError if they are not probabilities. Other scores are unchanged."""
+    """Return the second of two columns, or other scores unchanged; ValueError if two columns are not probabilities."""
     if scores.shape[1] != 2:
         return scores
     complete = scores[~np.isnan(scores).any(axis=1)]
@@ -122,7 +123,7 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
 
 
 def learn_features(X: Any) -> tuple[Any, columns.Categories]:
-    """Return X with codes in place of the categories of text columns, and the categories of these columns."""
+    """Return X with codes in place of categories and text, and the categories of each such column."""
     table = _without_dates(X)
     if table is None:
         return X, {}
@@ -137,7 +138,7 @@ def learn_features(X: Any) -> tuple[Any, columns.Categories]:
 
 
 def remember_columns(cbpe: Any, X: Any) -> None:
-    """Set the number and the names of the columns of X, or delete them."""
+    """Set `n_features_in_` and `feature_names_in_`, or delete them if X is None."""
     for name in ("n_features_in_", "feature_names_in_"):
         vars(cbpe).pop(name, None)
     if X is not None:
@@ -145,7 +146,7 @@ def remember_columns(cbpe: Any, X: Any) -> None:
 
 
 def encode_features(cbpe: Any, X: Any, categories: columns.Categories) -> Any:
-    """Return X with codes in place of known categories, and NaN in place of others; validate the columns of X."""
+    """Validate the columns of X, and return X with codes in place of known categories and NaN in place of others."""
     table = _without_dates(X)
     if X is not None and not hasattr(cbpe, "n_features_in_"):
         raise ValueError("X is passed, but the reference has no X: pass X to fit, too")
@@ -178,10 +179,10 @@ def _without_dates(X: Any) -> columns.Table | None:
 
 def _holds_numbers(table: Any, feature: int) -> bool:
     """Return True for a column of numbers and False for text; TypeError for other values, such as lists."""
-    named = not isinstance(table, np.ndarray)
-    values = table.get_column(table.columns[feature]).to_numpy() if named else table[:, feature]
+    is_array = isinstance(table, np.ndarray)
+    values = table[:, feature] if is_array else table.get_column(table.columns[feature]).to_numpy()
     try:
-        columns.read_numbers(table, feature)
+        columns.read_numbers(table, feature)  # raises for other values than numbers
         return True
     except (TypeError, ValueError):
         if any(isinstance(value, str) for value in values.tolist()):
@@ -234,7 +235,7 @@ def check_columns(cbpe: Any, metrics: list[EstimatedMetric], samples: Samples) -
 
 
 def choose_chunks(chunks: Chunks | None, default: Chunks) -> Chunks:
-    """Return `chunks`, or `default` if it is None; ValueError if the default has the timestamps of the reference."""
+    """Return `chunks`, or `default` if it is None. ValueError if the default has the timestamps of the reference."""
     if chunks is None:
         if default.has_timestamps:
             raise ValueError("pass chunks: the timestamps in fit were those of the reference")

@@ -1,14 +1,15 @@
 """Calibration of scores by isotonic regression, and estimates of metrics from calibrated scores, with intervals.
 
-A curve depends on the labels of the reference. Block b of a curve has m_b reference samples. If the influences of the
-probabilities in block b on a metric sum to S_b, the metric changes by S_b / m_b if one label in the block changes from
-0 to 1.
+A curve is constant in blocks of scores. Its level in block b is the proportion of positives among the m_b reference
+samples of the block. Let S_b be the sum of the influences (see `_rows`) of the new samples in block b on a metric. If
+one of the m_b labels changes from 0 to 1, the estimated metric changes by S_b / m_b.
 
-Estimates on the reference samples to which a curve was fitted are optimistic, so the difference (estimated - realized)
-on the reference is subtracted from every estimate. The label of reference sample r, in block b, then has the influence
-(S_b - Sref_b) / m_b + psi_ref_r on the corrected estimate. The variance due to the curves is a quadratic form of the
-covariance matrix of the label sums of the blocks. This matrix is estimated from m_b samples for block b, so intervals
-use Student's t distribution with Satterthwaite's degrees of freedom; see docs/mathematics/monitoring.md.
+Estimates on the reference samples to which a curve was fitted are optimistic. So the difference (estimated - realized)
+on the reference is subtracted from every estimate. The label of reference sample r, in block b, has the influence
+(S_b - Sref_b) / m_b + psi_ref_r on the corrected estimate. Sref_b is S_b for the reference samples, and psi_ref_r is
+the influence of the label on the realized metric. The variance due to the curves is a quadratic form of the covariance
+matrix of the label sums of blocks. Since the matrix is estimated, intervals use Student's t distribution, with
+Satterthwaite's degrees of freedom; see docs/mathematics/monitoring.md.
 """
 
 from collections.abc import Sequence
@@ -33,11 +34,11 @@ from aucforest.monitoring._rows import (
 from aucforest.monitoring.metrics import EstimatedMetric
 from aucforest.monitoring.soft import is_small, soft_roc_auc
 
-ONE_SIDED_95 = 1.645
-TWO_SIDED_97 = 2.241  # 97.5 %
-N_FOLDS = 5
-# Degrees of freedom that stand for infinity, which numpy's generator of the t distribution does not accept.
-MANY = 1e9
+ONE_SIDED_95 = 1.645  # Critical values of the normal distribution, for one-sided tests at 95 %
+TWO_SIDED_97 = 2.241  # and two-sided tests at 97.5 %.
+N_FOLDS = 5  # the number of folds of the out-of-fold calibration
+# The maximum degrees of freedom, since numpy's generator of the t distribution does not accept infinity.
+MOST_FREEDOM = 1e9
 
 
 class Position(NamedTuple):
@@ -64,17 +65,18 @@ class IsotonicCurve:
         self.levels: FloatArray = fit.x[starts]
         self.mass: FloatArray = np.add.reduceat(mass, starts)
         self.hits: FloatArray = np.add.reduceat(hits, starts)
+        # The knots of the interpolation are the lowest and highest score of each block, equal if it has one score.
         ends = np.column_stack([values[starts], values[fit.blocks[1:] - 1]]).ravel()
-        distinct = np.concatenate([[True], np.diff(ends) > 0.0])
-        self._knots = ends[distinct]
-        self._blocks = np.repeat(np.arange(starts.size), 2)[distinct]
+        is_knot = np.concatenate([[True], np.diff(ends) > 0.0])
+        self._knots = ends[is_knot]
+        self._blocks = np.repeat(np.arange(starts.size), 2)[is_knot]
 
     def locate(self, column: RankedColumn) -> Position:
         """Return the neighbouring blocks of the distinct scores of a column."""
-        # Knots and scores are sorted, and there are fewer knots, so knots are searched among scores.
+        # Both knots and scores are sorted. There are fewer knots, so knots are searched among scores.
         firsts = np.searchsorted(column.values, self._knots)
-        knots = np.maximum(np.arange(-1, self._knots.size), 0)
-        left = np.repeat(knots, np.diff(firsts, prepend=0, append=column.values.size))
+        left_knots = np.maximum(np.arange(-1, self._knots.size), 0)
+        left = np.repeat(left_knots, np.diff(firsts, prepend=0, append=column.values.size))
         right = np.minimum(left + 1, self._knots.size - 1)
         gap = np.where(right > left, self._knots[right] - self._knots[left], 1.0)
         fraction = np.clip((column.values - self._knots[left]) / gap, 0.0, 1.0)
@@ -86,7 +88,7 @@ class IsotonicCurve:
         return left + position.fraction * (self.levels[position.right] - left)
 
     def spread(self, position: Position, sums: FloatArray) -> FloatArray:
-        """Return for every block the sum of `sums`, one for each distinct score, weighted as in the interpolation."""
+        """Divide the sum of each distinct score between its neighbouring blocks, and return the total of each block."""
         n_blocks = self.levels.size
         to_right = position.fraction * sums
         to_left = np.bincount(position.left, weights=sums - to_right, minlength=n_blocks).astype(np.float64)
@@ -122,7 +124,7 @@ def needs_calibration(column: RankedColumn, positive: FloatArray, random_state: 
 
 def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
     """Return whether out-of-fold calibration has a lower Brier score than the scores, by a one-sided paired test."""
-    # Sorting by score makes the folds independent of the order of samples, and the scores of each fold are sorted.
+    # The samples are sorted by score. So the folds do not depend on the given order, and each fold is sorted.
     scores, positive = column.scores[column.order], positive[column.order]
     fold = np.random.default_rng(random_state).permutation((np.arange(positive.size) % N_FOLDS).astype(np.uint8))
     p = np.empty(positive.size)
@@ -174,9 +176,9 @@ class Scored(NamedTuple):
 class Curves:
     """Calibration curves fitted to the reference, and the variance of estimates due to the labels of the reference.
 
-    There is a curve for each column that is `fitted`, by index; the scores of other columns are probabilities.
-    The label sums of the blocks of the curves are random variables. `p` are the probabilities of the reference labels,
-    smoothed to (k + 1/2) / (m + 1) so that they are not 0 or 1 in blocks of one class.
+    `curves` has a curve for each index k of a column with ``fitted[k]``. The scores of other columns are probabilities.
+    The variance is that of reference labels drawn with the probabilities `p`. They are smoothed: in a block with k
+    positives among m samples, p is (k + 1/2) / (m + 1), so that it is never 0 or 1.
     """
 
     def __init__(self, reference: Rows, fitted: NDArray[np.bool_], weights: FloatArray | None = None) -> None:
@@ -187,12 +189,12 @@ class Curves:
         zeros = np.zeros_like(self._mass)
         self.no_offset = Offset(0.0, zeros, zeros, 0.0)  # for a metric without correction
         self._scored = self.apply(reference)
-        levels, blocks, n_before = [column.scores for column in columns], [], 0
+        levels, blocks, n_blocks = [column.scores for column in columns], [], 0
         for k, curve in self.curves.items():
             block = columns[k].to_rows(self._scored.positions[k].left)
             levels[k] = ((curve.hits + 0.5) / (curve.mass + 1.0))[block]
-            blocks.append(n_before + block)
-            n_before += curve.levels.size
+            blocks.append(n_blocks + block)
+            n_blocks += curve.levels.size
         self._blocks = np.column_stack(blocks)
         self.p = side_by_side(levels)
         if len(levels) > 1:
@@ -229,7 +231,7 @@ class Curves:
         return np.bincount(self._blocks.ravel(), cells, minlength=self._mass.size).astype(np.float64)
 
     def _block_covariance(self) -> FloatArray:
-        """Return the covariance of the label sums of blocks. Of one sample, labels in two columns are correlated."""
+        """Return the covariance of the label sums of blocks. The labels of a sample in two columns are correlated."""
         weighted, starts = self._weights * self.p, np.arange(0, self._blocks.size + 1, self._blocks.shape[1])
         cells = weighted[:, self._fitted].ravel(), self._blocks.ravel(), starts
         by_row = csr_matrix(cells, shape=(len(self.p), self._mass.size))
@@ -253,14 +255,14 @@ class Curves:
         return Offset(value, spread, self.cross(realized.influence), label_variance(self.p, realized.influence))
 
     def noise(self, scored: Scored, influence: FloatArray, offset: Offset) -> tuple[float, float]:
-        """Return the variance of a corrected estimate due to the labels of the reference and its degrees of freedom."""
-        pull = (self.spread(scored, influence) - offset.spread) / self._mass
-        variance = float(pull @ self._covariance @ pull + 2.0 * pull @ offset.cross + offset.variance)
-        block_variances = pull**2 * np.diag(self._covariance)
-        spread = float((block_variances**2 / self._freedom).sum())
-        if variance <= 0.0 or spread == 0.0:
+        """Return the variance of a corrected estimate due to the reference labels, and the degrees of freedom of it."""
+        change = (self.spread(scored, influence) - offset.spread) / self._mass  # by one more positive, in each block
+        variance = float(change @ self._covariance @ change + 2.0 * change @ offset.cross + offset.variance)
+        block_variances = change**2 * np.diag(self._covariance)
+        denominator = float((block_variances**2 / self._freedom).sum())  # of Satterthwaite's formula
+        if variance <= 0.0 or denominator == 0.0:
             return max(0.0, variance), np.inf
-        return variance, max(1.0, variance**2 / spread)
+        return variance, max(1.0, variance**2 / denominator)
 
 
 class Evaluated(NamedTuple):
@@ -295,14 +297,14 @@ def evaluate(
         simulated = simulated[~np.isnan(simulated)]
         if simulated.size < 2:
             return Evaluated(float(np.clip(centre - shift, metric.low, metric.high)))
-        moved = np.sqrt(noise) * random.standard_t(min(freedom, MANY), simulated.size)
-        bounds = np.quantile(simulated + moved, tails(cbpe.level))
+        curve_errors = np.sqrt(noise) * random.standard_t(min(freedom, MOST_FREEDOM), simulated.size)
+        bounds = np.quantile(simulated + curve_errors, tails(cbpe.level))
         error = np.sqrt(float(simulated.var()) + noise)
     else:
         variance = label_variance(scored.rows.p, estimate.influence) + noise
         error = np.sqrt(variance)
-        freedom = freedom * (variance / noise) ** 2 if noise > 0.0 else np.inf
-        half = error * t_quantile(freedom, cbpe.level)
-        bounds = np.array([centre - half, centre + half])
+        freedom = freedom * (variance / noise) ** 2 if noise > 0.0 else np.inf  # Satterthwaite's, of the sum
+        half_width = error * t_quantile(freedom, cbpe.level)
+        bounds = np.array([centre - half_width, centre + half_width])
     value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()
     return Evaluated(value, float(error), low, high)

@@ -16,9 +16,9 @@ from aucforest.monitoring._rows import IntArray
 
 Incomplete = Literal["keep", "append", "drop"]
 
-# period: (unit of datetime64, units per period, units from the start of the period around 1970-01-01 to that day)
+# period: (unit of datetime64, units in a period, units from the start of the period that contains 1970-01-01 to then)
 _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 0), "Q": ("M", 3, 0), "Y": ("Y", 1, 0)}
-_TIME = re.compile(r"\s*[+-]?\d+-\d\d-\d\d[T ]\d\d(:\d\d(:\d\d(\.\d*)?)?)?")
+_DATE_AND_TIME = re.compile(r"\s*[+-]?\d+-\d\d-\d\d[T ]\d\d(:\d\d(:\d\d(\.\d*)?)?)?")
 
 
 class Chunk(NamedTuple):
@@ -77,7 +77,7 @@ class Chunks:
         ValueError, TypeError
             If `size` is not a positive integer or `incomplete` is unknown.
         """
-        size = _count("size", size)
+        size = _positive_integer("size", size)
         check_option("incomplete", incomplete, ("keep", "append", "drop"))
         return cls(partial(_split_sizes, size, incomplete))
 
@@ -87,7 +87,7 @@ class Chunks:
 
         Raises a ValueError or TypeError unless `number` is a positive integer.
         """
-        return cls(partial(_split_evenly, _count("number", number)))
+        return cls(partial(_split_evenly, _positive_integer("number", number)))
 
     @classmethod
     def by_period(cls, timestamps: ArrayLike, period: Literal["h", "D", "W", "M", "Q", "Y"]) -> "Chunks":
@@ -143,28 +143,28 @@ def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int)
     if timestamps.size != n_rows:
         raise ValueError(f"timestamps has {timestamps.size} samples, but y_score has {n_rows}")
     unit, step, offset = _PERIODS[period]
-    fine = "datetime64[h]" if unit == "h" else "datetime64[D]"
+    resolution = "datetime64[h]" if unit == "h" else "datetime64[D]"  # of `Chunk.start` and `Chunk.end`
     numbers = (timestamps.astype(f"datetime64[{unit}]").astype(np.int64) + offset) // step
     order = np.argsort(numbers, kind="stable")
     edges = [0, *(np.flatnonzero(np.diff(numbers[order])) + 1).tolist(), n_rows]
-    least = 0.5 * float(np.median(np.diff(edges)))
+    least_size = 0.5 * float(np.median(np.diff(edges)))
     chunks = []
-    for first, last in pairwise(edges):
-        begin, end = ((int(numbers[order[first]]) + k) * step - offset for k in (0, 1))
-        start = np.array(begin, dtype=f"datetime64[{unit}]")
-        finish = str(np.array(end, dtype=start.dtype).astype(fine) - 1)
+    for first, stop in pairwise(edges):
+        starts = [(int(numbers[order[first]]) + k) * step - offset for k in (0, 1)]
+        start, next_start = np.array(starts, dtype=f"datetime64[{unit}]")
+        end = str(next_start.astype(resolution) - 1)
         key = str(start)
         if period == "W":
-            key = f"{start}/{finish}"
+            key = f"{start}/{end}"
         elif period == "Q":
             year, month = key.split("-")
             key = f"{year}Q{(int(month) + 2) // 3}"
-        is_full = (first > 0 and last < n_rows) or last - first >= least
-        chunks.append(Chunk(key, str(start.astype(fine)), finish, order[first:last], is_full))
+        is_full = (first > 0 and stop < n_rows) or stop - first >= least_size
+        chunks.append(Chunk(key, str(start.astype(resolution)), end, order[first:stop], is_full))
     return chunks
 
 
-def _count(name: str, value: Any) -> int:
+def _positive_integer(name: str, value: Any) -> int:
     """Return `value` as a positive integer; TypeError or ValueError if it is not one."""
     try:
         number = index(value)
@@ -184,7 +184,7 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
         times = np.where(are_missing(times), np.datetime64("NaT"), times)
     if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
         raise ValueError(f"timestamps must be dates, but the first is {times[0]}")
-    # numpy converts times with a time zone to UTC; np.asarray of a polars Series drops the zone silently.
+    # numpy converts times with a time zone to UTC, and np.asarray of a polars Series drops the zone silently.
     has_zone = getattr(getattr(timestamps, "dtype", None), "time_zone", None) is not None
     if has_zone or (times.dtype.kind != "M" and any(map(_has_zone, set(times.tolist())))):
         raise ValueError("timestamps must not have a time zone: convert them to local time")
@@ -202,8 +202,8 @@ def _has_zone(time: Any) -> bool:
     text = time.decode(errors="replace") if isinstance(time, bytes) else time
     if not isinstance(text, str):
         return getattr(time, "tzinfo", None) is not None
-    found = _TIME.match(text)
-    return found is not None and text[found.end() :].strip()[:1] not in ("", ":")
+    match = _DATE_AND_TIME.match(text)
+    return match is not None and text[match.end() :].strip()[:1] not in ("", ":")
 
 
 def _make_chunk(start: int, end: int, is_full: bool = True) -> Chunk:

@@ -31,8 +31,8 @@ from aucforest.monitoring.shift import LEAST_CHUNKS, MOST_CHUNKS, Sample, ShiftR
 from aucforest.monitoring.soft import soft_roc_auc
 from aucforest.tables.rows import indexable_rows
 
-# With fewer positive reference samples, intervals of metrics of the highest scores have far too low coverage if scores
-# shift; see benchmarks/monitoring_bias.py.
+# With fewer positive reference samples, intervals of precision and recall at k and of average precision have far too
+# low coverage if scores shift; see benchmarks/monitoring_bias.py.
 FEWEST_POSITIVES = 50
 
 
@@ -45,8 +45,8 @@ class CBPE(BaseEstimator):
     """Confidence-based performance estimation: metrics of a classifier without labels, with intervals and alerts.
 
     Estimates and intervals are valid as long as P(y | score) is unchanged since the reference data. Concept drift
-    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed; a chunk
-    that differs more from the reference than chunks of the reference differ from each other is an alert.
+    cannot be detected without labels. The shift report of each chunk measures how far the data have changed. There is
+    an alert if a chunk differs more from the reference than chunks of the reference differ from each other.
 
     On labelled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
@@ -60,28 +60,28 @@ class CBPE(BaseEstimator):
     metrics : sequence of str, default=("roc_auc",)
         Any of "roc_auc", "average_precision", "accuracy", "precision", "recall", "specificity", "f1",
         "confusion_matrix" (all cells), "cost", "cost_per_row", "precision_at_K" and "recall_at_K", where K is the
-        proportion of samples with the highest scores, such as 0.01. All but the first two and the last two need
-        `y_pred`. With more than two classes precision, recall, specificity, F1 and average precision are means over
-        classes.
+        proportion of samples with the highest scores, such as 0.01. The first two and the last two need scores only.
+        The others also need `y_pred`. With more than two classes, precision and recall (also at K), specificity, F1 and
+        average precision are means over classes.
     calibration : {"auto", "isotonic", "none"} or sequence of bool, default="auto"
-        Whether to calibrate scores by isotonic regression: if it improves them, always, or never. A sequence has one
-        boolean for each column of scores. Calibration improves scores if out-of-fold calibration lowers the Brier score
-        in a paired test (z > 1.645), or if the AUC expected from the scores differs significantly from the AUC on the
-        reference. With more than two classes, calibrated probabilities are normalized to sum to 1.
+        "auto" calibrates scores by isotonic regression if it improves them, "isotonic" always, "none" never. A sequence
+        has one boolean for each column of scores. Calibration improves scores if out-of-fold calibration lowers the
+        Brier score in a paired test (z > 1.645), or if the AUC expected from the scores differs significantly from the
+        AUC on the reference. With more than two classes, calibrated probabilities are normalized to sum to 1.
     multi_class : {"ovo", "ovr"}, default="ovo"
         The type of multiclass AUC; see `soft_auc_multiclass`.
     level : float in (0, 1), default=0.95
         Confidence level of the intervals for the realized metric.
     threshold : float, default=3.0
-        Alert limits are mean -+ threshold * standard deviation of the metric in full reference chunks, at
-        least two, better 10. If the standard deviation is 0, there is an alert if the interval of the estimate excludes
-        the mean. The limits of shifts (see `ShiftReport`) are prediction limits with the one-sided level of `threshold`
-        standard deviations of a normal distribution. They need three chunks, and are very wide with fewer than 5.
+        The alert limits of a metric are mean -+ threshold * standard deviation of its values in full reference chunks.
+        They need at least two chunks, better 10. If the standard deviation is 0, there is an alert if the interval of
+        the estimate excludes the mean. The limits of shifts (see `ShiftReport`) are one-sided prediction limits, at the
+        level of `threshold` standard deviations of a normal distribution. They need three chunks, better 5 or more.
     bias_correction : bool, default=True
         Whether to correct the bias and optimism of estimates.
     importance_weighted : bool, default=False
-        Whether to fit the calibration for each chunk on the reference weighted by density ratios of X. Its optimism is
-        not corrected.
+        Whether to fit a calibration for each chunk, on the reference weighted by density ratios of X. The optimism of
+        these calibrations is not corrected.
     normalize : {"all", "true", "pred"} or None, default=None
         Normalization of "confusion_matrix".
     cost : array-like of shape (n_classes, n_classes), optional
@@ -118,7 +118,7 @@ class CBPE(BaseEstimator):
     Average precision, and precision and recall at K depend on the highest scores, where the calibration is based on
     few reference samples and is too high on average. In simulations where new logits were higher by one or two standard
     deviations, the coverage of 95 % intervals of average precision was 90 to 94 % with 50 to 400 positives, and 75 to
-    82 % with 20 (``benchmarks/monitoring_bias.py 200``); `fit` warns below 50. For the ROC AUC it was 90 to 98 %.
+    82 % with 20 (``benchmarks/monitoring_bias.py 200``); `fit` warns below 50. That of the ROC AUC was 90 to 98 %.
 
     See Also
     --------
@@ -214,9 +214,9 @@ class CBPE(BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If scores are empty or no finite numbers, values are missing, lengths differ, the reference has a single
-            class, labels do not match, features are neither numbers nor categories, column names of X are not unique,
-            or an option is invalid.
+            If scores are empty or not finite numbers, values are missing, lengths differ, the reference has a single
+            class, a label is not in `labels`, features are neither numbers nor categories, column names of X are not
+            unique, or an option is invalid.
         """
         _tables.check_options(self)
         features, categories = _tables.learn_features(X)
@@ -241,10 +241,10 @@ class CBPE(BaseEstimator):
     ) -> Self:
         """Fit to the out-of-bag probabilities of a forest or a stack, so that no labelled data need to be held out.
 
-        The scores of a sample are predicted by the trees for which it is out of bag, about a third of all trees, and
-        are slightly noisier than scores of the whole forest. Labels are predicted by the `threshold_` of the forest, so
-        call this again after `set_threshold` or `set_prevalence`. After `set_prevalence` the reference is a random
-        sample of the training samples with the class frequencies ``prevalence_``.
+        The scores of a sample are predicted by the trees for which it is out of bag, about a third of all trees. So
+        they are slightly noisier than scores of the whole forest. Labels are predicted by the `threshold_` of the
+        forest, so call this again after `set_threshold` or `set_prevalence`. After `set_prevalence`, the reference is a
+        random sample of the training samples with the class frequencies ``prevalence_``.
 
         Parameters
         ----------
@@ -343,25 +343,25 @@ class CBPE(BaseEstimator):
         samples, _ = _tables.read_samples(self, y_score, y_true, y_pred, X, is_reference=False)
         _tables.check_columns(self, self._metrics, samples)
         rows: list[ChunkEstimate] = []
-        shifts, vague = {}, []
+        shifts, without_alerts = {}, []
         for number, chunk in enumerate(_tables.choose_chunks(chunks, self._chunks).split(len(samples.scores))):
             piece = samples.take(chunk.rows)
             evaluated, report = self._evaluate_chunk(piece, self._random(number))
             shifts[chunk.key] = report
             if chunk.is_full and report.valid is None and not np.isnan(report.psi_limit):
-                vague.append(chunk.key)
+                without_alerts.append(chunk.key)
             realized, n_rows = self._realized(piece), len(piece.scores)
             for metric, values in zip(self._metrics, evaluated):
                 limits = self._limits_for(metric, n_rows)
                 alert = self._is_alert(metric, values, limits, report.valid)
-                known = *values, realized[metric.name], *limits, alert
-                rows.append(ChunkEstimate(chunk.key, chunk.start, chunk.end, n_rows, metric.name, *known))
-        bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
-        if bad:
-            warn_undefined(f"the estimates are not defined: {_shorten(bad)}")
-        if vague:
+                numbers = *values, realized[metric.name], *limits, alert
+                rows.append(ChunkEstimate(chunk.key, chunk.start, chunk.end, n_rows, metric.name, *numbers))
+        undefined = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
+        if undefined:
+            warn_undefined(f"the estimates are not defined: {_shorten(undefined)}")
+        if without_alerts:
             warn(
-                f"no shift could be beyond its limits in {_shorten(vague)}, so that alerts are undefined: take"
+                f"no shift could be beyond its limits in {_shorten(without_alerts)}, so that alerts are undefined: take"
                 " larger chunks, or fit with 10 of them or more"
             )
         return CBPEResult(tuple(rows), shifts)
@@ -423,7 +423,7 @@ class CBPE(BaseEstimator):
     ) -> bool | None:
         """Return whether a chunk is an alert, or None if that is undefined; see `ChunkEstimate`."""
         (lower, upper), value = limits, evaluated.estimate
-        if self.threshold > 0.0 and not is_beyond(upper, lower, lower):  # the spread is 0
+        if self.threshold > 0.0 and not is_beyond(upper, lower, lower):  # The standard deviation over chunks is 0.
             value = float(np.clip(lower, evaluated.low, evaluated.high))
         if valid is False or is_beyond(value, lower, upper):
             return True
@@ -447,7 +447,7 @@ class CBPE(BaseEstimator):
             )
 
     def _warn_if_limits_are_wide(self, reaches: dict[str, float]) -> None:
-        """Warn of limits that not even scores without information would cross; see `relative_reach`."""
+        """Warn if even scores without information would be within the limits; see `relative_reach`."""
         wide = {name: reach for name, reach in reaches.items() if 1.0 < reach < np.inf}
         if not wide:
             return

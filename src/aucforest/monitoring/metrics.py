@@ -98,7 +98,8 @@ def expected_accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     """Return precision, recall, specificity or F1 and its gradient; for more than two classes the mean over classes."""
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
-    # The metric is a ratio. `by_hits` is d numerator / d hits, and `by_rows` is d denominator / d samples of the class.
+    # The metric is a ratio. `by_hits` is the derivative of the numerator with respect to the hits of the class, and
+    # `by_rows` is the derivative of the denominator with respect to the number of samples of the class.
     numerator, denominator, by_hits, by_rows = {
         "precision": (hits, predicted, 1.0, 0.0),
         "recall": (hits, actual, 1.0, 1.0),
@@ -108,11 +109,11 @@ def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     ratio = numerator / denominator
     n_classes = len(counts)
     weight = np.array([0.0, 1.0]) if n_classes == 2 else np.full(n_classes, 1.0 / n_classes)
-    weighed = weight > 0.0
+    averaged = weight > 0.0  # The ratios of other classes may be NaN.
     gradient = np.zeros_like(counts)
-    gradient[weighed] = (-weight * by_rows * ratio / denominator)[weighed, None]
-    gradient[weighed, weighed] += (weight * by_hits / denominator)[weighed]
-    return float(ratio[weighed] @ weight[weighed]) + (name == "specificity"), gradient
+    gradient[averaged] = (-weight * by_rows * ratio / denominator)[averaged, None]
+    gradient[averaged, averaged] += (weight * by_hits / denominator)[averaged]
+    return float(ratio[averaged] @ weight[averaged]) + (name == "specificity"), gradient
 
 
 def total_cost(cost: FloatArray, counts: FloatArray, *, per_row: bool) -> tuple[float, FloatArray]:
@@ -145,12 +146,13 @@ AT_K = ("precision_at_K", "recall_at_K")
 
 def proportion_at_k(name: str) -> tuple[str, float] | None:
     """Return "precision" or "recall" and k from a name such as "precision_at_0.01", or None for other names."""
-    found = find_at_k(name)
-    if found is None or name.startswith("lift"):
+    title_metric_k = find_at_k(name)
+    if title_metric_k is None or name.startswith("lift"):
         return None
-    if isinstance(found[2], int):
+    k = title_metric_k[2]
+    if isinstance(k, int):
         raise ValueError(f"metrics has {name!r}, but K must be a proportion, such as 0.01: chunks differ in size")
-    return name.partition("_")[0], found[2]
+    return name.partition("_")[0], k
 
 
 class EstimatedMetric(NamedTuple):
@@ -228,9 +230,9 @@ def alert_limits(metric: EstimatedMetric, values: FloatArray, threshold: float) 
 
 
 def relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
-    """Return how far the alert limits are from the mean, divided by the distance of `chance`, NaN if undefined.
+    """Return the distance of the alert limits from the mean, divided by that of `chance`. NaN if undefined.
 
-    Above 1, even scores without information, whose metric is `chance`, would be within the limits.
+    `chance` is the metric of scores without information. If the result is above 1, it is within the limits.
     """
     if values.size < 2 or not is_beyond(values.mean(), chance, chance):
         return np.nan
@@ -238,5 +240,5 @@ def relative_reach(values: FloatArray, threshold: float, chance: float) -> float
 
 
 def is_beyond(estimate: float, lower: float, upper: float) -> bool:
-    """Return whether an estimate is beyond the alert limits by more than rounding errors; the limits can be equal."""
+    """Return whether an estimate is beyond the alert limits by more than rounding errors. The limits can be equal."""
     return max(lower - estimate, estimate - upper) > ROUNDING * max(1.0, abs(estimate))

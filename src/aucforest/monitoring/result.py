@@ -35,9 +35,9 @@ class ChunkEstimate(NamedTuple):
     lower_limit, upper_limit : float
         The alert limits, NaN if there are none.
     alert : bool or None
-        True if the estimate or the shift of the chunk (see `ShiftReport`) is beyond its limits. With such a shift, the
-        estimate may not be valid. None if this is unknown: without limits, without an estimate, or if the chunk is so
-        small that nothing could be beyond the limits.
+        True if the estimate or the shift of the chunk (see `ShiftReport`) is beyond its limits. If the shift is, the
+        estimate may not be valid. None if there are no limits, if there is no estimate, or if the chunk is so small
+        that no estimate or shift could be beyond the limits.
     """
 
     chunk: str
@@ -134,18 +134,19 @@ class CBPEDisplay(Display):
             ax.set_ylabel(metric)
         rows = next(iter(self.series.values()))
         step = max(1, len(rows) // 12)
-        last = self.axes_[-1]
-        last.set_xticks(range(0, len(rows), step), [row.chunk for row in rows[::step]], rotation=30, ha="right")
-        # one legend for all panels, placed above them so that it does not hide estimates
-        shown = [handle for ax in self.axes_ for handle in ax.get_legend_handles_labels()[0]]
-        handles = list({handle.get_label(): handle for handle in shown}.values())
+        keys = [row.chunk for row in rows[::step]]
+        self.axes_[-1].set_xticks(range(0, len(rows), step), keys, rotation=30, ha="right")
+        # There is one legend for all panels. It is above them, so that it does not hide estimates.
+        all_handles = [handle for ax in self.axes_ for handle in ax.get_legend_handles_labels()[0]]
+        handles = list({handle.get_label(): handle for handle in all_handles}.values())
         self.figure_.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize="small")
 
 
 def _draw_metric(ax: Any, rows: list[ChunkEstimate]) -> None:
     """Draw the estimates of one metric, with intervals, realized values, alert limits and alerts."""
     x = np.arange(len(rows))
-    estimate, _, low, high, realized, *limits, alert = np.array([row[5:] for row in rows], dtype=float).T
+    numbers = np.array([row[5:] for row in rows], dtype=float)  # the fields from `estimate` on
+    estimate, _, low, high, realized, *limits, alert = numbers.T
     errors = np.abs([low - estimate, high - estimate])
     ax.errorbar(x, estimate, errors, fmt="o-", markersize=4, linewidth=1, capsize=2, label="estimate")
     if not np.isnan(realized).all():

@@ -1,8 +1,8 @@
 """Measures of the shift between new and reference data, and their limits, beyond which estimates may not be valid.
 
-For the limits, each full chunk of the reference is compared with the rest of the reference, as a new chunk is compared
-with the whole reference. The measures are standardized so that they do not depend on the numbers of samples and are
-about normal (see docs/mathematics/monitoring.md). The limits are prediction limits for the measures of a new chunk.
+A new chunk is compared with the whole reference. For the limits, each full chunk of the reference is compared with the
+rest of the reference. The measures are standardized: they are about normal, and do not depend on the numbers of samples
+(see docs/mathematics/monitoring.md). The limits are prediction limits for the measures of a new chunk.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from aucforest.monitoring.metrics import is_beyond
 N_BINS = 10
 MOST_ROWS = 5_000  # the maximum number of reference and of new samples for the domain classifier
 LEAST_PROBABILITY = 0.01  # Probabilities are clipped so that no density ratio is 0 or infinite.
-# The minimum number of full reference chunks for limits. Two chunks would only be compared with each other, once.
+# The minimum number of full reference chunks for limits. With two chunks, both comparisons would be the same.
 LEAST_CHUNKS = 3
 MOST_CHUNKS = 20  # the maximum number of compared reference chunks, because each needs a domain classifier
 
@@ -41,13 +41,14 @@ class ShiftReport(NamedTuple):
     domain_auc_error : float
         The standard error of that AUC without a shift, sqrt((n0 + n1 + 1) / (12 n0 n1)).
     effective_sample_size : float
-        (sum w)^2 / sum w^2 divided by the number of reference samples, with their density ratios w. 1 without a shift.
+        (sum w)^2 / sum w^2 divided by the number of reference samples, where w are their density ratios (new /
+        reference). It is 1 without a shift.
     psi_limit, domain_auc_limit, effective_sample_size_limit : float
-        There is an alert above the first and second limit and below the third. The limits are computed from full
-        reference chunks, each compared with the rest of the reference. NaN if there are no limits.
+        There is an alert if `psi` or `domain_auc` is above its limit, or `effective_sample_size` is below. The limits
+        are computed from full reference chunks, each compared with the rest of the reference. NaN without limits.
     valid : bool or None
-        Whether the three measures are within their limits. If not, the estimates are in doubt. None (undefined) without
-        limits, if no shift of the chunk could be beyond the limits, and for a chunk of fewer than two samples.
+        Whether the three measures are within their limits. If not, the estimates are in doubt. None (undefined) if
+        there are no limits, if no shift could be beyond them, or if the chunk has fewer than two samples.
     """
 
     psi: float
@@ -62,21 +63,21 @@ class ShiftReport(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Samples that are compared: columns of scores, features or None, and which of these are codes of categories."""
+    """Samples that are compared, reference or new samples."""
 
-    columns: list[RankedColumn]
+    columns: list[RankedColumn]  # of scores
     X: FloatArray | None
-    categorical: Sequence[int] = ()
+    categorical: Sequence[int] = ()  # the indices of the columns of X that contain codes of categories
     all_reference: bool = False  # whether the domain classifier uses all samples of a large reference
 
 
 def stability_index(
     reference: list[RankedColumn], new: list[RankedColumn], *, is_part: bool = False
 ) -> tuple[float, float]:
-    """Return the population stability index of scores, and the greatest possible one, both the maximum over columns.
+    """Return the population stability index of scores and the greatest possible index, each the maximum over columns.
 
-    If the new samples are part of the reference, they are compared with the rest of the reference. The index would be
-    greatest if all new samples were in the bin with the fewest reference samples.
+    If the new samples are part of the reference, they are compared with the rest of the reference. The index is
+    greatest if all new samples are in the bin with the fewest reference samples.
     """
     indices = []
     for old, column in zip(reference, new):
@@ -108,7 +109,7 @@ def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
 def measure_shift(
     reference: Sample, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
 ) -> "Measured":
-    """Return the shift; new samples that are part of the reference are compared with those for which `rest` is True."""
+    """Return the shift. If the new samples are part of the reference, `rest` marks the other reference samples."""
     psi, greatest_psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
     ends = [(column.values[0], column.values[-1]) for column in reference.columns]
     beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new.columns, ends)]
@@ -132,7 +133,7 @@ def tell_apart(
 
     Return the AUC, its standard error, the effective sample size, and the density ratios (new / reference) of the
     reference samples that are used, with a mean of 1. The columns `categorical` contain codes. Each of the two samples
-    needs at least two rows, and at most MOST_ROWS are used, but all reference rows if `all_reference` is True.
+    needs at least two rows. At most MOST_ROWS of its rows are used; `all_reference` uses all reference rows.
     """
     kept = np.arange(len(reference)) if all_reference else _choose_rows(len(reference), random)
     new = new[_choose_rows(len(new), random)]
@@ -159,17 +160,17 @@ def _choose_rows(n_rows: int, random: np.random.Generator) -> IntArray:
 
 
 class Measured(NamedTuple):
-    """A shift report, its numbers of samples, the greatest possible PSI, and with features the density ratios."""
+    """A shift report without limits, and what is needed to compute them."""
 
     report: ShiftReport
     n_reference: int
     n_new: int
     greatest_psi: float = np.inf
-    ratios: FloatArray | None = None
+    ratios: FloatArray | None = None  # density ratios of reference samples, if there are features
 
     @property
     def _scales(self) -> tuple[float, float]:
-        """1 / n0 + 1 / n1, for the numbers of samples in the comparison of scores, and in that of features."""
+        """1 / n0 + 1 / n1, for n0 reference and n1 new samples whose scores are compared, and whose features are."""
         return 1.0 / self.n_reference + 1.0 / self.n_new, 12.0 * self.report.domain_auc_error**2
 
     def standardized(self) -> FloatArray:
@@ -197,7 +198,7 @@ class Measured(NamedTuple):
             psi_limit=most_psi,
             domain_auc_limit=most_auc,
             effective_sample_size_limit=least_size,
-            valid=False if is_shifted else True if can_be_beyond else None,
+            valid=not is_shifted if is_shifted or can_be_beyond else None,
         )
 
 

@@ -18,9 +18,9 @@ from aucforest.monitoring._rows import Estimate, RankedColumn, Rows, check_score
 
 FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
 CELLS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
-# Gauss-Legendre quadrature on [0, 1] for the expectation of average precision; the integral beyond REACH is negligible.
-REACH = 30.0
-NODES = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
+REACH = 30.0  # limits the range of integration in `_expected_precision`
+# The nodes and the weights of Gauss-Legendre quadrature, converted from [-1, 1] to [0, 1].
+QUADRATURE = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
 
 
 def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
@@ -105,8 +105,8 @@ def soft_auc_interval(
     """Compute the expected AUC of labels with probabilities `p`, and an interval for the realized AUC.
 
     The interval is valid if the probabilities p are correct. With v = p (1 - p) and the symbols of `soft_auc`, the
-    influence of a label is psi = (R - (P + 1/2) - AUC (n - 2 P)) / D, the variance is sum(v psi^2), and the expectation
-    by the second-order delta method is AUC + (AUC - 1/2) sum(v) / D - (n - 2 P) sum(v psi) / D.
+    influence of a label is psi = (R - (P + 1/2) - AUC (n - 2 P)) / D, and the variance is sum(v psi^2). The expectation
+    is AUC + (AUC - 1/2) sum(v) / D - (n - 2 P) sum(v psi) / D, by the second-order delta method.
 
     Parameters
     ----------
@@ -247,45 +247,46 @@ def _column_precision(rows: Rows) -> Estimate:
     positive = float(p.sum())
     if positive <= 0.0:
         return undefined(rows.p)
-    precision, steps, called = _precision_steps(column, p)
-    value = float(precision_area(np.cumsum(steps[::-1]), precision[::-1]))
-    # A positive increases the positives at its score by 1, and the precision at this and all lower scores by 1 divided
-    # by the number of samples at or above them.
-    lower = np.cumsum(steps / called)
-    influence = (precision + lower - value) / positive
+    precision, positives, n_selected = _precision_steps(column, p)
+    value = float(precision_area(np.cumsum(positives[::-1]), precision[::-1]))
+    # One more positive adds 1 to the positives at its score. At this score and every lower one, it adds 1 / n_selected
+    # to the precision.
+    from_lower = np.cumsum(positives / n_selected)
+    influence = (precision + from_lower - value) / positive
     return Estimate(value, _expected_precision(column, p), column.to_rows(influence)[:, None])
 
 
 def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
     """Return the expected average precision of random labels with probabilities p, given at least one positive label.
 
-    Average precision is W / N, with N positives and W a sum of products of labels, and 1 / N is the integral of
-    t^(N - 1) over t from 0 to 1. E[W t^N] = E[t^N] E_t[W], where the probabilities under E_t are p t / (1 - p + p t).
-    Since E[t^N] is at most exp(-P (1 - t)), the integral below 1 - REACH / P is negligible.
+    Average precision is W / N, where N is the number of positives and W is a sum of products of labels. Since 1 / N is
+    the integral of t^(N - 1) over t from 0 to 1, the expectation is the integral of E[W t^N] / t. Here E[W t^N] is
+    E[t^N] E_t[W], where E_t is the expectation for the probabilities p t / (1 - p + p t). With P the sum of p, E[t^N]
+    is at most exp(-P (1 - t)), so the integral below t = 1 - REACH / P is negligible.
     """
-    nodes, weights = NODES
+    nodes, weights = QUADRATURE
     reach = min(1.0, REACH / float(p.sum()))
     expected = 0.0
-    for step, weight in zip(reach * nodes, reach * weights):
-        kept = 1.0 - p * step
-        tilted = p * (1.0 - step) / kept
-        precision, steps, called = _precision_steps(column, tilted)
-        # E[W] exceeds the product of the means by the variance of the steps, because each positive is in both factors.
-        won = dot(precision, steps) + float((column.sums(tilted * (1.0 - tilted)) / called).sum())
-        expected += weight * won * np.exp(np.log(kept).sum()) / (1.0 - step)
+    for step, weight in zip(reach * nodes, reach * weights):  # The step is 1 - t.
+        factors = 1.0 - p * step  # Their product is E[t^N].
+        tilted = p * (1.0 - step) / factors
+        precision, positives, n_selected = _precision_steps(column, tilted)
+        # A label is in both factors of precision * positives, so E_t[W] contains the variances of the labels, too.
+        expected_w = dot(precision, positives) + float((column.sums(tilted * (1.0 - tilted)) / n_selected).sum())
+        expected += weight * expected_w * np.exp(np.log(factors).sum()) / (1.0 - step)
     with np.errstate(divide="ignore"):
         return float(expected / -np.expm1(np.log1p(-p).sum()))
 
 
 def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return precision, positives with this score, and samples at or above it, for each distinct score, ascending."""
-    steps = column.sums(p)
-    called = (column.order.size - column.edges[:-1]).astype(np.float64)
-    return np.cumsum(steps[::-1])[::-1] / called, steps, called
+    """For each distinct score s, ascending, return the precision, the positives at s, and n_selected: samples >= s."""
+    positives = column.sums(p)
+    n_selected = (column.order.size - column.edges[:-1]).astype(np.float64)
+    return np.cumsum(positives[::-1])[::-1] / n_selected, positives, n_selected
 
 
 def ordered_pairs(columns: list[RankedColumn], p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return A(c, d), (n_classes, n_classes) with a NaN diagonal, and the influence of p on its off-diagonal sum.
+    """Return the matrix of A(c, d), with a NaN diagonal, and the influence of p on its off-diagonal sum.
 
     No class may have probability 0 in all samples. A pair of a sample i of class c and a sample j of class d has the
     weight 1 / (P_c P_d). The pair counts if i ranks above j in column c, and half if they tie.
@@ -296,40 +297,41 @@ def ordered_pairs(columns: list[RankedColumn], p: FloatArray) -> tuple[FloatArra
     np.fill_diagonal(weight, 0.0)
     # einsum instead of BLAS, for the reason given in `dot`
     weighted = np.einsum("cd,di->ci", weight, by_class)
-    above, won = np.empty_like(by_class), np.empty_like(by_class)
+    above, influence = np.empty_like(by_class), np.empty_like(by_class)
     for c, column in enumerate(columns):
         above[c] = totals[c] - column.below(by_class[c])
-        won[c] = column.below(weighted[c])
+        influence[c] = column.below(weighted[c])
     matrix = np.einsum("ci,di->cd", above, by_class) * weight
     # The totals in the denominators of A(c, d) depend on p, too.
-    won += np.einsum("cd,ci->di", weight, above) - ((matrix.sum(axis=0) + matrix.sum(axis=1)) / totals)[:, None]
+    influence += np.einsum("cd,ci->di", weight, above) - ((matrix.sum(axis=0) + matrix.sum(axis=1)) / totals)[:, None]
     np.fill_diagonal(matrix, np.nan)
-    return matrix, won.T
+    return matrix, influence.T
 
 
 def one_vs_one_auc(rows: Rows) -> Estimate:
-    """Return Hand and Till's mean over pairs of classes; its expectation excludes pairs of a sample with itself."""
+    """Return Hand and Till's mean over pairs of classes. The expectation excludes pairs of a sample with itself."""
     totals = rows.p.sum(axis=0)
     if totals.min() <= 0.0:
         return undefined(rows.p)
     matrix, influence = ordered_pairs(rows.columns, rows.p)
     pairs = np.outer(totals, totals)
     # With p in place of labels, a sample forms pairs with itself, which tie. Realized labels have no such pairs.
-    selves = np.einsum("ic,id->cd", rows.p, rows.p)
-    others = matrix.copy()
-    np.divide(matrix * pairs - 0.5 * selves, pairs - selves, out=others, where=pairs - selves > 1e-9 * pairs)
-    n_pairs = totals.size * (totals.size - 1)
-    return Estimate(float(np.nansum(matrix)) / n_pairs, float(np.nansum(others)) / n_pairs, influence / n_pairs)
+    self_pairs = np.einsum("ic,id->cd", rows.p, rows.p)
+    n_others = pairs - self_pairs
+    expected = matrix.copy()
+    np.divide(matrix * pairs - 0.5 * self_pairs, n_others, out=expected, where=n_others > 1e-9 * pairs)
+    n_means = totals.size * (totals.size - 1)
+    return Estimate(float(np.nansum(matrix)) / n_means, float(np.nansum(expected)) / n_means, influence / n_means)
 
 
 def _selected(column: RankedColumn, k: float) -> FloatArray:
-    """Return the selected fraction of each sample if the proportion k is selected by score, equal for ties."""
+    """Return the fraction of each sample that is among the proportion k with the highest scores, equal for ties."""
     n_above = column.order.size - column.edges[1:]
     return column.to_rows(np.clip((k * column.order.size - n_above) / np.diff(column.edges), 0.0, 1.0))
 
 
 def _column_at_k(kind: str, k: float, rows: Rows) -> Estimate:
-    """Return precision or recall at k of one class; expected recall is by the second-order delta method."""
+    """Return precision or recall at k of one class. The expected recall is approximated (second-order delta method)."""
     selected, p = _selected(rows.columns[0], k), rows.p[:, 0]
     if kind == "precision":
         influence = selected / (k * p.size)
@@ -358,7 +360,7 @@ def simulate_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -
     """Return the AUC of each simulation of the labels of two classes, NaN for simulations with a single class.
 
     Only members of the rarer class are simulated. A sample with probability q is a member if a Poisson variable with
-    mean -log(1 - q) is positive. The sum of these variables over all samples is a Poisson variable, too.
+    mean -log(1 - q) is positive. The sum of the variables is Poisson, too, so it is drawn and divided among samples.
     """
     midranks, p, n_rows = rows.columns[0].midranks, rows.p[:, 0], rows.p.shape[0]
     flipped = bool(p.sum() > n_rows / 2)
@@ -381,9 +383,9 @@ def simulate_average_precisions(rows: Rows, n_simulations: int, random: np.rando
 
     def average_precision(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
         descending = labels[:, column.order[::-1]]
-        called = column.order.size - column.edges[-2::-1]
-        above = np.cumsum(descending, axis=1)[:, called - 1]
-        return np.asarray(precision_area(above, above / called))
+        n_selected = column.order.size - column.edges[-2::-1]
+        positives = np.cumsum(descending, axis=1)[:, n_selected - 1]
+        return np.asarray(precision_area(positives, positives / n_selected))
 
     return _simulate(average_precision, rows, n_simulations, random)
 
@@ -405,7 +407,7 @@ def _simulate(
     n_simulations: int,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Return the mean over classes of a metric of scores and simulated labels, (n_simulations, n_samples)."""
+    """Return the mean over classes of a metric; it takes the scores and labels of shape (n_simulations, n_samples)."""
     batch = max(1, CELLS // rows.p.size)
     values = []
     for start in range(0, n_simulations, batch):
