@@ -48,7 +48,7 @@ def test_the_object_of_numba_is_made_once_and_has_the_other_attributes():
 
     compiled = Compiled(make)
     assert made == []
-    assert compiled.made is compiled.made
+    assert compiled.dispatcher is compiled.dispatcher
     assert (compiled.itemsize, made) == (8, [0.0])
     assert not hasattr(compiled, "__array__")
 
@@ -62,7 +62,7 @@ def test_threads_that_make_an_object_at_once_use_the_same():
 
     compiled = Compiled(make)
     with ThreadPoolExecutor(2) as threads:
-        first, second = threads.map(lambda _: compiled.made, range(2))
+        first, second = threads.map(lambda _: compiled.dispatcher, range(2))
     assert first is second
 
 

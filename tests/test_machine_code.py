@@ -147,7 +147,7 @@ from aucforest import _dispatchers, _machine_code
 from aucforest.caller import caller
 called = os.environ.get("AUCFOREST_CALL", "1") == "1"
 result = caller(1) if called else None
-hits = sum(caller.stats.cache_hits.values()) if called and hasattr(caller.made, "stats") else 0
+hits = sum(caller.stats.cache_hits.values()) if called and hasattr(caller.dispatcher, "stats") else 0
 print(json.dumps([result, hits, _machine_code.shipped().level, _machine_code.how_often(), _machine_code.status()]))
 """
 

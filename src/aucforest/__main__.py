@@ -21,10 +21,10 @@ def main() -> None:
             import_optional(module, purpose="the command line", extra="cli")
         from aucforest.cli.app import app
     except (ImportError, OSError, ValueError) as error:
-        if sys.argv[1:] == ["--help"]:
+        if sys.argv[1:] == ["--help"]:  # Help succeeds without the packages, and says how to install them.
             return print(error)
         sys.exit(str(error))
-    except KeyboardInterrupt:  # imports take a second
+    except KeyboardInterrupt:  # Ctrl-C during the imports, which take a second, prints no traceback.
         sys.exit(130)
     app(prog_name="aucforest")
 

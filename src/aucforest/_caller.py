@@ -3,13 +3,13 @@
 import sys
 import warnings
 
-# Calls in these packages and modules are not by the user: scikit-learn decorates `fit`, others call in threads.
-_BETWEEN = {"aucforest", "sklearn", "joblib", "concurrent", "threading", "contextlib"}
+# Lines of these packages are not the user's: scikit-learn decorates `fit`, and the others call the package in threads.
+_SKIPPED_PACKAGES = {"aucforest", "sklearn", "joblib", "concurrent", "threading", "contextlib"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn with the location of the innermost line that is not in this package, scikit-learn or joblib."""
+    """Warn with the location of the innermost line that is not in one of _SKIPPED_PACKAGES."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _SKIPPED_PACKAGES:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -1,7 +1,7 @@
 """Compilation with numba, for all compiled functions of the package.
 
-numba is imported, and the dispatcher of a function is created, when the function is first called or compiled into
-another one. Importing numba takes as long as all other imports, and creating all dispatchers half as long.
+When a function is first called, or compiled into another one, its dispatcher is created and numba is imported if
+needed. Importing numba takes as long as all other imports, and creating all dispatchers half as long.
 """
 
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from aucforest._sources import digest_sources
 F = TypeVar("F", bound=Callable[..., object])
 
 
-# Computed at import, because the imported code is compiled even if the files are edited later.
+# The digest is cached. It is computed at import, because the files may be edited before the imported code is compiled.
 digest_sources()
 
 
 class Compiled:
-    """A compiled function; `made` is its numba dispatcher, created at the first use, which has all other attributes.
+    """A compiled function. Its numba dispatcher is created at the first use. Other attributes are the dispatcher's.
 
     If a compiled function uses this object, numba reads `_numba_type_` and treats the object as the dispatcher.
     """
@@ -28,30 +28,30 @@ class Compiled:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function; at the first call with arguments of these types it is compiled."""
-        return self.made(*arguments)
+        return self.dispatcher(*arguments)
 
     def __getattr__(self, name: str) -> Any:
-        """Return `made`, which is created at the first access, or an attribute of it."""
+        """Return `dispatcher`, which is created at the first access, or an attribute of it."""
         if name.startswith("__"):
             raise AttributeError(name)
-        if name != "made":
-            return getattr(self.made, name)
-        # Two threads may create a dispatcher at the same time; both get the first one.
-        return self.__dict__.setdefault("made", self._make())
+        if name != "dispatcher":
+            return getattr(self.dispatcher, name)
+        # Two threads may create a dispatcher at the same time. Both get the first one.
+        return self.__dict__.setdefault("dispatcher", self._make())
 
     def __reduce__(self) -> Any:
         """Pickle the function by its name, or by its dispatcher if it is a lambda or a local function."""
-        return (_same, (self.made,)) if "<" in self.__qualname__ else self.__qualname__
+        return (_same, (self.dispatcher,)) if "<" in self.__qualname__ else self.__qualname__
 
     @property
     def _numba_type_(self) -> Any:
         """The type that numba infers for this object."""
-        return _dispatchers().type_of(self.made)
+        return _dispatchers().type_of(self.dispatcher)
 
 
-def _same(made: Any) -> Any:
-    """Return the dispatcher, to which a pickled lambda or local function is restored."""
-    return made
+def _same(dispatcher: Any) -> Any:
+    """Return the dispatcher. A pickled lambda or local function is restored as its dispatcher."""
+    return dispatcher
 
 
 def _dispatchers() -> Any:
@@ -68,17 +68,17 @@ def _compiled(function: F, kind: str) -> F:
 
 
 def kernel(function: F) -> F:
-    """Compile a function that Python calls, which may allocate; its machine code is cached on disk."""
+    """Compile a function that Python calls. It may allocate arrays. Its machine code is cached on disk."""
     return _compiled(function, "kernel")
 
 
 def device(function: F) -> F:
-    """Compile a function that only other compiled functions call (not for a GPU); it is cached as a part of them."""
+    """Compile a function (for the CPU) that only other compiled functions call. It is cached as a part of them."""
     return _compiled(function, "device")
 
 
 def bare_kernel(function: F) -> F:
-    """Compile a kernel without reference counting: it may slice arrays but not allocate any."""
+    """Compile a kernel without reference counting. It may slice arrays, but not allocate any."""
     return _compiled(function, "bare_kernel")
 
 
@@ -94,7 +94,7 @@ def outlined_device(function: F) -> F:
 
 def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
     """Return a compiled f(key, *arguments) that calls functions[key], or the last function for an unknown key."""
-    # A chain of conditions, because numba can only call functions that are constants.
+    # The result is a chain of conditions, because numba can only call functions that are constants.
     (key, first), *others = functions.items()
     if not others:
         return bare_device(lambda given, *arguments: first(*arguments))
@@ -103,7 +103,7 @@ def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
 
 
 def replacing(kind: Any, *names: str) -> Callable[..., Any]:
-    """Return a compiled f(given, *values) that replaces fields of a named tuple: numba does not know its `_replace`."""
+    """Return a compiled f(given, *values) that replaces fields of a named tuple. numba does not support `_replace`."""
     fields = ", ".join(name if name in names else f"given.{name}" for name in kind._fields)
     return bare_device(eval(f"lambda given, {', '.join(names)}: kind({fields})", {"kind": kind, "__name__": __name__}))
 
@@ -115,7 +115,7 @@ def is_compiled(function: object) -> bool:
     return bool(is_jitted(function))
 
 
-# (uint64) -> index of the lowest set bit of a nonzero word
+# The intrinsics of `_dispatchers`. (uint64) -> index of the lowest set bit of a nonzero word
 lowest_bit: Any = Compiled(lambda: _dispatchers().lowest_bit)
 # (array, index): prefetch an element of an array into the CPU caches, given its index in C order
 prefetch: Any = Compiled(lambda: _dispatchers().prefetch)

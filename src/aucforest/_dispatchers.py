@@ -1,7 +1,7 @@
 """The dispatchers of compiled functions, and everything else that `aucforest._compile` takes from numba.
 
-``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division; callers exclude
-division by zero. ``fastmath`` is never used, because it reorders sums, which changes ties, and removes checks for NaN.
+``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division, so callers must
+exclude division by zero. ``fastmath`` is never used: it reorders sums, which changes ties, and removes checks for NaN.
 """
 
 import gc
@@ -36,7 +36,7 @@ _NOTICEABLE, _PAUSE = 1.0, 3.0
 
 
 def _is_ours(event: Any) -> bool:
-    """Return whether numba compiles a function of this package; other functions may have no module."""
+    """Return whether numba compiles a function of this package. The module of other functions may be None."""
     return str(event.data["dispatcher"].py_func.__module__).startswith("aucforest.")
 
 
@@ -107,7 +107,7 @@ def _compile_device(*arguments: Any) -> Any:
 
 
 _PLAIN = {"nogil": True, "error_model": "numpy"}
-# `_nrt` is off to avoid reference counting: atomic counts of array arguments take longer than the work on a small node.
+# Without `_nrt`, references are not counted. Atomic counts of array arguments would take longer than a small node.
 _BARE = {**_PLAIN, "_nrt": False, "no_cfunc_wrapper": True}
 _BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": _compile_device}
 _OPTIONS = {
@@ -135,25 +135,25 @@ def _try_compiler(device_compiler: Any) -> None:
 
 
 def make(function: Callable[..., Any], kind: str) -> Any:
-    """Return the dispatcher of a function, or the function if numba is disabled; `kind` is listed in `_compile`.
+    """Return the dispatcher of a function, or the function if numba is disabled. `kind` is a key of _OPTIONS.
 
     The machine code of kernels is stored on disk, except for lambdas, local functions and functions of other packages.
     """
     if numba.config.DISABLE_JIT:
         return function
-    made = numba.njit(**_OPTIONS[kind])(function)
+    dispatcher = numba.njit(**_OPTIONS[kind])(function)
     has_name = function.__module__.startswith("aucforest.") and "<" not in function.__qualname__
     if kind.endswith("kernel") and has_name and _machine_code:
-        made._cache = _machine_code.KernelCode(function)
-    return made
+        dispatcher._cache = _machine_code.KernelCode(function)
+    return dispatcher
 
 
-def type_of(made: Any) -> Any:
+def type_of(dispatcher: Any) -> Any:
     """Return the numba type of a dispatcher or intrinsic for type inference."""
-    return cpu_target.typing_context.resolve_value_type(made)
+    return cpu_target.typing_context.resolve_value_type(dispatcher)
 
 
-# Intrinsics are defined at import, because they generate no machine code until a function that uses them is compiled.
+# Intrinsics are defined at import. They generate machine code only when a function that uses them is compiled.
 
 
 @intrinsic
@@ -177,8 +177,8 @@ def prefetch(typing_context, array, index):
         byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
-        # read access, second-level cache, data
-        builder.call(fetch, [builder.bitcast(address, byte), *(flag(number) for number in (0, 2, 1))])
+        options = (0, 2, 1)  # read access, second-level cache, data
+        builder.call(fetch, [builder.bitcast(address, byte), *(flag(number) for number in options)])
         return context.get_dummy_value()
 
     return numba.types.void(array, numba.types.int64), generate

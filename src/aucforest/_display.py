@@ -24,9 +24,9 @@ class HtmlTable:
 
 
 class Display:
-    """Base of the matplotlib visualizations; `plot` sets ``ax_``, ``figure_`` and further attributes."""
+    """Base of the matplotlib visualizations. `plot` sets ``ax_``, ``figure_`` and further attributes."""
 
-    _draw: Callable[..., None]  # draws on the axes, given the options of the plot
+    _draw: Callable[..., None]  # draws on the axes, and takes the options of `_plot`
 
     def plot(self, ax: Any = None) -> Self:
         """Plot the visualization.
@@ -49,7 +49,7 @@ class Display:
         return self._plot(ax)
 
     def _plot(self, ax: Any, **options: Any) -> Self:
-        """Plot the visualization; `_draw` gets the options."""
+        """Plot the visualization, and pass the options to `_draw`."""
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         if ax is None:
             _, ax = pyplot.subplots(**self._panels(), figsize=self._size(), layout="constrained")

@@ -29,7 +29,7 @@ def file_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise NotADirectoryError(errno.ENOTDIR, "this is a file, not a folder", str(target.parent))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
-    # mkstemp would create a file that only its owner can read; results get the default permissions.
+    # mkstemp would create a file that only its owner can read. Results should have the default permissions.
     beside = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
         yield beside
@@ -52,7 +52,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def half_written(path: Path) -> str | None:
-    """Return the file name for which `file_beside` made the temporary name `path`, or None for other names."""
+    """Return the name of the target if `path` is a temporary path of `file_beside`, else None."""
     match = re.fullmatch(r"\.(.+)\.[0-9a-f]{32}", path.name)
     return match and match[1]
 
@@ -83,7 +83,7 @@ def _lock(file: IO[bytes], path: str | os.PathLike[str]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.seek(0)
-        who = file.read().decode(errors="replace") or "another process"
-        raise BlockingIOError(error.errno, f"in use by {who}", os.fspath(path)) from None
+        owner = file.read().decode(errors="replace") or "another process"
+        raise BlockingIOError(error.errno, f"in use by {owner}", os.fspath(path)) from None
     except OSError:
         pass  # The file system does not support locks.

@@ -31,7 +31,7 @@ _V2 = frozenset({"cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"})
 _V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
 _X86: dict[str, frozenset[str]] = {"x86-64-v3": _V3, "x86-64-v2": _V2}
 _ARM: dict[str, frozenset[str]] = {"generic": frozenset()}
-# The processor levels of each architecture, the best first, and the processor features that they require.
+# The processor levels of each architecture, the best first, with the processor features (LLVM names) that they need.
 LEVELS = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
 
 SHIPPED_FOLDER = Path(__file__).with_name("compiled")
@@ -51,7 +51,7 @@ _VERSION = f"{_PYTHON}.{_digest(digest_sources(), numba.__version__)}"
 
 
 class Shipped(NamedTuple):
-    """The processor level of the shipped code that can be used; if `level` is empty, `why_not` may give the reason."""
+    """The processor level of the shipped code that can be used. It is empty if there is none; `why_not` may say why."""
 
     level: str = ""
     why_not: str = ""
@@ -59,13 +59,13 @@ class Shipped(NamedTuple):
 
 def levels() -> list[str]:
     """Return the levels that this processor can run, the best first."""
-    # the features by LLVM's names, without AVX if NUMBA_ENABLE_AVX is 0
+    # If NUMBA_ENABLE_AVX is 0, numba's features do not include AVX.
     features = {name[1:] for name in get_host_cpu_features().split(",") if name.startswith("+")}
     return [level for level, needed in LEVELS.get(platform.machine().lower(), {}).items() if needed <= features]
 
 
 def compiled_with() -> dict[str, str]:
-    """Return the versions, the machine and the sources that shipped machine code depends on, by name."""
+    """Return by name what shipped machine code depends on: versions, the machine and the digest of the sources."""
     return {"Python": _PYTHON, "numba": numba.__version__, "machine": _MACHINE, "sources": digest_sources()}
 
 
@@ -80,17 +80,17 @@ def shipped() -> Shipped:
     if is_set("AUCFOREST_NATIVE"):
         return Shipped()
     try:
-        given = dict(json.loads((SHIPPED_FOLDER / MANIFEST).read_text()))
+        manifest = dict(json.loads((SHIPPED_FOLDER / MANIFEST).read_text()))
     except OSError:
         return Shipped()
     except (ValueError, TypeError):
         return Shipped(why_not=f"{SHIPPED_FOLDER / MANIFEST} is damaged")
-    if "error" in given:
-        return Shipped(why_not=f"the package was installed, but could not be compiled: {given['error']}")
+    if "error" in manifest:
+        return Shipped(why_not=f"the package was installed, but could not be compiled: {manifest['error']}")
     for name, here in compiled_with().items():
-        if given.get(name) != here:
-            of = "from other sources" if name == "sources" else f"for {name} {given.get(name)}, and this is {here}"
-            return Shipped(why_not=f"the installed machine code was compiled {of}")
+        if (there := manifest.get(name)) != here:
+            how = "from other sources" if name == "sources" else f"for {name} {there}, and this is {here}"
+            return Shipped(why_not=f"the installed machine code was compiled {how}")
     for level in levels():
         if (SHIPPED_FOLDER / level).is_dir():
             return Shipped(level)
@@ -99,9 +99,9 @@ def shipped() -> Shipped:
 
 @cache
 def _own_folder(setting: str) -> Path | None:
-    """Return `own_folder` for a value of NUMBA_CACHE_DIR, which is the key of the cache."""
+    """Return `own_folder`. `setting` is the value of NUMBA_CACHE_DIR, for which the result is cached."""
     try:
-        # The folder depends only on the file of the function.
+        # The folder depends only on the file of the function, which is this file.
         return Path(FunctionCache(_digest).cache_path)
     except RuntimeError:
         return None
@@ -124,21 +124,21 @@ def _own_processor() -> str:
 
 def status() -> str:
     """Return a sentence on where the machine code of this installation comes from."""
-    found, own = shipped(), own_folder()
-    n_own = 0 if own is None else sum(1 for _ in own.glob(f"*.{_VERSION}.{_own_processor()}.*.nbc"))
+    (level, why_not), folder = shipped(), own_folder()
+    n_own = 0 if folder is None else sum(1 for _ in folder.glob(f"*.{_VERSION}.{_own_processor()}.*.nbc"))
     if numba.config.DISABLE_JIT:
         text = "not used, because NUMBA_DISABLE_JIT is set"
-    elif found.level:
-        text = f"shipped for {found.level}" + (f", and {n_own} files compiled for this machine" if n_own else "")
+    elif level:
+        text = f"shipped for {level}" + (f", and {n_own} files compiled for this machine" if n_own else "")
     elif n_own:
         text = f"compiled for this machine, {n_own} files so far"
     else:
-        text = f"none yet, because {found.why_not}" if found.why_not else "none yet"
+        text = f"none yet, because {why_not}" if why_not else "none yet"
     return f"machine code: {text}"
 
 
 def how_often() -> str:
-    """Return how often code is compiled on this machine, and why, as the end of a sentence."""
+    """Return the end of a sentence: how often code is compiled on this machine, and why."""
     if own_folder() is None:
         return "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
     why_not = shipped().why_not
@@ -193,10 +193,10 @@ class KernelCode(NullCache):
         with suppress(OSError):  # without a file, the kernel is compiled again
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, hashlib.sha256(saved).digest() + saved)
-            # This includes partially written files, but not the code for other versions of Python.
-            for other in path.parent.glob(f"*.{_PYTHON}.*.nbc*"):
-                if f".{_VERSION}." not in other.name:
-                    other.unlink(missing_ok=True)
+            # Partially written files are removed, too. The code for other versions of Python is kept.
+            for old_path in path.parent.glob(f"*.{_PYTHON}.*.nbc*"):
+                if f".{_VERSION}." not in old_path.name:
+                    old_path.unlink(missing_ok=True)
 
     def flush(self) -> None:
         """Remove all code of the kernel that was compiled on this machine; numba calls this in `recompile`."""

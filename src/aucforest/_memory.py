@@ -1,4 +1,4 @@
-"""The memory of the machine and of this process, numbers of bytes as text, and a check of what an operation takes."""
+"""Memory: size and use, a check before large allocations, and numbers of bytes as text."""
 
 import ctypes
 import re
@@ -28,18 +28,18 @@ def machine_memory() -> int:
 
 
 def process_memory() -> int:
-    """Return the bytes of memory that this process takes, with its libraries."""
+    """Return the bytes of memory that this process uses, including its libraries."""
     return int(psutil.Process().memory_info().rss)
 
 
 def return_freed_memory() -> None:
-    """Return freed memory to the system, which the C library on Linux keeps otherwise."""
+    """Return freed memory to the system. Otherwise the C library on Linux keeps it."""
     if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "malloc_trim"):
         library.malloc_trim(0)
 
 
 def check_memory(n_bytes: float, what: str, advice: str) -> None:
-    """Raise ValueError, with `what` and `advice` in the message, if n_bytes are more than half of the memory."""
+    """Raise ValueError if `what` would take `n_bytes`, and this is more than half of the memory of the machine."""
     memory = machine_memory()
     if n_bytes > memory / 2:
         raise ValueError(
@@ -50,12 +50,12 @@ def check_memory(n_bytes: float, what: str, advice: str) -> None:
 
 def parse_bytes(given: Any, name: str) -> int:
     """Return a number of bytes, given as an integer or as text such as "2GiB", "500MB" or "1.5 GB"; at least 1."""
-    if isinstance(given, Integral) and not isinstance(given, bool) and int(given) > 0:
-        return int(given)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(given).lower())
     n_bytes = 0
-    if match is not None and match[2] in _UNITS and isinstance(given, str):
-        n_bytes = int(Fraction(match[1]) * _UNITS[match[2]])
+    if isinstance(given, Integral) and not isinstance(given, bool):
+        n_bytes = int(given)
+    elif isinstance(given, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*((?:[kmgt]i?)?)b?\s*", given.lower())
+        n_bytes = int(Fraction(match[1]) * _UNITS[match[2]]) if match else 0
     if n_bytes < 1:
         raise ValueError(f"{name} must be a number of bytes, such as 2147483648 or '2GiB', but is {given!r}")
     return n_bytes

@@ -1,7 +1,7 @@
 """An optional, faster compiler for the functions that only kernels call, which uses private parts of numba.
 
-With numba's compiler kernels are the same, but take twice the time to compile. `_dispatchers` uses numba's compiler if
-this one fails for the first function because numba has changed.
+With numba's own compiler, the kernels are the same, but take twice the time to compile. If numba has changed and this
+compiler fails for a first function, `_dispatchers` uses numba's compiler.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ class _DeviceLibrary(JITCodeLibrary):
 
 
 class DeviceCompiler(Compiler):
-    """Compiler of devices that generates no machine code for them; numba would generate it, in twice the time."""
+    """Compiler of devices that generates no machine code for them. numba's compiler does, and takes twice the time."""
 
     def __init__(self, typing_context: Any, target_context: Any, _: None, *others: Any) -> None:
         library = _DeviceLibrary(target_context.codegen(), "device")

@@ -6,14 +6,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-# Seconds between two updates of a bar in a log, because a log keeps every update.
-_LOG_INTERVAL = 60.0
+_LOG_INTERVAL = 60.0  # seconds between two updates of a bar in a log, which keeps every update
 
 
 def is_watched() -> bool:
     """Return whether standard error is a terminal or the output of a notebook, and not a file or a pipe.
 
-    It is False in a process that multiprocessing has started, because many processes would write the same message.
+    The result is False in processes of multiprocessing, because many of them would write the same message.
     """
     stream = sys.stderr
     if stream is None or parent_process() is not None:
@@ -28,6 +27,6 @@ def say(sentence: str) -> None:
 
 
 def progress_bar(*iterable: Any, verbose: int, **options: Any) -> Any:
-    """Return a tqdm bar, which is not shown if `verbose` is 0; in a log it is updated once a minute and at the end."""
+    """Return a tqdm bar, not shown if `verbose` is 0. In a log, it is updated once a minute and at the end."""
     interval = {} if is_watched() else {"mininterval": _LOG_INTERVAL, "maxinterval": _LOG_INTERVAL}
     return tqdm(*iterable, disable=not verbose, **interval, **options)

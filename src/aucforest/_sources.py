@@ -8,9 +8,9 @@ from functools import cache
 
 @cache
 def digest_sources(word: bytes = b"_compile") -> str:
-    """Return a digest of the version of the package and of the sources that contain `word` (none in an archive)."""
-    # All files are included, because a kernel uses functions and constants of other files. Their contents are included,
-    # because modification times are not reliable for copied or checked-out files. This takes 4 ms.
+    """Return a digest of the package version and of the source files that contain `word`. A zip archive has none."""
+    # All these files are included, because a kernel uses functions and constants of several files. The content of files
+    # is included, because modification times of copied or checked-out files are not reliable. This takes 4 ms.
     digest = hashlib.sha256(sys.modules["aucforest"].__version__.encode())
     root = os.path.dirname(__file__)
     sources = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)

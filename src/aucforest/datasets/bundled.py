@@ -28,9 +28,9 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     Returns
     -------
     bunch : sklearn.utils.Bunch
-        - data : float64 array or DataFrame of shape (4177, 8). Column "sex" is 0 for infants, 1 for
-          females and 2 for males; in a frame it is a pandas categorical of "I", "F", "M" with these codes. For the
-          array pass ``categorical_features=[0]``.
+        - data : float64 array or DataFrame of shape (4177, 8). In the array, column "sex" is 0 for infants, 1 for
+          females and 2 for males: pass ``categorical_features=[0]`` to forests. In the frame, it is a pandas
+          categorical of "I", "F", "M" with these codes.
         - target : int64 array or Series of shape (4177,), the rings, 1 to 29 (age in years: rings + 1.5).
         - feature_names, target_names : list of str
         - frame : DataFrame of shape (4177, 9) or None
@@ -61,7 +61,7 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
 
 
 def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Load the page-blocks data: 5,472 blocks of document pages, five kinds of content, four of them rare.
+    """Load the page-blocks data: 5,472 blocks of document pages, of five kinds. Four of the kinds are rare.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     Returns
     -------
     bunch or (data, target)
-        As in `load_abalone`, with data of shape (5472, 10), sizes in pixels and proportions between 0 and 1, and target
-        of shape (5472,), int64 indices in ``target_names``.
+        As in `load_abalone`. The data have shape (5472, 10), and are sizes in pixels and proportions between 0 and 1.
+        The target has shape (5472,), and contains int64 indices in ``target_names``.
 
     References
     ----------
@@ -87,8 +87,8 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     {'text': 4913, 'horizontal line': 329, 'picture': 28, 'vertical line': 87, 'graphic': 115}
     """
     bunch, categories = _read("page_blocks.csv", {})
-    bunch.target -= 1
-    loaded = _as_returned(bunch, categories, return_X_y, as_frame)
+    bunch.target -= 1  # The file has classes from 1 to 5.
+    loaded = _as_returned(bunch, categories, return_X_y, as_frame)  # needs the name of the target in target_names
     bunch.target_names = ["text", "horizontal line", "picture", "vertical line", "graphic"]
     return loaded
 
@@ -96,8 +96,8 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
 def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the flights data: 40,000 flights from New York in 2013 with the weather, 2.5 % of them cancelled.
 
-    Flights at the same hour and airport have the same weather, and successive days similar weather. Use whole weeks as
-    test data; ``day`` has the day of each sample.
+    Flights at the same hour and airport have the same weather, and the weather of successive days is similar. So use
+    whole weeks as test data; ``day`` has the day of each sample.
 
     Parameters
     ----------
@@ -107,9 +107,9 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     Returns
     -------
     bunch or (data, target)
-        As in `load_abalone`, with data of shape (40000, 17), with missing values; target of shape (40000,), 1 for a
-        cancelled flight. The columns "carrier", "origin" and "dest" are categorical. In the array they have codes from
-        0 in alphabetical order: pass ``categorical_features=[4, 5, 6]``. The Bunch also has
+        As in `load_abalone`. The data have shape (40000, 17) and missing values. The target has shape (40000,), and is
+        1 for a cancelled flight. The columns "carrier", "origin" and "dest" are categorical. In the array, they have
+        codes from 0 in alphabetical order: pass ``categorical_features=[4, 5, 6]`` to forests. The Bunch also has
 
         - day : int64 array of shape (40000,), the day of the year from 1 to 365.
 
@@ -134,7 +134,7 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
 def _read(filename: str, categorical: Mapping[str, list[str] | None]) -> tuple[Bunch, dict[str, list[str]]]:
     """Return the data of a CSV file whose last column is an integer target, and the categories of its columns.
 
-    The columns in `categorical` become indices of their categories, which are the sorted values if they are None.
+    The columns in `categorical` become indices of the given categories, or of the sorted values for None.
     """
     raw = (_DATA / filename).read_bytes()
     lines = (gzip.decompress(raw) if filename.endswith(".gz") else raw).decode().splitlines()
@@ -163,7 +163,7 @@ def _read(filename: str, categorical: Mapping[str, list[str] | None]) -> tuple[B
 
 
 def _as_returned(bunch: Bunch, categories: Mapping[str, list[str]], return_X_y: bool, as_frame: bool) -> Any:
-    """Return a Bunch, or its data and target; as pandas objects the columns in `categories` are categorical."""
+    """Return the bunch, or its data and target. In a frame, the columns in `categories` are categorical."""
     if as_frame:
         pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")
         bunch.frame = pandas.DataFrame(bunch.data, columns=bunch.feature_names)

@@ -15,14 +15,13 @@ from aucforest.metrics.validation import FloatArray, Scores, two_classes, warn_u
 
 Interval = tuple[float, float, float]  # a value and its bounds
 
-# Sums of weights have rounding errors, so smaller relative differences are ignored.
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # Smaller relative differences are ignored, because sums of weights have rounding errors.
 
 
 def _check_rows(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
 ) -> tuple[NDArray[np.bool_], Scores, FloatArray | None]:
-    """Return whether each sample is positive, scores and relative weights; ValueError if all weights are 0."""
+    """Validate samples as `two_classes` does, and also raise ValueError if all weights are 0."""
     positive, scores, weights = two_classes(y_true, y_score, sample_weight, pos_label)
     if weights is not None and not weights.any():
         raise ValueError("sample_weight is 0 for every sample")
@@ -36,7 +35,7 @@ def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 
     """
     if isinstance(k, Integral) and not isinstance(k, bool | np.bool_):
         whole = Fraction(int(k)) / Fraction(2) ** exponent  # exact, also for integers beyond float64
-        if not (int(k) >= 1 and whole <= total * (1.0 + ROUNDING)):  # sums have rounding errors
+        if not (int(k) >= 1 and whole <= total * (1.0 + ROUNDING)):
             with np.errstate(over="ignore"):
                 most = np.ldexp(total, exponent)
             raise ValueError(f"{name} must be from 1 to {most:g}, the number (or weight) of samples, but is {k}")
@@ -47,7 +46,7 @@ def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 
 
 
 def parse_number(text: str) -> int | float:
-    """Return the integer (a number of samples) or float (a proportion of samples) that a text represents."""
+    """Return a text as an integer, which is a number of samples, or else as a float, which is a proportion."""
     return int(text) if text.isdigit() else float(text)
 
 
@@ -68,7 +67,7 @@ def is_within(cumulated: Cumulated, name: str, bound: float) -> NDArray[np.bool_
 
 
 def _positives_at(cumulated: Cumulated, k: float, sample_weight: ArrayLike | None) -> tuple[float, float]:
-    """Return the weight of the k highest-ranked samples and that of the positives among them; see `precision_at_k`."""
+    """Return the weight of the k highest-ranked samples, and the weight of the positives among them."""
     selected = cumulated.selected
     size = top_size(k, float(selected[-1]), exponent=weight_exponent(sample_weight))
     return size, float(np.interp(size, selected, cumulated.tps))
@@ -192,11 +191,11 @@ def metrics_at_k(
 ) -> MetricsAtK:
     """Return precision, recall and lift at k with score intervals, which need no resampling.
 
-    If the proportion k of n samples is selected, the variance of precision P is
-    ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``, where Q is the precision of the samples near the boundary: proportions
-    0.5 k to 1.5 k by rank. Precision has a score interval (Wilson's) with this variance. The interval of recall
-    combines it with the interval of the proportion of positives among the other samples, given their correlation
-    (Donner and Zou's MOVER). Lift is recall / k.
+    If the proportion k of n samples is selected, the variance of the precision P is
+    ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``. Here Q is the proportion of positives near the boundary, among the
+    samples with ranks from 0.5 n k to 1.5 n k. The interval of precision is a score interval (Wilson's) with this
+    variance. The interval of recall combines it with the interval of the proportion of positives among the other
+    samples, given the correlation of the two proportions (Donner and Zou's MOVER). Lift is recall / k.
 
     Parameters
     ----------
@@ -240,7 +239,7 @@ def metrics_at_k(
 
 
 def _units(positive: NDArray[np.bool_], weights: FloatArray | None) -> FloatArray:
-    """Return the sum of squares of the weights divided by their sum, for positives and negatives."""
+    """Return the weight of one effective sample, sum w^2 / sum w, for positives and negatives."""
     if weights is None:
         return np.ones(2)
     by_class = [weights[is_class] if weights[is_class].any() else weights for is_class in (positive, ~positive)]
@@ -265,10 +264,9 @@ def _precisions(
     mass = shares * np.array([smooth, 1.0 - smooth]) * units[:, None] / total
     covariance = np.einsum("icp,jcp,cp", influence, influence, mass)
     dispersion = covariance.diagonal() / (smooth * (1.0 - smooth))
-    top, others = (
-        (float(value), *score_interval(value, by, quantile)) for value, by in zip(counts / sizes, dispersion)
-    )
-    return top, others, float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
+    estimates = zip(counts / sizes, dispersion)
+    selected, others = ((float(value), *score_interval(value, factor, quantile)) for value, factor in estimates)
+    return selected, others, float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
 
 
 def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None:
@@ -284,7 +282,7 @@ def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None
 
 
 def _recall(positives: Any, cumulated: Cumulated) -> Any:
-    """Return weights of positives divided by the weight of all positives; NaN with a warning if that is 0."""
+    """Divide weights of positives by the weight of all positives. The result is NaN, with a warning, if that is 0."""
     if cumulated.tps[-1] <= 0.0:
         warn_undefined("recall is not defined: no positive sample has weight")
         return positives * np.nan
@@ -294,7 +292,7 @@ def _recall(positives: Any, cumulated: Cumulated) -> Any:
 def _recall_within(
     name: str, bound: float, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
 ) -> float:
-    """Return the maximum recall at thresholds where the precision is at least, or the fpr at most, `bound`."""
+    """Return the maximum recall at thresholds where `is_within` is True for the bound."""
     check_bound(name, bound)
     cumulated = cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
     return float(_recall(cumulated.tps[is_within(cumulated, name, bound)].max(initial=0.0), cumulated))

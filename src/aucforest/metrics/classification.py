@@ -12,7 +12,7 @@ from aucforest.metrics.validation import FloatArray
 
 
 def g_mean(codes: NDArray[Any], predicted: NDArray[Any], weights: FloatArray | None = None) -> float:
-    """Return the geometric mean of the recalls of the classes that have weight; `predicted` are indices of classes."""
+    """Return the geometric mean of the recalls of all classes with weight. `predicted` are class indices."""
     totals = np.bincount(codes, weights)
     is_hit = codes == predicted
     hits = np.bincount(codes, is_hit if weights is None else weights * is_hit)
@@ -21,13 +21,13 @@ def g_mean(codes: NDArray[Any], predicted: NDArray[Any], weights: FloatArray | N
 
 
 def brier_losses(codes: NDArray[Any], proba: FloatArray) -> FloatArray:
-    """Return the squared error of the class probabilities of every sample, halved for two classes."""
+    """Return for every sample the squared error of the class probabilities, summed over classes; half for two."""
     is_class = codes[:, None] == np.arange(proba.shape[1])
     return np.asarray(np.square(proba - is_class).sum(axis=1) / (2.0 if proba.shape[1] == 2 else 1.0))
 
 
 def log_losses(codes: NDArray[Any], proba: FloatArray) -> FloatArray:
-    """Return the negative logarithm of the probability of the true class of every sample, at most 36."""
+    """Return for every sample the negative logarithm of the probability of its true class, at most 36."""
     least = np.finfo(np.float64).eps
     return np.asarray(-np.log(np.clip(proba[np.arange(codes.size), codes], least, 1.0 - least)))
 

@@ -24,10 +24,11 @@ def delong_covariance(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute the AUCs of several scores on the same samples, and the covariance of these AUCs.
 
-    V10 of a positive is the proportion of negatives with a lower score, V01 of a negative the proportion of positives
-    with a higher score; ties count half. With weights a of the positives and b of the negatives, each normalized to sum
-    to 1, D1 = a (V10 - AUC) and D0 = b (V01 - AUC), the covariance is D1 D1' / (1 - sum a^2) + D0 D0' / (1 - sum b^2).
-    Without weights this is the estimator of DeLong et al. [1]_, computed in O(R n log n) for R scores as in [2]_.
+    V10 of a positive is the proportion of negatives with a lower score. V01 of a negative is the proportion of
+    positives with a higher score. Ties count half. Let a and b be the weights of positives and negatives, each
+    normalized to sum to 1, D1 = a (V10 - AUC) and D0 = b (V01 - AUC). Then the covariance is
+    D1 D1' / (1 - sum a^2) + D0 D0' / (1 - sum b^2). Without weights, this is the estimator of DeLong et al. [1]_. It is
+    computed in O(R n log n) for R scores, as in [2]_.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def _delong(
     """Return the AUCs of score columns, the contribution of each class to their covariance, and effective sample sizes.
 
     The shapes are (R,), (2, R, R) and (2,), positives first, NaN if undefined. The effective sample size of a class is
-    (sum w)^2 / sum w^2. `contrast` appends the first AUC minus the second, whose variance is free of cancellation.
+    (sum w)^2 / sum w^2. `contrast` appends the first AUC minus the second, so that its variance has no cancellation.
     """
     weights = np.ones(len(scores)) if weights is None else weights
     columns = [placements(positive, column, weights) for column in np.ascontiguousarray(scores.T)]
@@ -102,7 +103,7 @@ def _mean_and_covariance(values: FloatArray, weights: FloatArray) -> tuple[Float
     if not weights.any():
         return undefined[0], undefined, 0.0
     normalised = weights / weights.sum()
-    # relative to the first value, so that the mean of equal values is exact and their variance is 0
+    # The first value is subtracted, so that the mean of equal values is exact and their variance is 0.
     means = values[:, 0] + (values - values[:, :1]) @ normalised
     squares = float(normalised @ normalised)
     if 1.0 / squares <= 1.0:  # one sample has all the weight
@@ -116,8 +117,8 @@ def auc_confidence_interval(
 ) -> tuple[float, float, float]:
     """Compute the AUC with a score interval based on DeLong's variance.
 
-    Like Wilson's interval for a proportion [1]_, the interval contains all values t of the AUC that a test with the
-    variance at t does not reject. Its length is positive even if the AUC is 0 or 1.
+    Like Wilson's interval for a proportion [1]_, the interval contains all values t that a test of "the true AUC is t"
+    does not reject, with the variance for an AUC of t. Its length is positive even if the AUC is 0 or 1.
 
     Parameters
     ----------
@@ -136,9 +137,9 @@ def auc_confidence_interval(
 
     Notes
     -----
-    The variance of V10 over the positives and of V01 over the negatives (see `delong_covariance`) is r AUC (1 - AUC)
-    with r at most 1; r is shrunk towards one half as if there were two more samples. For a true AUC of t the variance
-    is assumed to be r t (1 - t) / n. The interval contains all t within z such standard errors of the AUC.
+    In each class, the variance of V10 or V01 (see `delong_covariance`) is r AUC (1 - AUC), where r is at most 1. The
+    estimate of r is shrunk towards one half, as if there were two more samples. For a true AUC of t, the contribution
+    of a class of n samples to the variance of the AUC is assumed to be r t (1 - t) / n.
 
     In simulations (``python benchmarks/intervals.py auc``, table in the documentation) the coverage of 95 % intervals
     was 94 to 99 % for normal scores, and 88 to 98 % if positives had three times the standard deviation of negatives.
@@ -170,7 +171,7 @@ def auc_with_interval(
     *,
     auc: float | None = None,
 ) -> tuple[float, float, float]:
-    """Return `auc_confidence_interval` without a warning, around another estimate of the AUC if `auc` is given."""
+    """Return `auc_confidence_interval` without a warning. If `auc` is given, the interval is around this estimate."""
     quantile = normal_quantile(level)
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
     aucs, covariances, n_rows = _delong(positive, scores[:, None], weights)
@@ -178,7 +179,7 @@ def auc_with_interval(
     auc = observed if auc is None else auc
     if np.isnan(variances).any():
         return auc, np.nan, np.nan
-    # the variance over AUC (1 - AUC), shrunk such that it is also defined for an AUC of 0 or 1
+    # r of the Notes of `auc_confidence_interval`, shrunk so that it is also defined for an AUC of 0 or 1
     inner = (n_rows.min() * observed + 0.5) / (n_rows.min() + 1.0)
     prior = inner * (1.0 - inner)
     ratios = (n_rows**2 * variances + prior) / (n_rows * observed * (1.0 - observed) + 2.0 * prior)
@@ -218,11 +219,11 @@ def compare_auc(
 ) -> AUCComparison:
     """Paired test of two AUCs on the same samples with DeLong's variance of their difference.
 
-    The statistic z = (AUC_a - AUC_b) / sqrt(var_a + var_b - 2 cov_ab), see `delong_covariance`, is compared with
+    The statistic is z = (AUC_a - AUC_b) / sqrt(var_a + var_b - 2 cov_ab), see `delong_covariance`. It is compared with
     Student's t with (v1 + v0)^2 / (v1^2 / (n1 - 1) + v0^2 / (n0 - 1)) degrees of freedom [1]_, where v1 and v0 are the
-    contributions of positives and negatives to the variance. For large samples this is DeLong's z-test. In simulations
-    (``python benchmarks/intervals.py compare``, table in the documentation) the rejection rate at the 5 % level was at
-    most 5.5 % for equal true ROC curves, and up to 21 % for different curves with equal AUCs of 0.99.
+    contributions of n1 positives and n0 negatives to the variance. For large samples, this is DeLong's z-test. In
+    simulations (``python benchmarks/intervals.py compare``, table in the documentation) the rejection rate at the 5 %
+    level was at most 5.5 % for equal true ROC curves, and up to 21 % for different curves with equal AUCs of 0.99.
 
     Parameters
     ----------
@@ -234,8 +235,8 @@ def compare_auc(
     Returns
     -------
     AUCComparison
-        The results. For scores with the same ranking z is 0 and p is 1. If the variance is not defined, or is 0 for a
-        difference other than 0, then z, p and the interval are NaN with an UndefinedMetricWarning.
+        The results. For scores with the same ranking, z is 0 and p is 1. If the variance is undefined, or if it is 0
+        but the difference is not, z, p and the interval are NaN with an UndefinedMetricWarning.
 
     References
     ----------
@@ -308,11 +309,11 @@ def roc_confidence_band(
 ) -> RocBand:
     """Compute a confidence band of the ROC curve.
 
-    "simultaneous" covers the whole true curve with probability `level` or more. Each rate is within its
-    Kolmogorov-Smirnov distance, d or e, of the true rate with probability sqrt(level), so the true positive rate at t
-    is between TPR(t - d) - e and TPR(t + d) + e [1]_. The band stays open at the ends of the curve. "bootstrap" covers
-    the true positive rate at each t separately, by percentiles of bootstrap curves. Its coverage is too low near rates
-    of 0 and 1.
+    "simultaneous" covers the whole true curve with probability `level` or more. With probability sqrt(level), all false
+    positive rates are within a Kolmogorov-Smirnov distance d of the true ones, and so are all true positive rates with
+    a distance e. So the true positive rate at t is between TPR(t - d) - e and TPR(t + d) + e [1]_. The band stays open
+    at the ends of the curve. "bootstrap" covers the true positive rate at each t separately, by percentiles of
+    bootstrap curves. Its coverage is too low near rates of 0 and 1.
 
     Parameters
     ----------
@@ -361,7 +362,7 @@ def roc_confidence_band(
         raise ValueError("y_true must have two classes, but has one")
     grid = np.linspace(0.0, 1.0, n_points)
     if method == "bootstrap":
-        # the counts of a bootstrap sample at the distinct scores are multinomial
+        # In a bootstrap sample, the numbers of positives (or negatives) at the distinct scores are multinomial.
         generator, n_positive, n_negative = np.random.default_rng(random_state), int(tps[-1]), int(fps[-1])
         positives, negatives = np.diff(tps) / n_positive, np.diff(fps) / n_negative
         curves = np.empty((n_bootstrap, grid.size))
@@ -372,8 +373,8 @@ def roc_confidence_band(
         low, high = np.quantile(curves, tails(level), axis=0)
         return RocBand(grid, low, high)
     distance = kolmogi(1.0 - np.sqrt(level))  # asymptotic, so the band is a little too wide
-    across, up = distance / np.sqrt(fps[-1]), distance / np.sqrt(tps[-1])
+    fpr_distance, tpr_distance = distance / np.sqrt(fps[-1]), distance / np.sqrt(tps[-1])
     fpr, tpr = fps / fps[-1], tps / tps[-1]
-    first = np.minimum(np.searchsorted(fpr, grid - across), fpr.size - 1)
-    last = np.searchsorted(fpr, grid + across, side="right") - 1
-    return RocBand(grid, np.maximum(tpr[first] - up, 0.0), np.minimum(tpr[last] + up, 1.0))
+    first = np.minimum(np.searchsorted(fpr, grid - fpr_distance), fpr.size - 1)
+    last = np.searchsorted(fpr, grid + fpr_distance, side="right") - 1
+    return RocBand(grid, np.maximum(tpr[first] - tpr_distance, 0.0), np.minimum(tpr[last] + tpr_distance, 1.0))

@@ -175,8 +175,7 @@ class RocCurveDisplay(Display):
             if entry.band is not None:
                 ax.fill_between(*entry.band, color=line.get_color(), alpha=0.15, linewidth=0.0)
         ax.plot([0.0, 1.0], [0.0, 1.0], color="grey", linestyle=":", linewidth=1.0)
-        ax.set(xlabel="False positive rate", ylabel="True positive rate")
-        ax.set(aspect="equal", xlim=(0, 1), ylim=(0, 1.01))
+        ax.set(xlabel="False positive rate", ylabel="True positive rate", aspect="equal", xlim=(0, 1), ylim=(0, 1.01))
         ax.legend(loc="lower right", fontsize="small")
 
 
@@ -269,18 +268,18 @@ class GainsDisplay(Display):
         best = np.array([0.0, self.prevalence, 1.0]), np.array([0.0, 1.0, 1.0])
         random = np.array([0.0, 1.0]), np.array([0.0, 1.0])
         grey = {"color": "grey", "linewidth": 1.0}
-        self.lines_ = [ax.plot(*self._shown(curve, kind), label=name)[0] for name, curve in self.curves.items()]
-        ax.plot(*self._shown(best, kind), label="best possible", linestyle="--", **grey)
-        ax.plot(*self._shown(random, kind), label="random order", linestyle=":", **grey)
+        self.lines_ = [ax.plot(*self._points(curve, kind), label=name)[0] for name, curve in self.curves.items()]
+        ax.plot(*self._points(best, kind), label="best possible", linestyle="--", **grey)
+        ax.plot(*self._points(random, kind), label="random order", linestyle=":", **grey)
         ax.set(xlabel="Proportion of samples", ylabel="Recall" if kind == "gains" else "Lift", xlim=(0, 1))
         ax.legend(fontsize="small")
 
-    def _shown(self, curve: tuple[FloatArray, FloatArray], kind: str) -> tuple[FloatArray, FloatArray]:
-        """Return a gains curve, or the corresponding lift curve."""
+    def _points(self, curve: tuple[FloatArray, FloatArray], kind: str) -> tuple[FloatArray, FloatArray]:
+        """Return the points of a gains curve, or of the corresponding lift curve."""
         proportion, gain = curve
         if kind == "gains":
             return curve
-        # Between two points gain is a straight line, but lift is not.
+        # Lift is not a straight line between the points of the gains curve, so it needs more points.
         first = min(curve[0][1] for curve in self.curves.values())
         grid = np.unique(np.concatenate((proportion[1:], np.geomspace(first, 1.0, 200))))
         return grid, np.interp(grid, proportion, gain) / grid
@@ -288,7 +287,7 @@ class GainsDisplay(Display):
 
 @dataclass(repr=False, eq=False)
 class ThresholdCurveDisplay(Display):
-    """Plot of binary classification metrics against the threshold; scores of at least the threshold are positive.
+    """Plot of binary classification metrics against the threshold. Scores >= threshold are predicted positive.
 
     Use `from_estimator` or `from_predictions` to create and plot a display.
 
@@ -386,11 +385,11 @@ class ThresholdCurveDisplay(Display):
         Parameters
         ----------
         estimator, y_true
-            As in `RocCurveDisplay.from_estimator`, but a single classifier. Its ``threshold_``, if it is a number, is
+            As in `RocCurveDisplay.from_estimator`, but a single classifier. If its ``threshold_`` is a number, it is
             marked.
         X : array-like or frame of shape (n_samples, n_features)
-            Held-out samples. Training samples give optimistic curves; for a forest use `from_predictions` with the
-            column of the positive class of ``oob_decision_function_``.
+            Held-out samples. Training samples would give optimistic curves. For the training samples of a forest, use
+            `from_predictions` with the column of the positive class of ``oob_decision_function_``.
         **options
             Other parameters of `from_predictions`.
 
@@ -409,7 +408,7 @@ class ThresholdCurveDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         self.cost_ax_, self.mark_, self.lines_ = None, None, {}
-        # predictions change just above a score, because a score equal to the threshold is positive
+        # A score equal to the threshold is predicted positive, so predictions change just above a score.
         for name, curve in self.curves.items():
             (self.lines_[name],) = ax.plot(self.thresholds, curve, drawstyle="steps-pre", label=name)
         if self.cost is not None:
@@ -427,14 +426,14 @@ class ThresholdCurveDisplay(Display):
 
 
 def threshold_curves(tps: FloatArray, fps: FloatArray) -> dict[str, FloatArray]:
-    """Return metrics from true and false positives; precision is NaN without positive predictions."""
-    called, recall, specificity = tps + fps, tps / tps[-1], 1.0 - fps / fps[-1]
+    """Return metrics from true and false positives. Precision is NaN without positive predictions."""
+    selected, recall, specificity = tps + fps, tps / tps[-1], 1.0 - fps / fps[-1]
     return {
-        "precision": np.divide(tps, called, out=np.full_like(called, np.nan), where=called > 0.0),
+        "precision": np.divide(tps, selected, out=np.full_like(selected, np.nan), where=selected > 0.0),
         "recall": recall,
         "specificity": specificity,
         "G-mean": np.sqrt(recall * specificity),
-        "F1": 2.0 * tps / (called + tps[-1]),
+        "F1": 2.0 * tps / (selected + tps[-1]),
     }
 
 

@@ -24,13 +24,13 @@ from aucforest.metrics.validation import (
     require_range,
 )
 
-_MOST_GROUPS = 100
+_MOST_GROUPS = 100  # the maximum number of groups
 _MOST_NAMED = 5  # the maximum number of differences in a verdict
 _TITLES = {"selection_rate": "selection rate", "fpr": "false positive rate"}
 
 
 class GroupRate(NamedTuple):
-    """A metric of a group and its difference from the reference group, with intervals; undefined values are NaN.
+    """A metric of a group and its difference from the reference group, with intervals. Undefined values are NaN.
 
     The group of missing values is None. The interval of the difference is adjusted for the number of differences.
     """
@@ -78,18 +78,18 @@ class GroupRates(HtmlTable):
     def verdict(self) -> str:
         """Return a sentence on the differences from the reference group with intervals that exclude 0."""
         known = [rate for rate in self.rates if rate.group != self.reference and not np.isnan(rate.difference)]
-        found = [rate for rate in known if rate.differs]
-        verb = "exclude" if len(found) > 1 else "excludes"
-        joint = f"from the group {_name(self.reference)} {verb} 0, jointly at {100 * self.level:g} %"
-        if not found:
-            return f"None of the {len(known)} differences {joint}."
+        differing = [rate for rate in known if rate.differs]
+        verb = "exclude" if len(differing) > 1 else "excludes"
+        predicate = f"from the group {_name(self.reference)} {verb} 0, jointly at {100 * self.level:g} %"
+        if not differing:
+            return f"None of the {len(known)} differences {predicate}."
         named = [
             f"{rate.title} of {_name(rate.group)} {rate.difference:+.3f} [{rate.difference_low:+.3f},"
             f" {rate.difference_high:+.3f}]"
-            for rate in found[:_MOST_NAMED]
+            for rate in differing[:_MOST_NAMED]
         ]
-        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        return f"{len(found)} of the {len(known)} differences {joint}: {'; '.join(named)}{more}."
+        more = f" and {len(differing) - _MOST_NAMED} more" if len(differing) > _MOST_NAMED else ""
+        return f"{len(differing)} of the {len(known)} differences {predicate}: {'; '.join(named)}{more}."
 
     def summary(self) -> str:
         """Return a text with a line for each group: numbers of rows and positives, and metrics with intervals."""
@@ -144,8 +144,8 @@ def group_rates(
     group : array-like of shape (n_samples,)
         The group of each sample: text or numbers, at most 100 groups. Missing values are a group, too.
     y_proba : array-like of shape (n_samples,), optional
-        The probability of the positive class, for the calibration: the mean probability minus the class frequency. The
-        interval is a score interval of the frequency with the observed variance of y - p.
+        The probability p of the positive class, for the metric "calibration": the mean probability minus the frequency
+        of positives. Its interval is a score interval of the frequency, with the observed variance of y - p.
     sample_weight, pos_label
         As in `precision_at_k`. Samples of weight 0 are ignored.
     reference : object, optional
@@ -221,14 +221,14 @@ def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
 
 
 class _Estimate(NamedTuple):
-    """A proportion and the dispersion of its score interval; for a calibration, also the mean probability."""
+    """A proportion and the `dispersion` of its score interval, and for a calibration the mean probability."""
 
     proportion: float
     dispersion: float
     mean: float | None = None
 
     def interval(self, quantile: float) -> tuple[float, float, float]:
-        """Return the value and its interval."""
+        """Return the proportion, or the calibration, and its interval."""
         low, high = score_interval(self.proportion, self.dispersion, quantile)
         if self.mean is None:
             return self.proportion, low, high
@@ -262,24 +262,24 @@ def compare_groups(
         estimates[k] = {name: rate_estimate(selected[part], weights[part]) for name, part in denominators.items()}
         if proba is not None:
             estimates[k]["calibration"] = _calibration(positive[inside], proba[inside], weights[inside])
-    base = int(np.argmax(n_rows)) if reference is None else _find(reference, names, present)
+    base = int(np.argmax(n_rows)) if reference is None else _find_reference(reference, names, present)
     pairs = [(estimates[k][metric], estimates[base][metric]) for k in present if k != base for metric in estimates[k]]
     n_known = sum(not np.isnan(one.proportion - other.proportion) for one, other in pairs)
-    quantile, adjusted = normal_quantile(level), normal_quantile(1.0 - (1.0 - level) / max(n_known, 1))
+    quantile, wide_quantile = normal_quantile(level), normal_quantile(1.0 - (1.0 - level) / max(n_known, 1))
     rates = []
     for k in present:
         for metric, estimate in estimates[k].items():
-            difference = (0.0, 0.0, 0.0) if k == base else _difference(estimate, estimates[base][metric], adjusted)
+            difference = (0.0, 0.0, 0.0) if k == base else _difference(estimate, estimates[base][metric], wide_quantile)
             interval = estimate.interval(quantile)
             rates.append(GroupRate(names[k], metric, int(n_rows[k]), int(n_positive[k]), *interval, *difference))
     return GroupRates(tuple(rates), names[base], level)
 
 
-def _find(reference: Any, names: Sequence[Any], present: list[int]) -> int:
+def _find_reference(reference: Any, names: Sequence[Any], present: list[int]) -> int:
     """Return the index of the reference group."""
-    wanted = None if is_missing(reference) else reference
+    name = None if is_missing(reference) else reference
     for k in present:
-        if names[k] == wanted:
+        if names[k] == name:
             return k
     groups = ", ".join(_name(names[k]) for k in present[:_MOST_NAMED])
     raise ValueError(f"reference must be a group, such as {groups}, but is {reference!r}")
@@ -296,7 +296,7 @@ def rate_estimate(is_hit: NDArray[np.bool_], weights: FloatArray) -> _Estimate:
 def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatArray) -> _Estimate:
     """Return the frequency of positives, the dispersion of its score interval, and the mean of the probabilities.
 
-    The dispersion gives the frequency the observed variance of y - p, or that of a proportion if one class is absent.
+    The variance is the observed variance of y - p, or that of a proportion if there is only one class.
     """
     frequency, dispersion = rate_estimate(positive, weights)[:2]
     shares, residuals = weights / weights.sum(), positive - proba

@@ -27,7 +27,7 @@ def tails(level: float) -> list[float]:
 def normal_quantile(level: float) -> float:
     """Return z such that a normal variable is within -z and z with probability `level`."""
     require_level(level)
-    return -float(ndtri(0.5 - 0.5 * level))  # the lower tail, because 0.5 + 0.5 * level may round to 1
+    return -float(ndtri(0.5 - 0.5 * level))  # not ndtri(0.5 + 0.5 * level), which may be rounded to ndtri(1)
 
 
 def t_quantile(freedom: float, level: float) -> float:
@@ -36,22 +36,22 @@ def t_quantile(freedom: float, level: float) -> float:
 
 
 def score_interval(value: float, dispersion: float, quantile: float, upper: float = 1.0) -> tuple[float, float]:
-    """Return `score_bounds` of one quantity as floats."""
+    """Return `score_bounds` of a single value as floats."""
     low, high = score_bounds(value, dispersion, quantile, upper)
     return float(low), float(high)
 
 
 def score_bounds(value: Any, dispersion: Any, quantile: float, upper: float = 1.0) -> tuple[Any, Any]:
-    """Return the score interval of quantities between 0 and `upper`: all values that a score test does not reject.
+    """Return score intervals of quantities between 0 and `upper`: all values that a score test does not reject.
 
-    The variance of an estimate of t is assumed to be ``dispersion * t * (1 - t / upper)``. For a proportion of n rows
-    the dispersion is 1 / n, and this is Wilson's interval. `upper` may be infinite.
+    If the true value is t, the variance of the estimate is assumed to be ``dispersion * t * (1 - t / upper)``. For a
+    proportion of n rows, the dispersion is 1 / n, and this is Wilson's interval. `upper` may be infinite.
     """
     c = quantile**2 * dispersion
     scale = 1.0 + c / upper
     middle = (value + 0.5 * c) / scale
     half = np.sqrt(c * (value * (1.0 - value / upper) + 0.25 * c)) / scale
-    # the interval contains `value` despite rounding errors
+    # The interval always contains `value`, in spite of rounding errors.
     return np.minimum(np.maximum(middle - half, 0.0), value), np.maximum(np.minimum(middle + half, upper), value)
 
 
@@ -137,7 +137,7 @@ def bootstrap_interval(
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for i in range(n_resamples):
             sample, scaled = rows[random.integers(len(rows), size=len(rows))], None
-            if weights is not None:  # scaled to the same sum, so that k has the same meaning
+            if weights is not None:  # They are scaled to the same sum, because k may be a weight.
                 scaled = weights[sample] * (weights.sum() / weights[sample].sum())
             resampled[i] = metric(positive[sample], scores[sample], *args, sample_weight=scaled)
     resampled = resampled[~np.isnan(resampled)]

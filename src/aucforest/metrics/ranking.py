@@ -1,14 +1,14 @@
 """Sorting of rows by score, which all exact metrics use, and sums over the sorted rows.
 
-A float64 score has two words of 32 bits, and a float32 score one. The high word is mapped to an unsigned key of the
-same order and packed with the row number into one uint64, which is sorted by three passes of a radix sort. Float64
-scores with the same high word form a run, and only these runs are sorted again by the low word.
+A float64 score has two words of 32 bits, and a float32 score has one. The high word is mapped to an unsigned key of the
+same order. The key and the row number are packed into one uint64, and these are sorted by three passes of a radix sort.
+Float64 scores with the same high word form a run. Only the runs are sorted again, by the low word.
 
-    packed   key of the high word | row        three radix passes
-             key of the low word  | row        within runs of equal high words
+    packed   key of the high word | row        sorted by three radix passes
+             key of the low word  | row        sorted within runs of equal high words
     ranked   rank of the score    | row        equal scores have the same rank, ranks start at 0
 
-`weights` is None if all weights are one; sums are then exact integers.
+`weights` is None if all weights are 1. Sums are then exact integers.
 """
 
 from typing import Any, NamedTuple
@@ -20,14 +20,14 @@ from aucforest._compile import bare_device, bare_kernel, device, kernel
 from aucforest.metrics.validation import FloatArray, Scores, require_finite
 
 ONE = np.uint64(1)
-SIGN = np.uint64(1 << 31)
-WORD = np.uint64((1 << 32) - 1)
-HALF = np.uint64(32)
-DIGIT = np.uint64(11)
+SIGN = np.uint64(1 << 31)  # the sign bit of a high word
+WORD = np.uint64((1 << 32) - 1)  # a mask of the lower word
+HALF = np.uint64(32)  # the number of bits of a word
+DIGIT = np.uint64(11)  # the number of bits of a radix digit
 DIGIT_MASK = np.uint64((1 << 11) - 1)
-INFINITE_32 = np.uint64(0x7F800000)
-INFINITE_64 = np.uint64(0x7FF00000)
-SHORT_RUN = 48  # up to about this length, insertion sort is faster than clearing 3 * 2048 counters
+INFINITE_32 = np.uint64(0x7F800000)  # the high word of infinity as float32
+INFINITE_64 = np.uint64(0x7FF00000)  # and as float64
+SHORT_RUN = 48  # Up to about this length, insertion sort is faster than clearing the 3 * 2048 counters of a radix sort.
 
 
 @device
@@ -38,7 +38,7 @@ def ordered_key(word):
 
 @bare_device
 def _radix_sort(packed, spare, counts):
-    """Sort `packed` in place by its upper 32 bits; the sort is stable, by three digits from the least significant."""
+    """Sort `packed` in place by its upper word. The sort is stable, by three digits from the least significant one."""
     for digit in range(3):
         for value in range(counts.shape[1]):
             counts[digit, value] = np.uint32(0)
@@ -66,7 +66,7 @@ def _radix_sort(packed, spare, counts):
             moves += 1
         shift += DIGIT
     if moves & 1:
-        # A loop, because an assignment of slices takes seconds to compile.
+        # This is a loop, because an assignment of slices takes seconds to compile.
         for i in range(packed.size):
             packed[i] = spare[i]
 
@@ -100,17 +100,17 @@ def _pack_high_words(words, packed):
 
 @bare_device
 def _pack_low_words(words, packed, lows):
-    """Write (key of the low word, row) to `lows` in the order of `packed`, in one pass, so that loads overlap."""
+    """Write (key of the low word, row) to `lows` in the order of `packed`. In a single pass, memory loads overlap."""
     for i in range(packed.size):
         row = packed[i] & WORD
         low = np.uint64(words[row, 0])
-        # the keys of negative scores are in the lower half, and increase as the low word decreases
+        # Keys below SIGN are of negative scores. These increase as the low word decreases.
         lows[i] = ((low if packed[i] >> HALF >= SIGN else low ^ WORD) << HALF) | row
 
 
 @bare_device
 def _number_groups(source, start, end, rank, ranked):
-    """Write (rank, row) of a sorted slice with ranks from `rank` on; return the next rank."""
+    """Write (rank, row) of a sorted slice to `ranked`, with ranks from `rank` on. Return the next rank."""
     key = source[start] >> HALF
     for i in range(start, end):
         value = source[i]
@@ -123,7 +123,7 @@ def _number_groups(source, start, end, rank, ranked):
 
 @bare_device
 def _finish_runs(packed, lows, counts):
-    """Replace keys of high words by ranks, after sorting runs of equal keys by `lows`."""
+    """Sort runs of equal keys by `lows`, and replace the keys in `packed` by ranks."""
     rank = np.uint64(0)
     start = 0
     while start < packed.size:
@@ -158,7 +158,7 @@ def _rank_rows(words, packed, spare, counts):
 
 
 def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
-    """Return packed (rank, row) in ascending order, shape (n,); raise ValueError if a score is not finite."""
+    """Return packed (rank, row) in ascending order. Raise ValueError if a score is not finite."""
     packed, spare, counts = _make_buffers(y_score.size)
     if not _rank_rows(_words(y_score), packed, spare, counts):
         require_finite(y_score, "y_score")
@@ -222,9 +222,9 @@ def _score_columns(words, positive, weights, buffers, areas):
 
 
 def score_columns(positive: NDArray[np.bool_], columns: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the AUC of each column of scores, (n_columns, n_rows), for several weight vectors of each.
+    """Return the AUC of each column of scores for each of its weight vectors, shape (n_columns, n_weights).
 
-    The weights have the shape (n_columns, n_weights, n_rows), and the result (n_columns, n_weights).
+    The scores have shape (n_columns, n_rows), and the weights have shape (n_columns, n_weights, n_rows).
     """
     areas = np.empty(weights.shape[:2])
     if not _score_columns(_words(columns), positive, weights, _make_buffers(columns.shape[1]), areas):
@@ -234,13 +234,13 @@ def score_columns(positive: NDArray[np.bool_], columns: FloatArray, weights: Flo
 
 @kernel
 def _cumulate(ranked, positive, weights, tps, fps, rows):
-    """Write, for each distinct score in descending order from index 1, the weights at or above it and a row with it."""
+    """For each distinct score, descending from index 1, write the class weights at or above it and a row with it."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
         row = ranked[i] & WORD
         weight = 1.0 if weights is None else weights[row]
-        # no branch, because labels in the order of scores are unpredictable
+        # There is no branch, because the labels in the order of scores are unpredictable.
         tp += weight if positive[row] else 0.0
         fp += 0.0 if positive[row] else weight
         step = last - (ranked[i] >> HALF)
@@ -250,7 +250,7 @@ def _cumulate(ranked, positive, weights, tps, fps, rows):
 
 
 class Cumulated(NamedTuple):
-    """Weights of positives and negatives at or above each threshold, in descending order from infinity."""
+    """Weights of positives and negatives with scores >= each threshold. Thresholds descend from infinity."""
 
     tps: FloatArray
     fps: FloatArray
@@ -261,7 +261,7 @@ class Cumulated(NamedTuple):
         """Weight of all samples at or above each threshold."""
         return self.tps + self.fps
 
-    # Quotients are compared with bounds, because products of bounds and denominators are rounded differently.
+    # Users compare these quotients with bounds. Products of bounds and denominators would be rounded differently.
 
     @property
     def precision(self) -> FloatArray:
@@ -275,7 +275,7 @@ class Cumulated(NamedTuple):
 
 
 def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray | None) -> Cumulated:
-    """Return the cumulative weights at infinity and at every distinct score of a row with positive weight."""
+    """Return the cumulative weights. The thresholds are infinity and all distinct scores with positive weight."""
     if weights is not None and not weights.all() and weights.any():
         require_finite(y_score, "y_score")
         kept = weights > 0.0
@@ -291,7 +291,7 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray |
 
 @kernel
 def _placements(ranked, positive, weights, placed):
-    """Write for each row the weight of the other class below it, ties counted half; return both class weights."""
+    """Write for each row the weight of the other class below it, where ties count half. Return both class weights."""
     below_positive, below_negative = 0.0, 0.0
     start = 0
     while start < ranked.size:
@@ -317,10 +317,10 @@ def _placements(ranked, positive, weights, placed):
 
 
 def placements(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the proportion of negatives below each positive, and of positives above each negative; NaN if no pairs."""
+    """Return the proportion of negatives below each positive, and that of positives above each negative, or NaN."""
     placed = np.empty(y_score.size)
     positive_weight, negative_weight = _placements(rank_rows(y_score), positive, weights, placed)
-    # The totals are sums in the same order, so perfect scores have proportions of exactly 1. Division by 0 would warn.
+    # Totals are summed in the same order, so perfect scores have proportions of exactly 1. NaN avoids a warning.
     return placed[positive] / (negative_weight or np.nan), 1.0 - placed[~positive] / (positive_weight or np.nan)
 
 
@@ -363,9 +363,10 @@ def _lost_columns(words, codes, weights, buffers, lost, totals):
 
 
 def lost_columns(codes: NDArray[np.uint32], matrices: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return `lost_pairs` of scores, (n_matrices, n_classes, n_rows), for several weights of each, and class weights.
+    """Return `lost_pairs` of each score matrix for each of its weight vectors, and the total weights of the classes.
 
-    The weights have the shape (n_matrices, n_weights, n_rows). The results start with the same first two dimensions.
+    The matrices have shape (n_matrices, n_classes, n_rows), and the weights have shape (n_matrices, n_weights, n_rows).
+    Both results have an entry for each matrix and weight vector.
     """
     n_classes, n_rows = matrices.shape[1:]
     totals, lost = np.zeros((*weights.shape[:2], n_classes)), np.zeros((*weights.shape[:2], n_classes, n_classes))
@@ -375,7 +376,7 @@ def lost_columns(codes: NDArray[np.uint32], matrices: FloatArray, weights: Float
 
 
 def lost_pairs(codes: NDArray[np.uint32], y_score: Scores, weights: FloatArray | None) -> NDArray[Any]:
-    """Return matrix[k, j]: twice the weight of pairs that column k ranks with class k below class j; ignore k = j."""
+    """Return lost[k, j], twice the weight of the pairs in which column k ranks class k below class j. Ignore k = j."""
     n_classes = y_score.shape[1]
     lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
     for k in range(n_classes):

@@ -69,14 +69,14 @@ def roc_curve(
     tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight, pos_label))
     if drop_intermediate and tps.size > 3:
         bends = (np.diff(tps[1:], 2) != 0.0) | (np.diff(fps[1:], 2) != 0.0)
-        # the origin, the first and the last threshold are always kept
+        # The origin and the first and last threshold are always kept.
         kept = np.concatenate([[True, True], bends, [True]])
         tps, fps, thresholds = tps[kept], fps[kept], thresholds[kept]
     return _rate(fps, "negative"), _rate(tps, "positive"), thresholds
 
 
 def _rate(cumulated: FloatArray, side: str) -> FloatArray:
-    """Return cumulative weights divided by the last one; NaN with a warning if that is 0."""
+    """Divide cumulative weights by the last one. The result is NaN, with a warning, if that is 0."""
     if cumulated[-1] > 0.0:
         return cumulated / cumulated[-1]
     warn_undefined(f"the {side} rate is not defined: no {side} sample has weight")
@@ -95,20 +95,20 @@ def roc_auc_score(
 ) -> float | FloatArray:
     """Compute the area under the ROC curve: the probability that a positive has a higher score than a negative.
 
-    AUC = 1 / (W0 W1) * sum over positives of w_i (W0[score < s_i] + W0[score = s_i] / 2), the Mann-Whitney form [1]_ in
-    which ties count half. Without weights the result is exact up to the rounding of the quotient.
+    AUC = 1 / (W0 W1) * sum over positives of w_i (W0[score < s_i] + W0[score = s_i] / 2), where W1 is the weight of the
+    positives and W0 that of the negatives (Mann-Whitney [1]_). Without weights only the quotient is rounded.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Class labels (bool, int, float or str), the greater of two is positive; or a matrix with a binary label, 0 or 1,
-        in each column.
+        Class labels (bool, int, float or str); the greater of two is positive. Or a matrix with a binary label in each
+        column, 0 or 1.
     y_score : array-like of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
         Finite scores, as in `roc_curve`.
     average : {"macro", "weighted", "micro", "samples"} or None, default="macro"
-        How to average over pairs (`multi_class` "ovo"), classes ("ovr") or labels: "macro" is the unweighted mean,
-        "weighted" weights by the positives, "micro" (not for "ovo") treats each cell as a sample, and "samples" (only
-        for a label matrix) averages over samples. None returns the individual scores.
+        How to average over pairs (`multi_class` "ovo"), classes ("ovr") or labels. "macro" is the unweighted mean.
+        "weighted" weights by the positives. "micro" (not for "ovo") treats each cell as a sample. "samples" (only for a
+        label matrix) averages over samples. None returns the individual scores.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative sample weights.
     max_fpr : float in (0, 1], optional
@@ -177,7 +177,7 @@ def roc_auc_score(
 
 
 def _is_second(truth: NDArray[Any], n_rows: int, labels: ArrayLike | None) -> NDArray[np.bool_]:
-    """Return whether each row has the second of two labels, or without `labels` the greater one."""
+    """Return whether each row has the second one of `labels`, or by default the greater one of two labels."""
     if labels is None:
         return is_positive(truth, n_rows)
     if np.shape(labels) != (2,):
@@ -275,14 +275,14 @@ def _average_pairs(
 
 
 def score_matrices(codes: NDArray[np.uint32], matrices: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return Hand and Till's M of score matrices, (n_matrices, n_classes, n_rows), for several weight vectors of each.
+    """Return Hand and Till's M of each score matrix for each of its weight vectors, shape (n_matrices, n_weights).
 
-    The weights have the shape (n_matrices, n_weights, n_rows), and the result (n_matrices, n_weights). M is NaN if
-    fewer than two classes have weight. Each column is ranked only once.
+    The matrices have shape (n_matrices, n_classes, n_rows), and the weights have shape (n_matrices, n_weights, n_rows).
+    M is NaN if fewer than two classes have weight. Each column is ranked only once.
     """
     pairs = _pair_matrix(*lost_columns(codes, matrices, weights))
     is_pair = ~np.isnan(pairs)
-    # Usually all matrices have the same pairs with weight, and computing all means at once is faster.
+    # Usually the same pairs of classes have weight everywhere. Then it is faster to compute all means at once.
     if np.any(is_pair[0, 0]) and np.all(is_pair == is_pair[0, 0]):
         return np.ascontiguousarray(pairs[:, :, is_pair[0, 0]]).mean(axis=2)
     means = np.full(pairs.shape[:2], np.nan)
@@ -303,8 +303,8 @@ def _pair_matrix(lost: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
 
 def _mean(values: FloatArray, weights: NDArray[Any]) -> float:
     """Return the weighted mean of the values of positive weight, or NaN if there are none."""
-    counted = weights > 0
-    return float(np.average(values[counted], weights=weights[counted])) if counted.any() else float("nan")
+    has_weight = weights > 0
+    return float(np.average(values[has_weight], weights=weights[has_weight])) if has_weight.any() else float("nan")
 
 
 def _column_codes(y_true: ArrayLike, scores: Scores, labels: ArrayLike | None) -> NDArray[np.uint32]:
@@ -381,7 +381,7 @@ def average_precision_score(
 
 
 def precision_area(tps: NDArray[Any], precision: FloatArray) -> FloatArray:
-    """Return average precision from positives and precision at descending thresholds, (..., n); NaN if no positives."""
+    """Return average precision from positives and precision at descending thresholds (the last axis), or NaN."""
     steps = np.array(tps, dtype=np.float64)
     steps[..., 1:] -= tps[..., :-1]
     with np.errstate(invalid="ignore"):

@@ -11,10 +11,11 @@ from aucforest._compile import kernel
 from aucforest.metrics.ranking import HALF, SIGN, WORD, ordered_key
 from aucforest.metrics.validation import FloatArray, check_weights, stream_rows, warn_undefined
 
-UNIT_BITS = 20
-MOST_WEIGHT = 2 ** (62 - UNIT_BITS)
+UNIT_BITS = 20  # Weights are counted in units of 2**-20.
+MOST_WEIGHT = 2 ** (62 - UNIT_BITS)  # the limit of the sum of weights, so that counts do not overflow
 MOST_ROUNDED = 2**53  # the maximum number of rounded rows in a restored sketch, so that merging does not overflow
-HEADER = struct.Struct("<B17s2q")  # bits, zeros (formerly the bounds of a grid), rounded rows of both classes
+# bits, zeros (the bounds of the grid in older versions), and the number of rounded rows of each class
+HEADER = struct.Struct("<B17s2q")
 MAGIC = b"AUCSKT01"
 
 
@@ -36,10 +37,10 @@ def _add(bins, positive, units, counts):
 class AUCSketch:
     """Mergeable sketch for the AUC of a stream, with an error bound.
 
-    The sketch counts the weight of each class in the bins of a fixed grid of scores. With p_b and q_b the proportions
-    of the positives and negatives in bin b, the AUC is sum p_b (q_{<b} + q_b / 2) with an error of at most
+    The sketch counts the weight of each class in the bins of a fixed grid of scores. Let p_b and q_b be the proportions
+    of positives and negatives in bin b. Then the AUC is sum p_b (q_{<b} + q_b / 2), with an error of at most
     1/2 * sum p_b q_b. Counts are integers, so the result does not depend on how the data are split and merged. Weights
-    are rounded to multiples of 2**-20, with an error that `error_bound` includes; their sum must be less than 2**42.
+    are rounded to multiples of 2**-20, and `error_bound` includes this error. Their sum must be less than 2**42.
 
     Parameters
     ----------
@@ -100,15 +101,15 @@ class AUCSketch:
             units = np.rint(exact).astype(np.int64)
             self._rounded += np.bincount(positive[units != exact], minlength=2)
         bins = np.empty(scores.size, np.uint32)
-        with np.errstate(over="ignore"):  # scores beyond float32 become infinite, which keeps their order
+        with np.errstate(over="ignore"):  # Scores outside the range of float32 become infinite.
             singles = scores.astype(np.float32, copy=False)
         _float_bins(singles.view(np.uint32), HALF - np.uint64(self.bits), bins)
         _add(bins, positive, units, self._counts)
         self._total = total
 
-    def _total_with(self, more: float) -> float:
-        """Return the total weight plus `more`; raise ValueError if counts could overflow."""
-        total = self._total + more
+    def _total_with(self, weight: float) -> float:
+        """Return the total weight plus `weight`. Raise ValueError if counts could overflow."""
+        total = self._total + weight
         if total >= MOST_WEIGHT:
             raise ValueError(f"the sum of the weights of a sketch must be less than 2**42, but would be {total:g}")
         return total
@@ -139,7 +140,7 @@ class AUCSketch:
         if not self._has_both_classes():
             return float("nan")
         negatives, positives = self._counts
-        # A rounded weight has an error of at most half a unit, so this proportion of its class may be misplaced.
+        # A rounded weight has an error of at most half a unit. So this proportion of each class may be misplaced.
         classes = zip(self._rounded.tolist(), self._counts.sum(axis=1).tolist())
         rounding = sum(n_rounded / max(2 * total - n_rounded, 1) for n_rounded, total in classes)
         return self._proportion_of_pairs(positives, negatives) + rounding
@@ -149,7 +150,7 @@ class AUCSketch:
         return bool(self._counts.any(axis=1).all())
 
     def _proportion_of_pairs(self, positives: NDArray[np.int64], twice_others: NDArray[np.int64]) -> float:
-        """Return sum(positives * twice_others) / (2 W1 W0); the sum is exact, because it uses Python integers."""
+        """Return sum(positives * twice_others) / (2 W1 W0). The sum is exact, because it uses Python integers."""
         occupied = np.flatnonzero(positives)
         total = sum(p * q for p, q in zip(positives[occupied].tolist(), twice_others[occupied].tolist()))
         n_negative, n_positive = self._counts.sum(axis=1).tolist()
@@ -163,19 +164,18 @@ class AUCSketch:
         fpr, tpr : ndarray of shape (n_thresholds,)
             The rates at the edges of non-empty bins. NaN with an UndefinedMetricWarning for a class without weight.
         thresholds : ndarray of shape (n_thresholds,)
-            The lower edges of the bins, descending from infinity; scores are rounded to float32.
+            The lower edges of the bins, as float32 values, descending from infinity.
         """
         if not self._has_both_classes():
             warn_undefined("the ROC curve is not defined: a class has no weight in the sketch")
         occupied = np.flatnonzero(self._counts.any(axis=0))[::-1]
-        counts = np.cumsum(self._counts[:, occupied], axis=1, dtype=np.float64)
+        counts = np.insert(np.cumsum(self._counts[:, occupied], axis=1, dtype=np.float64), 0, 0.0, axis=1)
         totals = self._counts.sum(axis=1, keepdims=True)
-        counts = np.insert(counts, 0, 0.0, axis=1)
         fpr, tpr = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
         keys = occupied.astype(np.uint64) << (HALF - np.uint64(self.bits))
         words = np.where(keys & SIGN, keys ^ SIGN, keys ^ WORD).astype(np.uint32)
-        edges = words.view(np.float32)  # the smallest scores of the bins
-        edges[np.isnan(edges)] = -np.inf  # the smallest keys belong to NaN
+        edges = words.view(np.float32)  # the lowest scores of the bins
+        edges[np.isnan(edges)] = -np.inf  # The lowest keys are those of NaN.
         return fpr, tpr, np.append(np.inf, edges.astype(np.float64))
 
     def to_bytes(self) -> bytes:
@@ -200,7 +200,7 @@ class AUCSketch:
                 raise ValueError("they are of a grid with bounds: count the scores again")
             sketch = cls(bits)
             size = sketch._counts.nbytes
-            body = stream.decompress(stream.unconsumed_tail, size + 1)  # one more byte, to reach the checksum
+            body = stream.decompress(stream.unconsumed_tail, size + 1)  # With 1 byte more, zlib reads the checksum.
             if len(body) != size or not stream.eof or stream.unused_data:
                 raise ValueError(f"their counts do not fill a grid of {bits} bits")
             counts = np.frombuffer(body, "<i8").astype(np.int64)

@@ -30,9 +30,9 @@ def optimal_threshold(
 ) -> float:
     """Find the best threshold: scores of at least the threshold are predicted positive.
 
-    Candidates are all distinct scores, and infinity (no positive predictions). Among equally good thresholds the
-    highest is returned. Counts are compared exactly. If weights or costs are not whole numbers, relative differences up
-    to a rounding error of 1e-12 are ignored.
+    The candidates are all distinct scores, and infinity (no positive predictions). If several thresholds are equally
+    good, the highest is returned. Counts are compared exactly. If weights or costs are not whole numbers, relative
+    differences of up to 1e-12 are ignored, because they may be rounding errors.
 
     Parameters
     ----------
@@ -97,19 +97,19 @@ def optimal_threshold(
     if cumulated.tps[-1] <= 0.0 or cumulated.fps[-1] <= 0.0:
         warn_undefined("the threshold is not defined: a class has no weight in y_true")
         return float("nan")
-    lowest = -np.inf
+    lowest_allowed = -np.inf
     if isinstance(criterion, dict):
         ((name, bound),) = criterion.items()
         best = _find_within(cumulated, name, bound, weight_exponent(sample_weight))
-        lowest = cumulated.thresholds[best]
+        lowest_allowed = cumulated.thresholds[best]
     if matrix is not None and matrix.ndim == 3:
-        # each sample has as weight the cost of its error minus the cost of its correct prediction
+        # The weight of a sample is the cost of its error minus the cost of its correct prediction.
         fp_costs, fn_costs = error_costs(np.moveaxis(matrix, 0, -1))
         costs = np.where(positive, fn_costs, fp_costs)
         cumulated = cumulate(positive, scores, costs if weights is None else weights * costs)
         matrix = 1.0 - np.eye(2)
     if matrix is not None or not isinstance(criterion, dict):
-        n_allowed = np.count_nonzero(cumulated.thresholds >= lowest)
+        n_allowed = np.count_nonzero(cumulated.thresholds >= lowest_allowed)
         rule = criterion if isinstance(criterion, str) else "cost"
         best = find_best(cumulated.tps, cumulated.fps, rule, matrix, n_allowed)
     return float(cumulated.thresholds[best])
@@ -131,13 +131,13 @@ def _find_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> 
 
 
 def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: tuple[str, ...] = ()) -> None:
-    """Raise ValueError unless the keys are one of BOUNDS or `others`, or "alerts" and `others`, with valid bounds."""
+    """Check a dict with one key of BOUNDS or `others`, or with the keys "alerts" and `others`, and check its bounds."""
     keys = set(criterion)
     if not (len(keys) == 1 and keys <= {*others, *BOUNDS}) and keys != {"alerts", *others}:
         named = ", ".join(map(repr, (*others, *BOUNDS)))
         both = f", or the keys {', '.join(map(repr, ('alerts', *others)))}" if others else ""
-        given = list(criterion)
-        raise ValueError(f"{name} must be a dict with a single key, one of {named}{both}, but has the keys {given}")
+        needed = f"a dict with a single key, one of {named}{both}"
+        raise ValueError(f"{name} must be {needed}, but has the keys {list(criterion)}")
     for key, bound in criterion.items():
         if key == "alerts":
             top_size(bound, name=f"{name}: alerts")
@@ -146,7 +146,7 @@ def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: 
 
 
 def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int | None = None) -> FloatArray:
-    """Return a validated cost matrix; with two classes and `n_rows` there may be one for each row, (n_rows, 2, 2)."""
+    """Return a validated cost matrix. For two classes, if `n_rows` is given, there may be a matrix for each row."""
     sentence = f"{where}cost must be a {n_classes} x {n_classes} matrix of finite numbers, one row for each true class"
     try:
         matrix = np.asarray(cost, dtype=np.float64)
@@ -160,10 +160,10 @@ def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int 
         raise ValueError(sentence)
     if n_dims == 3 and len(matrix) != n_rows:
         raise ValueError(f"{where}cost has {len(matrix)} matrices, but there are {n_rows} samples")
-    right = np.diagonal(matrix, axis1=-2, axis2=-1)[..., None]
-    if np.any(matrix < right):
+    correct = np.diagonal(matrix, axis1=-2, axis2=-1)[..., None]
+    if np.any(matrix < correct):
         raise ValueError(f"{where}cost[i][j] of an error must be at least cost[i][i] of the correct prediction")
-    if np.all(matrix == right):
+    if np.all(matrix == correct):
         raise ValueError(f"{where}cost is the same for errors and correct predictions")
     return matrix
 
@@ -178,8 +178,8 @@ def find_best(
 ) -> int:
     """Return the index of the best threshold of `cumulate`, the highest one if several are equally good.
 
-    Gains are multiplied by all denominators that do not depend on the threshold, because rounding can make equal
-    quotients differ. Only the `n_allowed` highest thresholds are compared. `cost` is needed for the criterion "cost".
+    The compared gains are not divided by denominators that are the same for all thresholds, because rounding can make
+    equal quotients differ. Only the `n_allowed` highest thresholds are compared. The criterion "cost" needs `cost`.
     """
     numbers: Any = (tps, fps, *((1.0, 1.0) if cost is None else error_costs(cost)))
     tps, fps, fp_cost, fn_cost = numbers
@@ -191,7 +191,7 @@ def find_best(
     gain, scale = {
         "youden": lambda: (negatives * tps - positives * fps, positives * negatives),
         "gmean": lambda: (tps * (negatives - fps), positives * negatives),
-        "f1": lambda: (tps / (positives + fps), 1.0),  # Jaccard index, rises with F1; equal quotients are rounded alike
+        "f1": lambda: (tps / (positives + fps), 1.0),  # Jaccard index, increases with F1; equal quotients round equally
         "cost": lambda: (fn_cost * tps - fp_cost * fps, fn_cost * positives + fp_cost * negatives),
     }[criterion]()
     gain = gain[:n_allowed]
@@ -201,7 +201,7 @@ def find_best(
 def decide(classifier: Any, proba: FloatArray) -> NDArray[np.int64]:
     """Return the index of the predicted class of each row, which depends on the `threshold_` of a fitted classifier.
 
-    A number is the minimum probability of the positive class, and a matrix contains costs. A vector contains prior
+    A number is the minimum probability of the positive class. A matrix contains costs. A vector contains prior
     probabilities, by which the probabilities are divided. None (the default) predicts the most probable class.
     """
     threshold = getattr(classifier, "threshold_", None)

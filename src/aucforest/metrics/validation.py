@@ -12,8 +12,7 @@ from aucforest._caller import warn
 
 Scores = NDArray[np.floating[Any]]
 FloatArray = NDArray[np.float64]
-# Codes are converted in blocks of rows, because numpy copies codes that are indices as 64-bit integers.
-_BLOCK_ROWS = 2**20
+_BLOCK_ROWS = 2**20  # Codes are used as indices in blocks of rows, because numpy copies indices as 64-bit integers.
 
 
 def require_finite(values: NDArray[Any], name: str) -> None:
@@ -39,7 +38,7 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> None:
 
 
 def unmask(values: Any) -> Any:
-    """Return a masked array as a plain array, with NaN or None for masked values; other objects are unchanged."""
+    """Return a masked array of numpy as a plain array, with NaN or None for masked values. Return others unchanged."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     if not np.ma.is_masked(values):
@@ -51,7 +50,7 @@ def unmask(values: Any) -> Any:
 
 
 def as_column(values: ArrayLike) -> NDArray[Any]:
-    """Return an array; a matrix with one column becomes a vector."""
+    """Return an array. A matrix with one column becomes a vector."""
     array = np.asarray(unmask(values))
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
@@ -68,7 +67,7 @@ def _real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score", finite: bool = False) -> Scores:
-    """Return scores as contiguous float32 or float64; without `finite`, only sorting finds NaN and infinity."""
+    """Return scores as contiguous float32 or float64. NaN and infinity raise ValueError only if `finite` is True."""
     scores = _real_numbers(y_score, name)
     if scores.ndim != n_dims:
         raise ValueError(f"{name} must have {n_dims} dimension(s), but has shape {scores.shape}")
@@ -79,7 +78,7 @@ def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score", 
     if scores.dtype.kind in "iu" and max(-int(scores.min()), int(scores.max())) > 1 << 53:
         raise ValueError(f"{name} has integers above 2**53, which float64 does not represent exactly: pass their ranks")
     is_single = scores.dtype.kind == "f" and scores.dtype.itemsize <= 4
-    # writeable, because numba would compile every kernel again for read-only arrays
+    # Scores are writeable, because numba would compile every kernel again for read-only arrays.
     scores = np.require(scores, np.float32 if is_single else np.float64, ["C", "W"])
     if finite:
         require_finite(scores, name)
@@ -108,9 +107,9 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_
 
 
 def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> FloatArray | None:
-    """Return validated weights, scaled so that their sums and products do not overflow; only their ratios have meaning.
+    """Return validated weights, scaled so that their sums and products do not overflow. Only their ratios have meaning.
 
-    The factor is a power of two, so nothing is rounded, and 1 unless the weights are extreme.
+    The factor is a power of two, so nothing is rounded. It is 1 unless the weights are extreme.
     """
     weights = check_weights(sample_weight, n_rows, of=of)
     exponent = weight_exponent(weights)
@@ -128,7 +127,7 @@ def is_positive(
 ) -> NDArray[np.bool_]:
     """Return whether each row is of the positive class: `pos_label`, or by default the greater one of two labels.
 
-    A single label is positive if it equals 1. This takes two comparisons of the array and neither sorts nor hashes.
+    A single label is positive if it equals 1. Labels are only compared with two of them, not sorted or hashed.
     """
     labels = as_column(y_true)
     check_length(labels, name, n_rows, of=of)
@@ -157,7 +156,7 @@ def is_positive(
 
 
 def positive_last(classifier: Any) -> list[int]:
-    """Return the indices of the classes of a fitted classifier; if there are two, the positive class is last.
+    """Return the indices of the classes of a fitted classifier. If there are two, the positive class is last.
 
     The positive class is `pos_label_` if the classifier has this attribute, or else the second class.
     """
@@ -169,14 +168,14 @@ def positive_last(classifier: Any) -> list[int]:
 def two_classes(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
 ) -> tuple[NDArray[np.bool_], Scores, FloatArray | None]:
-    """Return the validated rows: whether they are positive, scores and weights."""
+    """Validate samples, and return whether each is positive, the scores, and the weights (see `relative_weights`)."""
     scores = check_scores(as_column(y_score))
     weights = relative_weights(sample_weight, scores.size)
     return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
 
 
 def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_], Scores]:
-    """Return the validated rows of a batch; it may have one class, so labels must be bool, 0 and 1, or -1 and 1."""
+    """Validate the samples of a batch. It may have one class, so labels must be bool, 0 and 1, or -1 and 1."""
     scores = check_scores(as_column(y_score), finite=True)
     labels = as_column(y_true)
     check_length(labels, "y_true", scores.size)
@@ -225,7 +224,7 @@ def count_classes(
 
 
 def recode(codes: NDArray[np.unsignedinteger], new: NDArray[np.unsignedinteger]) -> NDArray[Any]:
-    """Return the new code of each row, given the new code of each code."""
+    """Return new[code] for the code of each row."""
     recoded = np.empty(len(codes), dtype=new.dtype)
     for start in range(0, len(codes), _BLOCK_ROWS):
         recoded[start : start + _BLOCK_ROWS] = new[codes[start : start + _BLOCK_ROWS]]
@@ -237,7 +236,7 @@ def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint3
     if values.dtype.kind not in "biuf" or values.size == 0:
         return None
     low, high = values.min(), values.max()
-    # the comparisons are also False for NaN and for values outside int64
+    # The comparisons are also False for NaN and for values outside int64.
     largest = max(abs(float(low)), abs(float(high)))
     if not (largest < 2**53 and float(high) - float(low) <= max(1 << 16, 2 * values.size)):
         return None
@@ -251,7 +250,7 @@ def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint3
 
 
 def _code_any(values: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """Return sorted classes and codes of labels; objects are hashed, so that only the classes are sorted."""
+    """Return sorted classes and codes of labels. Objects are hashed, so that only the classes are sorted."""
     if values.dtype.kind != "O":
         distinct, codes = np.unique(values, return_inverse=True)
         if not any(is_missing(label) for label in distinct[-1:]):
@@ -272,9 +271,9 @@ def is_missing(value: Any) -> bool:
     """Return whether a value is None, NaN, NaT or pandas.NA."""
     try:
         return value is None or bool(value != value)
-    except TypeError:  # comparisons with pandas.NA are neither true nor false
+    except TypeError:  # A comparison with pandas.NA is neither true nor false.
         return True
-    except ValueError:  # a comparison of arrays is an array
+    except ValueError:  # The value is an array.
         return False
 
 

@@ -34,9 +34,8 @@ UNKNOWN = np.iinfo(np.uint32).max  # the class index of a missing label
 class Samples(NamedTuple):
     """Validated samples.
 
-    `scores` has one column for two classes. `codes` are the class indices of the labels, UNKNOWN for missing labels.
-    `predicted` are those of the predictions. `kept` is False for samples that are dropped: those without a score and,
-    in the reference, those without a label.
+    `scores` has one column for two classes. `codes` are the class indices of labels (UNKNOWN if missing), `predicted`
+    those of predictions. `kept` is False for samples without a score and for reference samples without a label.
     """
 
     scores: FloatArray

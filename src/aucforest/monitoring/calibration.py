@@ -37,8 +37,7 @@ from aucforest.monitoring.soft import is_small, soft_roc_auc
 ONE_SIDED_95 = 1.645  # Critical values of the normal distribution, for one-sided tests at 95 %
 TWO_SIDED_97 = 2.241  # and two-sided tests at 97.5 %.
 N_FOLDS = 5  # the number of folds of the out-of-fold calibration
-# The maximum degrees of freedom, since numpy's generator of the t distribution does not accept infinity.
-MOST_FREEDOM = 1e9
+MOST_FREEDOM = 1e9  # the maximum degrees of freedom for numpy's generator of the t distribution: it rejects infinity
 
 
 class Position(NamedTuple):

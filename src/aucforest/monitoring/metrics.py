@@ -98,8 +98,8 @@ def expected_accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     """Return precision, recall, specificity or F1 and its gradient; for more than two classes the mean over classes."""
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
-    # The metric is a ratio. `by_hits` is the derivative of the numerator with respect to the hits of the class, and
-    # `by_rows` is the derivative of the denominator with respect to the number of samples of the class.
+    # The metric is a ratio. The numerator has the derivative `by_hits` with respect to the hits of the class, and the
+    # denominator has the derivative `by_rows` with respect to the number of samples of the class.
     numerator, denominator, by_hits, by_rows = {
         "precision": (hits, predicted, 1.0, 0.0),
         "recall": (hits, actual, 1.0, 1.0),
@@ -149,8 +149,7 @@ def proportion_at_k(name: str) -> tuple[str, float] | None:
     title_metric_k = find_at_k(name)
     if title_metric_k is None or name.startswith("lift"):
         return None
-    k = title_metric_k[2]
-    if isinstance(k, int):
+    if isinstance(k := title_metric_k[2], int):
         raise ValueError(f"metrics has {name!r}, but K must be a proportion, such as 0.01: chunks differ in size")
     return name.partition("_")[0], k
 

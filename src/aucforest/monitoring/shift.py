@@ -21,8 +21,7 @@ from aucforest.monitoring.metrics import is_beyond
 N_BINS = 10
 MOST_ROWS = 5_000  # the maximum number of reference and of new samples for the domain classifier
 LEAST_PROBABILITY = 0.01  # Probabilities are clipped so that no density ratio is 0 or infinite.
-# The minimum number of full reference chunks for limits. With two chunks, both comparisons would be the same.
-LEAST_CHUNKS = 3
+LEAST_CHUNKS = 3  # the minimum number of full reference chunks for limits: two would only be compared with each other
 MOST_CHUNKS = 20  # the maximum number of compared reference chunks, because each needs a domain classifier
 
 
@@ -41,8 +40,7 @@ class ShiftReport(NamedTuple):
     domain_auc_error : float
         The standard error of that AUC without a shift, sqrt((n0 + n1 + 1) / (12 n0 n1)).
     effective_sample_size : float
-        (sum w)^2 / sum w^2 divided by the number of reference samples, where w are their density ratios (new /
-        reference). It is 1 without a shift.
+        (sum w)^2 / sum w^2 / n for the density ratios w (new / reference) of n reference samples. 1 without a shift.
     psi_limit, domain_auc_limit, effective_sample_size_limit : float
         There is an alert if `psi` or `domain_auc` is above its limit, or `effective_sample_size` is below. The limits
         are computed from full reference chunks, each compared with the rest of the reference. NaN without limits.
@@ -80,12 +78,12 @@ def stability_index(
     greatest if all new samples are in the bin with the fewest reference samples.
     """
     indices = []
-    for old, column in zip(reference, new):
-        deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
-        edges = np.unique(old.scores[old.order[deciles]])  # the upper bounds of all bins but the last
-        n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
+    for column, new_column in zip(reference, new):
+        deciles = np.arange(1, N_BINS) * (column.order.size - 1) // N_BINS
+        edges = np.unique(column.scores[column.order[deciles]])  # the upper bounds of all bins but the last
+        n_before, n_after = _bin_counts(column, edges), _bin_counts(new_column, edges)
         extreme = np.zeros_like(n_before)
-        extreme[n_before.argmin()] = column.order.size
+        extreme[n_before.argmin()] = new_column.order.size
         rest = n_before - n_after if is_part else n_before
         indices.append((psi_from_counts(rest, n_after), psi_from_counts(n_before, extreme)))
     return np.max(indices, axis=0).tolist()

@@ -18,8 +18,8 @@ from aucforest.monitoring._rows import Estimate, RankedColumn, Rows, check_score
 
 FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
 CELLS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
-REACH = 30.0  # limits the range of integration in `_expected_precision`
-# The nodes and the weights of Gauss-Legendre quadrature, converted from [-1, 1] to [0, 1].
+# The range, and the nodes and weights on [0, 1], of the Gauss-Legendre quadrature in `_expected_precision`.
+REACH = 30.0
 QUADRATURE = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
 
 
@@ -249,8 +249,7 @@ def _column_precision(rows: Rows) -> Estimate:
         return undefined(rows.p)
     precision, positives, n_selected = _precision_steps(column, p)
     value = float(precision_area(np.cumsum(positives[::-1]), precision[::-1]))
-    # One more positive adds 1 to the positives at its score. At this score and every lower one, it adds 1 / n_selected
-    # to the precision.
+    # One more positive adds 1 to the positives at its score, and 1 / n_selected to the precision there and below.
     from_lower = np.cumsum(positives / n_selected)
     influence = (precision + from_lower - value) / positive
     return Estimate(value, _expected_precision(column, p), column.to_rows(influence)[:, None])
@@ -412,9 +411,9 @@ def _simulate(
     values = []
     for start in range(0, n_simulations, batch):
         uniform = random.random((min(batch, n_simulations - start), rows.p.shape[0]))
-        total, bound = np.zeros(len(uniform)), np.zeros(rows.p.shape[0])
+        total, upper = np.zeros(len(uniform)), np.zeros(rows.p.shape[0])
         for k, column in enumerate(rows.columns):
-            lower, bound = bound, bound + rows.p[:, k]
-            total += metric(column, (uniform >= lower) & (uniform < bound))
+            lower, upper = upper, upper + rows.p[:, k]  # The sample has class k if its uniform variable is between.
+            total += metric(column, (uniform >= lower) & (uniform < upper))
         values.append(total / len(rows.columns))
     return np.concatenate(values)
