@@ -3,7 +3,7 @@
 import sys
 import warnings
 
-# Lines of these packages are not the user's: scikit-learn decorates `fit`, and the others call the package in threads.
+# Lines of these are not the user's: scikit-learn and contextlib decorate functions, the others call them in threads.
 _SKIPPED_PACKAGES = {"aucforest", "sklearn", "joblib", "concurrent", "threading", "contextlib"}
 
 

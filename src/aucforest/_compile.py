@@ -115,12 +115,12 @@ def is_compiled(function: object) -> bool:
     return bool(is_jitted(function))
 
 
-# The intrinsics of `_dispatchers`. (uint64) -> index of the lowest set bit of a nonzero word
+# lowest_bit(word): return the index of the lowest set bit of a nonzero uint64
 lowest_bit: Any = Compiled(lambda: _dispatchers().lowest_bit)
-# (array, index): prefetch an element of an array into the CPU caches, given its index in C order
+# prefetch(array, index): prefetch an element of an array into the CPU caches, given its index in C order
 prefetch: Any = Compiled(lambda: _dispatchers().prefetch)
-# (address, lefts, totals, scores, n_splits): call the C function of `compile_scorer` at `address`; `lefts` has a row of
-# class totals for each split
+# call_scorer(address, lefts, totals, scores, n_splits): call the C function of `compile_scorer` at `address`.
+# `lefts` has a row of class totals for each split.
 call_scorer: Any = Compiled(lambda: _dispatchers().call_scorer)
 
 
@@ -134,7 +134,7 @@ def compile_scorer(function: Any) -> Any:
     import numba
 
     doubles = numba.types.CPointer(numba.types.float64)
-    scorer = numba.types.int64(doubles, doubles, doubles, numba.types.int64, numba.types.int64)
+    signature = numba.types.int64(doubles, doubles, doubles, numba.types.int64, numba.types.int64)
 
     def score_splits(lefts_address, totals_address, scores_address, n_splits, n_classes):
         lefts = numba.carray(lefts_address, (n_splits, n_classes))
@@ -148,7 +148,7 @@ def compile_scorer(function: Any) -> Any:
         return 0
 
     try:
-        return numba.cfunc(scorer)(score_splits)
+        return numba.cfunc(signature)(score_splits)
     except Exception as error:
         name = function.py_func.__name__
         raise ValueError(

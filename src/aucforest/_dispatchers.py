@@ -31,7 +31,7 @@ except ImportError as changed:
         stacklevel=2,
     )
 
-# Seconds of compiling before a notice is printed, and seconds without compiling before it may be printed again.
+# A notice is printed after this many seconds of compiling. After the pause without compiling, it may be printed again.
 _NOTICEABLE, _PAUSE = 1.0, 3.0
 
 
@@ -107,7 +107,7 @@ def _compile_device(*arguments: Any) -> Any:
 
 
 _PLAIN = {"nogil": True, "error_model": "numpy"}
-# Without `_nrt`, references are not counted. Atomic counts of array arguments would take longer than a small node.
+# `_nrt` is off, because atomic reference counts of array arguments would take longer than the work on a small node.
 _BARE = {**_PLAIN, "_nrt": False, "no_cfunc_wrapper": True}
 _BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": _compile_device}
 _OPTIONS = {

@@ -9,7 +9,7 @@ from aucforest.monitoring._rows import rank_columns
 from aucforest.monitoring.shift import (
     MOST_CHUNKS,
     MOST_ROWS,
-    Measured,
+    MeasuredShift,
     Sample,
     measure_shift,
     prediction_limits,
@@ -130,14 +130,14 @@ def test_limits_are_on_the_scale_of_the_measures():
     """A report exactly at its limits is valid; limits for more samples are narrower."""
     error = np.sqrt(1001 / (12 * 900 * 100))
     report = ShiftReport(0.05, 0.0, 0.55, error, 0.8)
-    limits = Measured(report, 900, 100).standardized()
-    judged = Measured(report, 900, 100).judged(limits)
+    limits = MeasuredShift(report, 900, 100).standardized()
+    judged = MeasuredShift(report, 900, 100).with_limits(limits)
     assert judged.valid
     assert judged[:5] == report[:5]
     assert judged[5:8] == pytest.approx((0.05, 0.55, 0.8))
     for change in ({"psi": 0.051}, {"domain_auc": 0.551}, {"effective_sample_size": 0.799}):
-        assert not Measured(report._replace(**change), 900, 100).judged(limits).valid
-    larger = Measured(report._replace(domain_auc_error=error / 2), 3600, 400).judged(limits)
+        assert not MeasuredShift(report._replace(**change), 900, 100).with_limits(limits).valid
+    larger = MeasuredShift(report._replace(domain_auc_error=error / 2), 3600, 400).with_limits(limits)
     assert larger.psi_limit == pytest.approx(0.05 / 4)
     assert larger.domain_auc_limit == pytest.approx(0.525)
     assert 1 / larger.effective_sample_size_limit - 1 == pytest.approx((1 / 0.8 - 1) / 4)

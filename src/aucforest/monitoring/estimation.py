@@ -324,7 +324,7 @@ class CBPE(BaseEstimator):
         X : array-like of shape (n_samples, n_features), optional
             Features, as in `fit`, with the same column names in the same order.
         chunks : Chunks, optional
-            How to split the data. By default as in `fit`, unless `fit` split the reference by period.
+            How to split the data, by default as in `fit`. Required if `fit` split the reference by period.
 
         Returns
         -------
@@ -505,4 +505,4 @@ class CBPE(BaseEstimator):
             if offset is not None:
                 offset = offset.scaled(metric.ratio(len(samples.scores), len(self._reference.p)))
             evaluated.append(evaluate(metric, scored, curves, offset, self, random))
-        return evaluated, measured.judged(self._shift_limits)
+        return evaluated, measured.with_limits(self._shift_limits)

@@ -38,7 +38,7 @@ class ShiftReport(NamedTuple):
     domain_auc : float
         The out-of-fold AUC of a forest that classifies new against reference samples. NaN without features.
     domain_auc_error : float
-        The standard error of that AUC without a shift, sqrt((n0 + n1 + 1) / (12 n0 n1)).
+        The standard error of this AUC without a shift, sqrt((n0 + n1 + 1) / (12 n0 n1)) for n0 and n1 samples.
     effective_sample_size : float
         (sum w)^2 / sum w^2 / n for the density ratios w (new / reference) of n reference samples. 1 without a shift.
     psi_limit, domain_auc_limit, effective_sample_size_limit : float
@@ -106,7 +106,7 @@ def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
 
 def measure_shift(
     reference: Sample, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
-) -> "Measured":
+) -> "MeasuredShift":
     """Return the shift. If the new samples are part of the reference, `rest` marks the other reference samples."""
     psi, greatest_psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
     ends = [(column.values[0], column.values[-1]) for column in reference.columns]
@@ -117,7 +117,7 @@ def measure_shift(
         auc, error, size, ratios = tell_apart(X, new.X, random, reference.categorical, reference.all_reference)
         report = report._replace(domain_auc=auc, domain_auc_error=error, effective_sample_size=size)
     n_reference = len(reference.columns[0].scores) if rest is None else int(np.count_nonzero(rest))
-    return Measured(report, n_reference, len(new.columns[0].scores), greatest_psi, ratios)
+    return MeasuredShift(report, n_reference, len(new.columns[0].scores), greatest_psi, ratios)
 
 
 def tell_apart(
@@ -157,7 +157,7 @@ def _choose_rows(n_rows: int, random: np.random.Generator) -> IntArray:
     return np.sort(random.choice(n_rows, MOST_ROWS, replace=False))
 
 
-class Measured(NamedTuple):
+class MeasuredShift(NamedTuple):
     """A shift report without limits, and what is needed to compute them."""
 
     report: ShiftReport
@@ -179,7 +179,7 @@ class Measured(NamedTuple):
         size = np.cbrt((1.0 / report.effective_sample_size - 1.0) / feature_scale)
         return np.array([np.cbrt(report.psi / score_scale), auc, size])
 
-    def judged(self, limits: FloatArray) -> ShiftReport:
+    def with_limits(self, limits: FloatArray) -> ShiftReport:
         """Return the report with limits, converted from standardized ones, and whether it is within the limits."""
         score_scale, feature_scale = self._scales
         report = self.report
