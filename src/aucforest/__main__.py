@@ -13,9 +13,9 @@ def main() -> None:
 
             return warm_up(native="--native" in sys.argv)
         if not sys.argv[1:]:
-            from aucforest._machine_code import status
+            from aucforest import _machine_code
 
-            print(status())
+            print(_machine_code.status())
             sys.argv.append("--help")
         for module in ("typer", "rich", "pandas", "pyarrow"):
             import_optional(module, purpose="the command line", extra="cli")

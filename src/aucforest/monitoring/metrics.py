@@ -155,7 +155,7 @@ def proportion_at_k(name: str) -> tuple[str, float] | None:
 
 
 class EstimatedMetric(NamedTuple):
-    """A metric: the function that estimates it, its bounds, and how it depends on chunks."""
+    """A metric of CBPE: its name, the function that estimates it, its bounds, and what intervals and limits need."""
 
     name: str
     estimate: Callable[[Rows], Estimate]
