@@ -308,7 +308,7 @@ def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
     rows = forest._validate_rows(table, labels, None)
     spec = forest._resolve(rows, forest._start())
     names = Alternatives(spec.variant_names, len(spec.variant_names), (SETS,))
-    scores = forest._score_rows(forest._training_rows(rows, spec), rows.target, spec, names, unit=1.0)
+    scores = forest._make_scorer(forest._training_rows(rows, spec), rows.target, spec, names, unit=1.0)
     for_sums, of_half = sum(array.nbytes for array in scores._sums), scores._sums.whole[0].nbytes
     # Means of each half and of both are scored, and the sums of both are needed for them.
     assert for_sums + 4 * of_half == spec.evidence_bytes > 0

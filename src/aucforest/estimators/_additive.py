@@ -28,21 +28,21 @@ _GREATEST = 1e150
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
 # Maximum bytes of the columns of _LEAST_ROWS samples; with more columns there are fewer samples.
 _MOST_BYTES = 2**30
-# The priors of the penalties of a column of categories, which few categories alone do not determine, and of an
-# interaction. A weaker prior makes effects of interactions too small, as the effective number of coefficients neglects
-# that they depend on those of the column.
+# The `prior` in `fit_category_ridge` of the penalty of a column of categories, because few categories do not determine
+# the penalty, and of an interaction. With a weaker prior, effects of interactions would be too small: the effective
+# number of coefficients neglects that they depend on the coefficients of the column.
 _CATEGORY_PRIOR, _INTERACTION_PRIOR = 2.0, 100.0
 # Maximum number of coefficients for which Newton's method is used.
 _MOST_NEWTON = 256
 # Maximum number of rows for which predictions have the columns in memory at the same time.
 _BLOCK_ROWS = 2**13
 
-# The limit of BLAS threads applies to the whole process, so a second concurrent limit would end with the first one.
+# The limit of BLAS threads is for the whole process. The lock keeps it from ending with the first of several fits.
 _LOCK = Lock()
 
 
 def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the median and a scale: from the quartiles, else the standard deviation, else 1, so that it is not 0."""
+    """Return the median, and the first scale that is not 0: by the quartiles, the standard deviation, or 1."""
     values = values.astype(np.float64)
     values = values[np.abs(values) < _GREATEST]
     if len(values) == 0:
@@ -112,13 +112,13 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             fit = self._fit_with_categories if len(self.codes_) else self._fit_without_categories
             coef = fit(X, y, weight)
             self.column_means_ = self._means_of_columns(X, weight / len(weight))
-        # The memory layout must be that of a loaded model, because the rounding of matrix products may depend on it.
+        # A loaded model has this memory layout. Another one could change the rounding of matrix products.
         self.column_weights_ = np.ascontiguousarray(coef)
         return self
 
     def _fit_without_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> Any:
         """Return the coefficients of the columns, one row for two classes, and set the intercepts."""
-        from sklearn.linear_model import LogisticRegression  # here, as the import is slow and forests do not need it
+        from sklearn.linear_model import LogisticRegression  # a slow import, which forests do not need
 
         columns = self._columns(X)
         # Newton's method takes fewer steps, but each step needs a matrix of all pairs of coefficients.
@@ -133,7 +133,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def _fit_with_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> Any:
         """Return the coefficients, and set the intercepts and the penalties of the categories of each feature."""
         indices, n_codes = self._indices(X), len(self.codes_)
-        row, _ = is_known = np.nonzero(indices < n_codes)
+        is_known = indices < n_codes
+        row, _ = np.nonzero(is_known)
         indicators = csr_matrix((np.ones(len(row)), (row, indices[is_known])), shape=(len(X), n_codes))
         coded, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -144,7 +145,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
         """Return the maximum number of rows of a dense matrix that the model is fitted to."""
-        # A categorical feature or interaction takes about as long as a numeric one, whatever its number of categories.
+        # A categorical feature or interaction counts like a numeric one, as its fit takes about as long.
         n_columns = (1 + len(_QUARTILES)) * (X.shape[1] + len(self.interactions))
         least = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
         return max(least, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
@@ -254,8 +255,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         of an interaction belongs to its column of categories.
         """
         coef, intercept = self.coef_by_class()
-        effects, owners = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]
-        owners += [table.feature for table in self.interactions]
+        effects, column_of = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]
+        column_of += [table.feature for table in self.interactions]
         X = self._with_cells(X)
         columns, features = self._columns(X), np.unique(self.code_features_)
         columns = (columns.toarray() if issparse(columns) else columns) - self.column_means_[: columns.shape[1]]
@@ -266,7 +267,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             effects[:, :, feature] += np.multiply.outer(weights, column)
         for feature, codes in zip(features.tolist(), self._indices(X).T if len(features) else ()):
             is_code = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
-            effects[:, :, owners[feature]] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
+            effects[:, :, column_of[feature]] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
         return effects, intercept + means.sum(axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

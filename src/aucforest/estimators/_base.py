@@ -1,4 +1,4 @@
-"""Common base of the tree and the forest: parameters, training rows, and attributes of the fit."""
+"""The base class of the tree and the forest: parameters, training rows, and fitted attributes."""
 
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -34,7 +34,7 @@ class _DateParts(StrOptions):
         return f"'auto', a list of {', '.join(map(repr, PARTS))}"
 
 
-# A positive number of samples or the like, and a fraction of them.
+# Constraints for a positive number, such as a number of samples, and for a fraction.
 NUMBER, FRACTION = Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "criterion": [StrOptions(set(CRITERIA)), callable],
@@ -87,7 +87,7 @@ class TreeBasedClassifier(TreeExports):
         return self
 
     def _params(self) -> dict[str, Any]:
-        """Return the parameters by name; `get_params`, which inspects the signature, is slower than a small tree."""
+        """Return the parameters by name, without the slow inspection of the signature in `get_params`."""
         return {name: getattr(self, name) for name in self._parameter_constraints}
 
     def _validate_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, cost: Any = None) -> RowsInMemory:

@@ -1,10 +1,11 @@
 """The boosted trees of a stack: a series of trees for each fold, fitted to the rows of the other folds.
 
-New rows are predicted by the mean of all series, so nothing is fitted again to all rows, and every training row has
-scores by a series that was not fitted to it. The trees are kept as a forest, whose files, exports and explanations they
-share: with K classes and a bound c of all steps, a leaf with the step s for class k has the values
-(1 + (is_k - 1 / K) s / c) / K, or (1 - s / c) / 2 and (1 + s / c) / 2 for two classes. They are not negative and sum to
-1. So the mean over trees, times a scale, is the sum of steps, up to a number that all classes share.
+Every training row has scores by a series that was not fitted to it. New rows are predicted by the mean of all series,
+so no series is fitted to all rows. The trees are stored as a forest, which can be saved, exported and explained. For
+this, steps become values of leaves that are not negative and sum to 1. Let c be the largest absolute step. A leaf with
+the step s for class k gets the value (1 + (is_k - 1 / K) s / c) / K for each of K > 2 classes, where is_k is 1 for
+class k and else 0. For two classes these are (1 - s / c) / 2 and (1 + s / c) / 2. So the mean over trees, times a
+scale, is the mean over series of the sum of steps, up to a number that all classes share.
 """
 
 from collections.abc import Callable
@@ -52,7 +53,7 @@ _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 600, 2400
 # Boosted trees are left out for fewer rows, for which a fit would take several times as long and be no better, and for
 # more classes, which would have few trees each.
 LEAST_ROWS, MOST_CLASSES = 500, 50
-# For plans of memory: bytes of a code, of a row besides its features and scores, and of a node besides its frequencies.
+# For estimates of memory: bytes of a code, of a row without its features and scores, and of a node without frequencies.
 _MOST_CODE_BYTES, _ROW_BYTES, _NODE_BYTES = 4, 100, 76
 
 
@@ -81,34 +82,34 @@ class _Rows:
             self._rate_weights = given * (growth.rates.factors / unsampled)[part.labels]
 
     def values(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the features of rows, as a model reads that was not fitted to them."""
+        """Return the features of rows, with the target rates of new rows."""
         # The kernel that finds leaves would be compiled once more for float32.
         return np.require(self._table.X[self.indices[rows]], np.float64, ["C", "W"])
 
     def take(self, growth: Growth, is_held_out: NDArray[np.bool_], key: int) -> tuple[Growth, BoostingRows]:
-        """Return the rows of a series; target rates of those in the fit are by earlier rows in random order."""
-        inside, held_out = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
+        """Return the rows of a series. Training rows get target rates from the rows before them in random order."""
+        fitted, held_out = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
         whole, groups, features = self._part, self._table.target.groups, None
         part = Part(
-            np.ascontiguousarray(whole.codes[:, inside]),
-            whole.labels[inside],
-            self._weights[inside],
-            groups=None if groups is None else groups[inside],
-            rate_weights=None if self._rate_weights is None else self._rate_weights[inside],
+            np.ascontiguousarray(whole.codes[:, fitted]),
+            whole.labels[fitted],
+            self._weights[fitted],
+            groups=None if groups is None else groups[fitted],
+            rate_weights=None if self._rate_weights is None else self._rate_weights[fitted],
         )
         if growth.rates is None:
-            values = self.values(inside)
+            values = self.values(fitted)
         else:
             rows = TreeRows.of_tree(part, np.ones(part.n_rows, dtype=np.uint16))
             growth, (part, _, _), features = encode_samples(growth, rows, [key])
-            values = self._values_of_codes(growth, part, features, self.indices[inside])
-        others = self.values(held_out), whole.labels[held_out], self._weights[held_out]
-        return growth, BoostingRows(part, values, features, *others)
+            values = self._values_of_codes(growth, part, features, self.indices[fitted])
+        held_out_rows = self.values(held_out), whole.labels[held_out], self._weights[held_out]
+        return growth, BoostingRows(part, values, features, *held_out_rows)
 
     def _values_of_codes(
         self, growth: Growth, part: Part, features: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the features of rows, with a value in the bin of each code in place of a target rate."""
+        """Return the features of rows, where a target rate is replaced by a value in the bin of its code."""
         assert isinstance(self._table.X, RatedRows)
         base = self._table.X.without_rates(rows)
         values = np.zeros((len(rows), len(self.growth.n_bins)))
@@ -121,12 +122,12 @@ class _Rows:
 
 def fit_boosted(
     forest: AUCForestClassifier,
-    find_table: Callable[[AUCForestClassifier], RowsInMemory],
+    validate_rows: Callable[[AUCForestClassifier], RowsInMemory],
     fold: NDArray[np.int64],
 ) -> BoostedTrees:
     """Fit a series for each fold, given the fold of each row, -1 for rows of weight 0.
 
-    `find_table` returns the training rows as the given model validates them.
+    `validate_rows` returns the training rows as the given model validates them.
     """
     n_series = len(np.unique(fold[fold >= 0]))
     # Both models read the same features.
@@ -135,7 +136,7 @@ def fit_boosted(
     model.categorical_encoding = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
     model.n_jobs = min(effective_n_jobs(forest.n_jobs), n_series)  # a thread fits a whole series
     with model._fitting():
-        table = find_table(model)
+        table = validate_rows(model)
         seed = _prepare(model, table)
         rows = _Rows(table)
         n_classes, fold = rows.growth.n_classes, fold[rows.indices]
@@ -156,29 +157,29 @@ def fit_boosted(
     return BoostedTrees(model, n_classes * bound * len(trees) / len(series), scores)
 
 
-def _most_stages(n_each: int) -> int:
+def _most_stages(trees_per_stage: int) -> int:
     """Return the maximum number of stages of a series, given the number of trees of a stage."""
-    return min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
+    return min(_MOST_STAGES, max(1, _MOST_TREES // trees_per_stage))
 
 
 def _fit_series(
     rows: _Rows, growth: Growth, fold: NDArray[np.int64], seed: int, forest: AUCForestClassifier
 ) -> tuple[float, dict[int, list[BoostedTree]]]:
-    """Return the log loss of held-out rows, and the trees of each fold, given the fold of each row."""
-    n_each, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
-    n_most = _most_stages(n_each)
+    """Return the log loss of held-out rows, and the trees of the series of each fold, given the fold of each row."""
+    trees_per_stage, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
+    n_most = _most_stages(trees_per_stage)
 
     def add_stages(
         k: int, state: BoostingState | None = None, n_stages: int | None = None
     ) -> tuple[BoostingState, list[float]]:
-        """Return the state after n_stages stages, or after _PATIENCE stages without a lower loss, and new losses."""
-        keys = tree_keys(seed, range(k * n_most * n_each, (k + 1) * n_most * n_each))
+        """Continue until n_stages stages, or _PATIENCE stages without a lower loss; return state and new losses."""
+        keys = tree_keys(seed, range(k * n_most * trees_per_stage, (k + 1) * n_most * trees_per_stage))
         booster, losses = Booster(*rows.take(growth, fold == k, keys[0]), state), list[float]()
         first = len(booster.state.trees)
-        for start in range(first, (n_most if n_stages is None else n_stages) * n_each, n_each):
+        for start in range(first, (n_most if n_stages is None else n_stages) * trees_per_stage, trees_per_stage):
             if stopped.is_set():
                 break
-            losses.append(booster.add_stage(keys[start : start + n_each]))
+            losses.append(booster.add_stage(keys[start : start + trees_per_stage]))
             progress.update()
             if n_stages is None and len(losses) - int(np.argmin(losses)) > _PATIENCE:
                 break
@@ -187,43 +188,43 @@ def _fit_series(
     try:
         with progress_bar(total=n_most * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
             states, losses = map(list, zip(*thread_map(forest.n_jobs)(add_stages, folds)))
-            # The loss of all folds is compared, so series that stopped before the longest one go on.
+            # The number of stages is chosen by the loss of all folds, so all series get as many stages as the longest.
             n_stages = max(map(len, losses))
             short = [i for i, of_fold in enumerate(losses) if len(of_fold) < n_stages]
-            more = thread_map(forest.n_jobs)(lambda i: add_stages(folds[i], states[i], n_stages), short)
-            for i, (_, further) in zip(short, more):
-                losses[i] += further
+            continued = thread_map(forest.n_jobs)(lambda i: add_stages(folds[i], states[i], n_stages), short)
+            for i, (_, new_losses) in zip(short, continued):
+                losses[i] += new_losses
             progress.update(progress.total - progress.n)  # stages that are not needed
     finally:
         # Threads that still grow trees stop when the fit is interrupted.
         stopped.set()
     total = np.sum(losses, axis=0)
     n_best = 1 + int(np.argmin(total))
-    return float(total.min()), {k: state.trees[: n_best * n_each] for k, state in zip(folds, states)}
+    return float(total.min()), {k: state.trees[: n_best * trees_per_stage] for k, state in zip(folds, states)}
 
 
 def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
-    """Encode the rows, set the fitted attributes of the model except those of trees, and return the seed of trees."""
+    """Encode the rows; set all fitted attributes of the model but those of trees; return the seed of the trees."""
     start, target = model._start(), table.target
-    n_rows, n_classes, ungrouped = len(target.kept_labels), len(target.classes), copy(table)
+    n_rows, n_classes, table_without_groups = len(target.kept_labels), len(target.classes), copy(table)
     # Trees grow on all rows, so they sample no groups. The groups of `table` are left out of target rates.
-    ungrouped.target = replace(target, groups=None)
-    spec = model._resolve(ungrouped, start)
+    table_without_groups.target = replace(target, groups=None)
+    spec = model._resolve(table_without_groups, start)
     n_features = table.n_features + (0 if table.rates is None else table.rates.n_features)
     # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers for each.
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
-    score_bytes = model.n_estimators * 8 * n_classes * n_rows  # of all series, which may go on
+    score_bytes = model.n_estimators * 8 * n_classes * n_rows  # of all series, which may be continued
     n_nodes = min(2 ** (spec.params.max_depth + 1), 2 * n_rows // spec.params.min_samples_leaf)
-    n_each = len(boosted_classes(n_classes))
-    n_trees = model.n_estimators * _most_stages(n_each) * n_each
-    # The trees of the other encoding are in memory, too, but do not get values of all classes.
+    trees_per_stage = len(boosted_classes(n_classes))
+    n_trees = model.n_estimators * _most_stages(trees_per_stage) * trees_per_stage
+    # The trees of the other encoding are in memory, too, but without class frequencies.
     node_bytes = (1 if table.rates is None else 2) * _NODE_BYTES + 8 * n_classes
     tree_bytes = n_trees * n_nodes * node_bytes
     try:
         model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes + score_bytes + tree_bytes))
     except ValueError as error:
         raise ValueError(f"the boosted trees of the stack: {error}; or set boosted=False") from error
-    model._set_sampling(ungrouped.target, start.seed, [SampleRecord.of(spec.sampler, n_rows)])
+    model._set_sampling(table_without_groups.target, start.seed, [SampleRecord.of(spec.sampler, n_rows)])
     model.calibration_ = model.threshold_ = None
     model.shrinkage_ = 0.0
     model.class_prior_ = class_frequencies(target.labels, target.sample_weight, n_classes)

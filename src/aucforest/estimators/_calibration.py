@@ -1,8 +1,8 @@
 """Calibration of a forest's class probabilities by its out-of-bag samples.
 
 A forest is under-confident, so p_k becomes p_k ** b * exp(a_k), normalized. The slope b and the intercepts a_k are
-fitted to out-of-bag samples by penalized maximum likelihood. Sampling classes at rates r_k turns p_k into p_k r_k, so
-the prior map, used without a fit, divides by r_k. docs/mathematics/forests.md has the derivation and its sources.
+fitted to out-of-bag samples by penalized maximum likelihood. Sampling classes at rates r_k turns p_k into p_k r_k. The
+prior map divides by r_k; it is used if nothing can be fitted. Derivation: docs/mathematics/forests.md.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _PENALTY_BELOW_1_OF_GROUPS = 5.0
 _LEAST_TREES = 0.5
 # Probabilities that differ by less than this differ only by rounding errors, and do not determine the slope.
 _LEAST_SPREAD = 1e-9
-# Tolerance on the penalized log likelihood of all samples in the last step, and maximum number of steps.
+# A step that changes the penalized log likelihood by about this or less is the last. Maximum number of steps.
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
 # Number of probabilities that are calibrated at once, so that they fit into the caches and temporary arrays are small.
 _BLOCK = 2**15
@@ -108,7 +108,7 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
 
 
 def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:
-    """Return whether all `parts` have enough out-of-bag trees and all classes, and the probabilities differ."""
+    """Return whether all `parts` have enough out-of-bag trees and all classes, and probabilities are not constant."""
     is_seen = [sums.n_trees > 0 for sums in parts]
     has_trees = min(sums.n_trees.mean() for sums in parts) >= _LEAST_TREES
     if not has_trees or any(len(np.unique(labels[rows])) < n_classes for rows in is_seen):
@@ -127,7 +127,7 @@ def calibrate(
 ) -> Calibration | None:
     """Fit a calibration for a forest of n_trees trees.
 
-    `frequencies` are the class frequencies to calibrate for, after class weights. The result is `start`, the prior map,
+    `frequencies` are the class frequencies to calibrate for, after class weights. The result is the prior map `start`
     if a class has no out-of-bag samples or if there are very few trees. A sample is out of bag for only about a third
     of the trees, and fewer trees need a smaller slope. Therefore the parameters are fitted to the sums over all trees
     and over each half of them, and extrapolated linearly in 1 / n_trees.
@@ -152,7 +152,7 @@ def calibrate(
         logs = log_proba(mean, LEAST) - centre[:, None]
         return _Likelihood(logs, base, labels[rows], scale * sample.weights[rows], penalties)
 
-    # The factor of the weights is at most the largest ratio of a class's effective number of samples to its weight.
+    # `scale`, the factor of the weights, is at most the largest ratio of effective samples to weight of a class.
     whole, scale = np.zeros(len(offsets)), float(np.max(counts / np.bincount(labels, sample.weights)))
     if np.ptp(sample.weights) > 1e-9:
         unscaled = likelihood(0, 1.0)
@@ -160,9 +160,9 @@ def calibrate(
         scale = min(scale, unscaled.evidence(whole))
     scaled = likelihood(0, scale)
     whole = scaled.minimize(whole)
-    run = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
-    half = 0.5 * sum(run(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
-    # How much further 1 / n_trees is from that of all trees than this is from the mean of the halves.
+    map_parts = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
+    half = 0.5 * sum(map_parts(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
+    # The change of 1 / n_trees from all out-of-bag trees to the forest, divided by that from a half to all of them.
     inverse, first, second = (1.0 / sums.n_trees.mean() for sums in parts)
     extrapolation = float((inverse - 1.0 / n_trees) / (0.5 * (first + second) - inverse))
     parameters = whole + extrapolation * (whole - half)
@@ -175,8 +175,8 @@ def calibrate(
 class _Likelihood:
     """Penalized negative log likelihood of the parameters: log slope, and intercepts minus that of the first class.
 
-    `logs` are the logarithms of probabilities minus their center, (n_classes, n_samples), and `base` the class scores
-    if `logs` are 0. `slope_penalties` are those of a slope below 1, and of at least 1.
+    `logs` are the logarithms of probabilities minus `centre`, (n_classes, n_samples). `base` are the class scores where
+    `logs` are 0. `slope_penalties` are the penalty of a slope below 1, and the penalty of a slope of at least 1.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class _Likelihood:
         # The first class is the reference. With two classes, leaving it out halves the work.
         self._log_odds, self._base = logs[1:] - logs[0], base[1:] - base[0]
         self._is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
-        # The matrix of a quadratic form: squared log slope plus squared differences of the intercepts from their mean.
+        # The matrix of the quadratic form log(slope)**2 + sum((intercepts - mean(intercepts))**2), times _PENALTY.
         self._quadratic = np.eye(n_classes)
         self._quadratic[1:, 1:] -= 1.0 / n_classes
         self._quadratic *= _PENALTY
@@ -230,10 +230,10 @@ class _Likelihood:
         return float(np.sqrt(np.linalg.inv(information + 2.0 * self._penalty(parameters))[0, 0]))
 
     def evidence(self, parameters: NDArray[np.float64]) -> float:
-        """Return the factor of the weights for which the likelihood correctly states how much is known about the slope.
+        """Return the factor of the weights for which the likelihood has the correct variance of the slope.
 
-        This is the variance of the slope by the likelihood, divided by the variance by the sandwich formula, which also
-        holds for weights that are not numbers of samples (Huber 1967).
+        It is the variance by the likelihood, divided by the variance by the sandwich formula. That formula also holds
+        for weights that are not numbers of samples (Huber 1967).
         """
         gradients, information = self._derivatives(parameters, self._evaluate(parameters)[1])
         inverse = np.linalg.pinv(information, hermitian=True)[0]

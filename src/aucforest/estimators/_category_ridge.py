@@ -2,8 +2,8 @@
 
 The coefficients of a column's categories have the penalty p / 2 times their sum of squares. For the best p, p times the
 sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). A prior
-counts as some more coefficients of size 1, which draws p to 1. The coefficients of other columns have the penalty 1 / 2
-times their sum of squares, and the intercept has no penalty.
+acts like additional coefficients of size 1, which pull p towards 1. The coefficients of other columns have the penalty
+1 / 2 times their sum of squares, and the intercept has no penalty.
 """
 
 from typing import Any, NamedTuple
@@ -18,9 +18,10 @@ from aucforest.metrics.validation import FloatArray
 
 # Maximum number of updates of the penalties, and the relative change below which the updates stop.
 _MOST_CHOICES, _LEAST_CHANGE = 10, 0.05
-# Newton's method stops after a step with a squared length, in standard errors of the coefficients, below _LOOSE before
-# an update of the penalties and below _PRECISE at the end. The remaining error is much smaller.
+# Newton's method stops after a step whose squared length, in standard errors of the coefficients, is below _LOOSE
+# before an update of the penalties, and below _PRECISE at the end. The remaining error is much smaller.
 _LOOSE, _PRECISE = 1.0, 1e-5
+# Maximum numbers of Newton steps and of conjugate gradient iterations in a step, and minimum factor of a step.
 _MOST_STEPS, _MOST_PRODUCTS, _LEAST_LENGTH = 50, 100, 1e-4
 # Maximum number of coefficients for which the second derivatives of all pairs are computed.
 _MOST_PAIRED = 256
@@ -29,12 +30,12 @@ _LEAST_CURVATURE = 1e-6
 
 
 class _Curvature(NamedTuple):
-    """The second derivatives of the loss at given coefficients, only for the most important pairs of coefficients."""
+    """The second derivatives of the loss at given coefficients: the diagonal, and the most important pairs."""
 
     proba: FloatArray  # (n_rows, 1 or n_classes)
     category_curvature: FloatArray  # (n_categories, 1 or n_classes), without the penalty
     diagonal: FloatArray  # (n_coefficients, 1 or n_classes), with the penalty
-    pair_factors: list[Any]  # the Cholesky factor of the second derivatives of pairs for each class
+    pair_factors: list[Any]  # for each class, the Cholesky factor of the block of second derivatives of pairs
 
 
 class _Loss:
@@ -48,7 +49,7 @@ class _Loss:
         n_classes = int(labels.max()) + 1
         self.is_class = (labels[:, None] == np.arange(n_classes)[-1 if n_classes == 2 else 0 :]).astype(np.float64)
         self.n_dense, self.n_scores = self.dense.shape[1], self.is_class.shape[1]
-        # Most iterations are due to columns of few categories, which depend on each other and on the intercept.
+        # Frequent categories depend on each other and on the intercept. Without pairs they need most iterations.
         n_frequent = max(0, _MOST_PAIRED - self.n_dense)
         frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
         self.frequent_indicators = indicators[:, frequent]
@@ -104,7 +105,7 @@ class _Loss:
             slopes -= curvature.proba * slopes.sum(axis=1, keepdims=True)
         return self.sums(self.weights * slopes) + self.penalty * coef
 
-    def divided(self, curvature: _Curvature, gradient: FloatArray) -> FloatArray:
+    def precondition(self, curvature: _Curvature, gradient: FloatArray) -> FloatArray:
         """Return the approximate Newton direction: the gradient divided by the second derivatives in `curvature`."""
         result = gradient / curvature.diagonal
         for k, factor in enumerate(curvature.pair_factors):
@@ -114,20 +115,20 @@ class _Loss:
 
 def _newton_step(loss: _Loss, curvature: _Curvature, gradient: FloatArray) -> tuple[FloatArray, float]:
     """Return a Newton step by conjugate gradients, and its approximate squared length in standard errors."""
-    step, left = np.zeros_like(gradient), -gradient
-    divided = loss.divided(curvature, left)
-    direction, size = divided, float(np.sum(left * divided))
+    step, residual = np.zeros_like(gradient), -gradient
+    preconditioned = loss.precondition(curvature, residual)
+    direction, size = preconditioned, float(np.sum(residual * preconditioned))
     first = size
     for _ in range(_MOST_PRODUCTS):
-        # A step far from the minimum need not be precise, and the precision increases from step to step.
+        # Far from the minimum, where the size is large, a step need not be precise.
         if size <= min(0.1, first) * 0.1 * first:
             break
         product = loss.product(curvature, direction)
         length = size / float(np.sum(direction * product))
-        step, left = step + length * direction, left - length * product
-        divided = loss.divided(curvature, left)
-        before, size = size, float(np.sum(left * divided))
-        direction = divided + size / before * direction
+        step, residual = step + length * direction, residual - length * product
+        preconditioned = loss.precondition(curvature, residual)
+        previous, size = size, float(np.sum(residual * preconditioned))
+        direction = preconditioned + size / previous * direction
     return step, first
 
 
@@ -148,15 +149,15 @@ def _minimize(loss: _Loss, coef: FloatArray, precision: float) -> tuple[FloatArr
     return coef, curvature
 
 
-def _choose(
+def _choose_penalties(
     coef: FloatArray, curvature: FloatArray, penalty: FloatArray, column: NDArray[np.int64], prior: FloatArray
 ) -> FloatArray:
     """Return updated penalties of columns, given the coefficients of categories, their curvature and penalty."""
     n_scores = coef.shape[1]
-    known = curvature / (curvature + penalty[:, None])
-    # With more than two classes, the coefficients of a category sum to 0, so one class is not free.
+    determined = curvature / (curvature + penalty[:, None])  # by the data, not by the penalty: between 0 and 1
+    # With more than two classes, the coefficients of a category sum to 0, so only n_classes - 1 of them are free.
     free = 1.0 if n_scores == 1 else (n_scores - 1) / n_scores
-    n_effective, squares = (np.bincount(column, values.sum(axis=1)) for values in (known, coef**2))
+    n_effective, squares = (np.bincount(column, values.sum(axis=1)) for values in (determined, coef**2))
     return (free * n_effective + prior) / (squares + prior)
 
 
@@ -170,10 +171,9 @@ def fit_category_ridge(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Fit to dense columns and the indicators of categories, (n_rows, n_categories).
 
-    `column` is the index of the column of each category, and `prior`, (n_columns,), the number of coefficients of size
-    1 that the prior of a penalty counts as. All labels from 0 to the maximum must occur. The result is the coefficients
-    (1 or n_classes, n_dense + n_categories) and the intercepts, for two classes only those of the second class, and the
-    penalty of each column.
+    `column` is the index of the column of each category, and `prior`, (n_columns,), the number of additional
+    coefficients of size 1. All labels from 0 to the maximum must occur. Returns the coefficients, (1 or n_classes,
+    n_dense + n_categories), and the intercepts, for two classes those of the second, and the penalty of each column.
     """
     loss, penalties = _Loss(dense, indicators, labels, weights), np.ones(len(prior))
     coef = np.zeros((loss.n_dense + len(column), loss.n_scores))
@@ -181,7 +181,7 @@ def fit_category_ridge(
     for _ in range(_MOST_CHOICES):
         coef, curvature = _minimize(loss, coef, _LOOSE)
         before = penalties
-        penalties = _choose(coef[loss.n_dense :], curvature.category_curvature, before[column], column, prior)
+        penalties = _choose_penalties(coef[loss.n_dense :], curvature.category_curvature, before[column], column, prior)
         loss.set_penalty(penalties[column])
         if np.all(np.abs(penalties - before) <= _LEAST_CHANGE * before):
             break

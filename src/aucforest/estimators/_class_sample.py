@@ -15,7 +15,7 @@ _MASK_ROWS = 2**20
 def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: Sequence[int]) -> NDArray[np.int64]:
     """Return the indices, in ascending order, of a random sample of at most `most` rows of each class.
 
-    `seed` is the seed of NumPy's generator; it should include a constant of `tree.random` for the purpose.
+    `seed` is the seed of NumPy's generator. It should include the constant of `tree.random` for the purpose.
     """
     generator, sample = np.random.default_rng(seed), []
     for k in range(n_classes):
@@ -27,7 +27,7 @@ def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: Sequen
 
 
 def _positions(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the index of the r-th True of a mask for each of the ascending ranks r, counted from 0."""
+    """Return the indices of the True values of a mask that have the given ascending ranks, counted from 0."""
     positions, n_passed = [np.empty(0, dtype=np.int64)], 0
     for start in range(0, len(mask), _MASK_ROWS):
         in_block = np.flatnonzero(mask[start : start + _MASK_ROWS])

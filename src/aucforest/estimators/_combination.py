@@ -22,12 +22,13 @@ def log_proba(proba: NDArray[np.float64], smallest: float = SMALLEST) -> NDArray
     return np.log(np.maximum(proba, smallest))
 
 
-def residual_score(residual: NDArray[np.float64], proba: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the class scores of a residual forest, log q_k - log(1 - p_k) - log p_k for class k.
+def residual_score(residual_proba: NDArray[np.float64], proba: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the class scores of a residual forest with the class probabilities q: log q_k - log(1 - p_k) - log p_k.
 
-    p are the class probabilities of the forest, and q those of the residual forest; see docs/mathematics/forests.md.
+    It is fitted with weights 1 - p_k of samples of class k, where p are the probabilities of the forest in a stack.
+    Subtracting log(1 - p_k) undoes these weights. See docs/mathematics/forests.md.
     """
-    return log_proba(residual) - log_proba(proba) - log_proba(1.0 - proba)
+    return log_proba(residual_proba) - log_proba(proba) - log_proba(1.0 - proba)
 
 
 class Combination(NamedTuple):
@@ -37,7 +38,7 @@ class Combination(NamedTuple):
     intercept: NDArray[np.float64]  # (n_classes,), with the mean 0
 
     def apply(self, scores: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]:
-        """Return class probabilities; the scores of models with weight 0 may be None, except for the first model."""
+        """Return class probabilities. The scores of a model with weight 0 may be None, if another model has scores."""
         total = self.intercept + sum(b * score for b, score in zip(self.coef, scores) if score is not None)
         return softmax(total, axis=1)
 
@@ -49,21 +50,21 @@ def combine(
     n_models, n_classes = len(scores), scores[0].shape[1]
     # Only differences of scores matter, so the scores of the first class are subtracted.
     differences = np.stack([score[:, 1:] - score[:, :1] for score in scores])
-    is_label = np.equal(labels[:, None], np.arange(1, n_classes))
-    prior = np.eye(n_models)[0]
+    is_label = labels[:, None] == np.arange(1, n_classes)
+    target = np.eye(n_models)[0]
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         coef, intercept = np.split(parameters, [n_models])
         # The sums use einsum, because sums by BLAS depend on its number of threads.
         total = np.einsum("m,mnk->nk", coef, differences) + intercept
         norm = logsumexp(np.hstack((np.zeros((len(total), 1)), total)), axis=1)
-        residual = (np.exp(total - norm[:, None]) - is_label) * weights[:, None]
-        gradient = np.einsum("nk,mnk->m", residual, differences) + 2.0 * penalty * (coef - prior)
-        value = np.sum(weights * (norm - np.sum(total * is_label, axis=1))) + penalty * np.sum((coef - prior) ** 2)
-        return float(value), np.concatenate((gradient, residual.sum(axis=0)))
+        error = (np.exp(total - norm[:, None]) - is_label) * weights[:, None]
+        gradient = np.einsum("nk,mnk->m", error, differences) + 2.0 * penalty * (coef - target)
+        value = np.sum(weights * (norm - np.sum(total * is_label, axis=1))) + penalty * np.sum((coef - target) ** 2)
+        return float(value), np.concatenate((gradient, error.sum(axis=0)))
 
     bounds = [(0.0, None)] * n_models + [(None, None)] * (n_classes - 1)
-    start = np.concatenate((prior, np.zeros(n_classes - 1)))
+    start = np.concatenate((target, np.zeros(n_classes - 1)))
     coef, intercept = np.split(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x, [n_models])
-    intercept = np.concatenate(([0.0], intercept))
+    intercept = np.append(0.0, intercept)
     return Combination(coef, intercept - intercept.mean())

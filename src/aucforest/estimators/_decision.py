@@ -52,9 +52,9 @@ class DecisionModel(Model):
         X, y, sample_weight
             The samples to tune the threshold on. Only needed if the rule is tuned.
         oob : bool, default=True
-            Whether X and y are the training data, so that out-of-bag probabilities are used; the groups are known.
+            Whether X and y are the training data. Then out-of-bag probabilities are used, and the groups are known.
             If False, they are other samples, such as a validation set, and there is no `threshold_std_`. After
-            `set_prevalence`, other samples should have the same class frequencies, at least by weight.
+            `set_prevalence`, the (weighted) class frequencies of other samples should be the prevalence.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class DecisionModel(Model):
         if not is_tuned(self.threshold, len(self.classes_)):
             self._set_fixed_threshold(self.threshold)
             return self
-        # The threshold is lowered by rounding errors, so that the same samples are predicted positive.
+        # The threshold is lowered a little, so that the same samples are positive in spite of rounding errors.
         self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, is_raw)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
@@ -169,8 +169,8 @@ class DecisionModel(Model):
     def _frequencies_of(self, prevalence: Any) -> NDArray[np.float64]:
         """Validate the argument of `set_prevalence`, and return the frequencies of all classes."""
         if self._class_weight is not None:
-            found = f"it has class_weight={self._class_weight!r}"
-            raise ValueError(f"set_prevalence needs a model without class weights, but {found}")
+            reason = f"it has class_weight={self._class_weight!r}"
+            raise ValueError(f"set_prevalence needs a model without class weights, but {reason}")
         labels, given = self.classes_.tolist(), prevalence
         if hasattr(given, "keys"):  # a dict, or a pandas Series
             given = dict(given)
@@ -196,11 +196,11 @@ class DecisionModel(Model):
         return self.class_weight
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
-        """Add a number for each class to the logarithms of class probabilities, before normalization."""
+        """Add `shift`, a number for each class, to the logarithms of class probabilities. These are then normalized."""
         raise NotImplementedError
 
     def _rule_on_training(self, threshold: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> TunedRule:
-        """Return a rule for training samples, weighted to the class frequencies of `prevalence_` if this is set."""
+        """Return a rule for training samples. If `prevalence_` is set, they are weighted to these class frequencies."""
         if hasattr(self, "prevalence_"):
             frequencies = class_frequencies(labels, weights, len(self.classes_))
             factors = (self.prevalence_ / np.maximum(frequencies, np.finfo(np.float64).tiny))[labels]

@@ -24,22 +24,22 @@ from aucforest.tree.tree import Tree
 # All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
 # The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
-# The amount for small sets, where out-of-bag scores have large errors, and the one for forests with trees on target
-# rates (benchmarks/DEFAULTS.md).
+# The amount that is used unless another one is clearly better, for example on small sets, and the same for forests with
+# trees on target rates (benchmarks/DEFAULTS.md).
 PRIOR, PRIOR_WITH_RATES = 5.0, 50.0
 # The amount for comparing variants. It is small, because few trees need more shrinkage than the whole forest.
 WEIGHED_BY = 1.0
-# The factor for gains of encodings, which are in standard errors; chosen with benchmarks/many_categories.py. On noise,
-# encodings differ more than variants, because variants read the same features.
+# The factor s in the weights exp(s g) of encodings, whose gains g are in standard errors. It was chosen with
+# benchmarks/many_categories.py.
 ENCODING_STRENGTH = 1.5
-_STANDARD_ERRORS = 1.5
-# Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
-# number of classes, so with many classes the maximum is the largest of _ROWS_TIMES_CLASSES / n_classes rows, the
-# _PROPORTION of the training rows, and _ROWS_OF_CLASS rows of each class, if this is less than _ROWS.
+_STANDARD_ERRORS = 1.5  # the minimum gain of another amount of shrinkage than the prior
+# Maximum number of scored rows. With more rows the choice is slower but not better. A row costs more with more classes.
+# So with many classes the maximum is lower: the largest of _ROWS_TIMES_CLASSES / n_classes rows, the _PROPORTION of the
+# training rows, and _ROWS_OF_CLASS rows of each class, but at most _ROWS.
 _ROWS, _ROWS_TIMES_CLASSES, _PROPORTION, _ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
-# Number of scored trees. More trees cost little if there are at least _SAMPLES_A_ROW training samples for each scored
-# row, and many classes need them, because the AUC of few trees is not yet linear in 1 / n_trees.
-# Several encodings need them, too, because each has only some of the trees.
+# Number of scored trees: _MOST_SCORED_TREES if there are at least _SAMPLES_A_ROW training samples for each scored row,
+# when scoring costs little, or if there are several encodings, each of which has only some of the trees. Many classes
+# need more trees, because the AUC of few trees is not yet linear in 1 / n_trees.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 # The trees of each variant are divided into two halves, for extrapolation to more trees.
 _N_HALVES = 2
@@ -58,14 +58,14 @@ def weights_of(gains: NDArray[np.float64], strength: float) -> NDArray[np.float6
 
 
 def jackknife_error(estimates: NDArray[np.float64]) -> Any:
-    """Return the standard error of an estimate, given the estimates without each part of the rows on the last axis."""
+    """Return the jackknife standard error. On the last axis are estimates that each leave out a part of the rows."""
     return np.sqrt((estimates.shape[-1] - 1) * np.var(estimates, axis=-1))
 
 
 def row_weight(
     weights: NDArray[np.float64] | None, sample_weight: NDArray[np.float64] | None, *, bootstrap: bool
 ) -> float:
-    """Return the weight in a tree that shrinkage counts as one sample, the mean weight of a row.
+    """Return the mean weight of a row in a tree, which shrinkage counts as one sample.
 
     `weights` include class weights, `sample_weight` does not. Without a bootstrap, a row of integer sample weight w
     counts as w samples; with a bootstrap as one, because its w copies are always sampled together.
@@ -97,9 +97,9 @@ def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
 
 
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int, n_encodings: int = 1) -> int:
-    """Return the bytes for scoring rows: of the sums, of the numbers of trees, and of the means that are scored."""
-    # The sum over both halves, the means of the two halves, and the mean over both. Each further encoding has sums of
-    # both halves, and sums with more trees of it.
+    """Return the bytes of the sums, the numbers of trees, and the means for scoring rows."""
+    # The sum over both halves, the means of the two halves, and the mean over both. Each encoding after the first adds
+    # the sums of both halves, and the sums of all trees with additional trees of this encoding.
     n_of_encodings = (_N_HALVES + 1) * (n_encodings - 1)
     n_sums_of_whole = (1 + _N_HALVES + 1 + n_of_encodings) * count_columns(n_classes) * n_amounts
     return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + n_sums_of_whole)
@@ -120,8 +120,7 @@ class OutOfBagScores:
 
     `rows` are the indices of the rows to score, in ascending order. `amounts` are in samples, and `unit` is the weight
     of a sample in trees. Amounts are compared after `calibration`. Variants are compared without it, so that the trees
-    do not depend on it. Sums by variant and encoding have the index of the variant times `n_encodings` plus that of the
-    encoding.
+    do not depend on it. The sums of a variant and an encoding have the index variant * n_encodings + encoding.
     """
 
     def __init__(
@@ -169,7 +168,7 @@ class OutOfBagScores:
         return _MOST_SCORED_TREES if is_large or self._n_encodings > 1 else SCORED_TREES
 
     def _counts_by_class(self) -> NDArray[np.int64]:
-        """Return the number of scored rows of each class, without absent classes; or of groups, if there are groups."""
+        """Return the number of scored rows of each class that occurs; with groups, the number of groups instead."""
         labels = self._truth
         if self._groups is not None:
             labels = np.unique(np.stack((labels, self._groups)), axis=1)[0]
@@ -219,8 +218,8 @@ class OutOfBagScores:
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yield slices of the scored rows in `rows`, each with a dense (n_features, n_rows) matrix of its rows."""
         if isinstance(self._table, SparseRows):
-            for some, block in self._table.blocks(rows):
-                yield some, np.ascontiguousarray(block.T)
+            for block_rows, block in self._table.blocks(rows):
+                yield block_rows, np.ascontiguousarray(block.T)
         else:
             # A part of the rows is copied, because kernels would be compiled again for a non-contiguous matrix.
             yield rows, np.ascontiguousarray(self._table[:, rows])
@@ -228,9 +227,9 @@ class OutOfBagScores:
     def _score(
         self, candidates: Sequence[Sums], weights: NDArray[np.float64], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return the AUC of each candidate's mean over trees for several row weights, (n_candidates, n_weights).
+        """Return the AUC of the means over trees of each candidate, (n_candidates, n_weights), for several row weights.
 
-        The totals have `count_columns(n_classes)` columns. The AUC is NaN where it is not defined.
+        The totals of `candidates` have `count_columns(n_classes)` columns. The AUC is NaN where it is not defined.
         """
 
         def score(sums: Sums) -> NDArray[np.float64]:
@@ -250,13 +249,13 @@ class OutOfBagScores:
     def _jackknife(self) -> NDArray[np.float64]:
         """The row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows): one part has weight 0.
 
-        With weights of 0 instead of fewer rows, the ranks of the other rows need not be computed again.
+        Rows get the weight 0 instead of being removed, so that ranks are computed only once for all parts.
         """
         is_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
         return np.where(is_out, 0.0, self._weights)
 
     def _halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
-        """Return the sums over the trees of each half, for all amounts; trees of an encoding count by its factor."""
+        """Return the sums over each half of the trees, for all amounts. `factors` are weights of trees by encoding."""
         whole: NDArray[Any] = self._sums.whole
         n_trees: NDArray[Any] = self._sums.n_trees
         if factors is not None:
@@ -297,7 +296,7 @@ class OutOfBagScores:
         return np.stack((scores, np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)))
 
     def variant_gains(self) -> NDArray[np.float64]:
-        """Return, for each variant, the gain in AUC of all trees together if the variant had more trees.
+        """Return, for each variant, the gain in AUC of the whole forest if the variant had more trees.
 
         The number of additional trees is the mean number of trees of a variant. Their sums are estimated from its
         existing trees. docs/mathematics/forests.md says why the AUC of the variant alone is not used.
@@ -311,12 +310,12 @@ class OutOfBagScores:
         return scores[1:] - scores[0]
 
     def encoding_gains(self, all_weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Return, for each encoding, how much less AUC it adds than the best one, in standard errors of the difference.
+        """Return the gain in AUC by more trees of each encoding, minus the largest gain, in standard errors.
 
         `all_weights`, (n_weights, n_rows), are several row weights, by default only those of all rows. The result is
         (n_weights, n_encodings): 0 for the best encoding, at most 0 for others, and -inf for dropped encodings, which
-        have no trees. The number of additional trees is the mean number of trees of an encoding. Each AUC is at the
-        best amount of shrinkage, because few trees on rates need more than a whole forest.
+        have no trees. The number of additional trees is the mean number of trees of an encoding. Each AUC is at its own
+        best amount of shrinkage, because few trees on rates need more shrinkage than a whole forest.
         """
         candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding)]
         weights = self._weights[None] if all_weights is None else all_weights
@@ -360,18 +359,18 @@ class OutOfBagScores:
 
         Fewer trees need more shrinkage, so the AUC is extrapolated linearly in 1 / n_trees from the AUCs of all scored
         trees and of the two halves. The result is `prior`, one of the amounts, unless another amount is better by
-        `_STANDARD_ERRORS` standard errors. By default `weights` are those of all rows, and all trees count equally.
+        `_STANDARD_ERRORS` standard errors. By default, no rows are left out by `weights`, and all trees count equally.
         """
         halves = self._halves() if halves is None else halves
         whole = Sums(*(first + second for first, second in zip(*halves)))
         if np.sort(np.bincount(self._truth[whole.n_trees > 0], minlength=self._n_classes))[-2] < 2:
             return prior
-        further = 1.0 - float(whole.n_trees.mean()) / n_trees
+        extrapolation = 1.0 - float(whole.n_trees.mean()) / n_trees
 
         def score(amounts: Sequence[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
             candidates = [Sums(sums.total[..., i], sums.n_trees) for sums in (*halves, whole) for i in amounts]
             first, second, both = self._score(candidates, weights, self._calibration).reshape(3, len(amounts), -1)
-            return both + further * (both - 0.5 * (first + second))
+            return both + extrapolation * (both - 0.5 * (first + second))
 
         scores = score(range(len(AMOUNTS)), (self._weights if weights is None else weights)[None])[:, 0]
         # The AUC of a half is undefined if the half has no trees, or if its out-of-bag rows have only one class.
@@ -384,10 +383,10 @@ class OutOfBagScores:
     def optimism(self, n_trees: int, amount: float, *, chooses_amount: bool) -> float:
         """Return by how much the AUC is too high because shrinkage and weights of encodings were chosen by it.
 
-        The choice is repeated without each part of the rows. The result is the mean over parts of the AUC of the part
-        by the choice from all rows, minus its AUC by the choice without it. If the amount is chosen, `amount` is the
-        prior. All trees get the weights of their encoding, also those that were grown before the choice. Variants are
-        not chosen again: on noise, their choice raises the AUC by less than 0.001.
+        The choice is repeated without each part of the rows. The AUC of a part is computed with the choice from all
+        rows, and with the choice without this part. The result is the mean difference of the two. If the amount is
+        chosen, `amount` is the prior. All trees get the weights of their encoding, also those that were grown before
+        the choice. Variants are not chosen again: on noise, their choice raises the AUC by less than 0.001.
         """
         if not (chooses_amount or self.has_weighed_encodings):
             return 0.0
@@ -404,7 +403,7 @@ class OutOfBagScores:
         return float(differences.mean()) if len(differences) > 0 else 0.0
 
     def _encoding_factors(self, all_weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return factors by which trees have the weights of encodings that are chosen with each of the row weights."""
+        """Return, for each of the row weights, factors that give trees the weights of encodings chosen with these."""
         n_added, factors = self._n_added_by_encoding, np.ones((len(all_weights), self._n_encodings))
         if self.has_weighed_encodings:
             for index, gains in enumerate(self.encoding_gains(all_weights)):

@@ -1,4 +1,4 @@
-"""Exports to scikit-learn and ONNX, a mixin of the estimators; each of these collects what is exported."""
+"""Exports to scikit-learn and ONNX, as mixins of the estimators."""
 
 import os
 from typing import Any, ClassVar
@@ -45,7 +45,7 @@ class OnnxExport(FeatureModel):
         Raises
         ------
         ValueError
-            If `dtype` is another type, and as in `predict_proba`.
+            If `dtype` is another type, or if `predict_proba` would raise an error for X.
         """
         check_is_fitted(self, "classes_")
         valid = self._features_of(X)

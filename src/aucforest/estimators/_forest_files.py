@@ -62,7 +62,7 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
 
 
 def _restore_dates(model: Any, items: list[Any]) -> Dates:
-    """Return the parts and zones of columns of dates."""
+    """Return the parts of dates and the time zone of each column of dates."""
     dates: Dates = {}
     for item in items:
         is_column = isinstance(item, list) and len(item) == 3 and type(item[0]) is int and isinstance(item[1], list)
@@ -175,7 +175,7 @@ def _is_threshold(values: NDArray[np.float64], model: Any) -> Any:
 
 
 def _are_sampled(groups: NDArray[np.int32], forest: Any) -> Any:
-    """Return whether the groups are those that the trees sampled, by their number and digest."""
+    """Return whether the number of rows, number of groups and digest are those of the groups that trees sampled."""
     sampled = [(record.n_rows, record.n_groups, record.groups) for record in forest._sample_records]
     is_numbered = len(groups) > 0 and groups.min() >= 0
     return is_numbered and (len(groups), int(groups.max()) + 1, digest_groups(groups)) in sampled
@@ -231,7 +231,7 @@ def _are_encodings(names: list[Any]) -> bool:
 
 
 def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: str) -> list[Any]:
-    """Return the variant or the encoding of each tree, and set the attribute for their mixture, if there is one."""
+    """Return the variant or the encoding of each tree. Set `mixture_` or `encoding_mixture_`, if it is stored."""
     are_variants = name == "variants"
     are_known = _are_variants if are_variants else _are_encodings
     names, indices = stored.take(name, list), stored.take_array(name, "q", (len(forest.trees_),))

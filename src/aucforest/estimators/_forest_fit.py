@@ -102,13 +102,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return Start(self._seed, copy(self))
 
     def _check_table(self, table: TrainingTable) -> None:
-        """Raise ValueError if the training data of a warm start have other features or classes than these trees."""
+        """Raise ValueError if the training data of a warm start have other features or classes than this forest."""
         n_features = self.trees_[0].n_features - (0 if self.target_rates_ is None else self.target_rates_.n_features)
         if n_features != table.n_features:
             raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
-        found, known = table.target.classes.tolist(), self.classes_.tolist()
-        if found != known:
-            raise ValueError(f"warm_start: y has the classes {found}, but the existing trees have {known}")
+        given, known = table.target.classes.tolist(), self.classes_.tolist()
+        if given != known:
+            raise ValueError(f"warm_start: y has the classes {given}, but the existing trees have {known}")
 
     def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
         """Raise ValueError if the new rows have other categories or dates than these trees, or lack their encodings."""
@@ -169,7 +169,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         # The existing trees may have other variants.
         variants = list(dict.fromkeys([*spec.variant_names, *start.variants]))
         names = Alternatives(variants, len(spec.variant_names), encodings)
-        scores = None if rows is None else self._score_rows(rows, target, spec, names, unit)
+        scores = None if rows is None else self._make_scorer(rows, target, spec, names, unit)
         self.trees_ = self._grow(table, names, start, scores, keep=kept is not None)
         self._shrink(scores, unit, kept)
         self._calibrate(scores, spec)
@@ -189,11 +189,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         target, n_classes, n_trees = table.target, len(table.target.classes), self.n_estimators
         spec = FitSpec.resolve(self._params(), target, table.names, table.n_features, start.seed, table.dates)
         if start.before is not None:
-            new = range(len(start.trees), n_trees)
-            spec = replace(spec, numbers=new, rates=start.before.target_rates_)
+            spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=start.before.target_rates_)
         n_encodings = len(spec.encodings) if table.may_have_rates else 1
         evidence_bytes, scored, compared = 0, spec.scored, spec.compared
-        if self.bootstrap and target.is_evidence and self._chooses(len(spec.variant_names), n_encodings):
+        if self.bootstrap and target.is_evidence and self._needs_scorer(len(spec.variant_names), n_encodings):
             n_variants, n_amounts = len({*spec.variant_names, *start.variants}), len(amounts_to_score(self.shrinkage))
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
             n_variants *= n_encodings
@@ -210,8 +209,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         n_sums = 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
         return replace(spec, scored=scored, compared=compared, n_sums=n_sums, evidence_bytes=evidence_bytes)
 
-    def _chooses(self, n_variants: int, n_encodings: int) -> bool:
-        """Return whether out-of-bag scores choose something, given the numbers of variants and encodings."""
+    def _needs_scorer(self, n_variants: int, n_encodings: int) -> bool:
+        """Return whether out-of-bag scores choose variants, encodings or the shrinkage, or a calibration is fitted."""
         return n_variants * n_encodings > 1 or self.shrinkage == "auto" or self.calibration is not None
 
     def _training_rows(self, table: TrainingTable, spec: FitSpec) -> TrainingRows | None:
@@ -222,11 +221,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         bags = Bags(spec.sampler, tree_keys(spec.seed, range(self.n_estimators)), target.kept)
         return TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
 
-    def _score_rows(
+    def _make_scorer(
         self, rows: TrainingRows, target: Target, spec: FitSpec, names: Alternatives, unit: float
     ) -> OutOfBagScores | None:
-        """Return out-of-bag scores of the rows `spec.scored`, without trees; None if they choose nothing."""
-        if len(spec.scored) == 0 or not self._chooses(names.n_new, len(names.encodings)):
+        """Return a scorer of the rows `spec.scored`, to which trees can be added; None if it is not needed."""
+        if len(spec.scored) == 0 or not self._needs_scorer(names.n_new, len(names.encodings)):
             return None
         return OutOfBagScores(
             rows,
@@ -275,10 +274,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self._weigh(mixture, encoding_mixture, scores)
             if stage.start == 0 and not start.trees and encoding_mixture.drop():
                 # Trees of dropped encodings are replaced by trees of other encodings.
-                kept = [encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings]
-                encodings = assign_alternatives(encoding_mixture.weights, kept, variants, n_trees)
-                again = [number for number, encoding in enumerate(kept) if encoding is None]
-                for number, tree in zip(again, grow(again)):
+                remaining = [encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings]
+                encodings = assign_alternatives(encoding_mixture.weights, remaining, variants, n_trees)
+                replaced = [number for number, encoding in enumerate(remaining) if encoding is None]
+                for number, tree in zip(replaced, grow(replaced)):
                     trees[number] = tree
                 scores.restart()
                 scores.add(0, trees, variants, encodings)
@@ -349,7 +348,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _sum_out_of_bag(
         self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
-        """Return the out-of-bag sums over each range of trees: the first for all rows, the others for `sample`."""
+        """Return the sums of out-of-bag predictions over each range of trees; all but the first only for `sample`."""
         if rows.sum_rows is not None:
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
@@ -393,8 +392,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         proba = np.full_like(total, np.nan)
         proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
         n_kept = rows.bags.sampler.n_rows
-        n_always = n_kept - int(np.count_nonzero(seen))
-        warn_of_never_out(n_always, n_kept, len(self.trees_), "oob_score_")
+        n_never_out = n_kept - int(np.count_nonzero(seen))
+        warn_of_never_out(n_never_out, n_kept, len(self.trees_), "oob_score_")
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
         score = score_out_of_bag(self, rule, proba, rows.without_rates, rows.bags.groups_of)

@@ -14,12 +14,12 @@ from aucforest.fitting.bootstrap import N_HALVES
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics.intervals import score_bounds
 
-# Limits of the number of rows for the estimate of the dispersion, and of the number of probabilities by all trees.
+# Minimum and maximum number of rows for the estimate of the dispersion, and maximum of rows times trees times classes.
 _LEAST_ROWS, _MOST_ROWS, _MOST_PROBABILITIES = 64, 2048, 2**22
 
 
 def n_rows_for(n_trees: int, n_classes: int) -> int:
-    """Return the maximum number of rows for the estimate of the dispersion."""
+    """Return the number of rows for the estimate of the dispersion, if there are as many."""
     return max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * n_classes)))
 
 
@@ -66,6 +66,6 @@ def bounds_of(
 
 def sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return for each column the sum of all other columns, without the rounding errors of a difference."""
-    none = np.zeros((len(values), 1))
+    zeros = np.zeros((len(values), 1))
     before, after = np.cumsum(values[:, :-1], axis=1), np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
-    return np.hstack((none, before)) + np.hstack((after, none))
+    return np.hstack((zeros, before)) + np.hstack((after, zeros))

@@ -12,10 +12,11 @@ from aucforest.estimators._evidence import SCORED_TREES, weights_of
 # Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees, so that
 # a larger forest starts with the trees of a smaller one, except for trees of encodings that were dropped.
 _FIRST_TURNS = 4
-# With several encodings, these and variants are evaluated once more after this number of trees: 96 trees have too few
-# of each encoding (benchmarks/DEFAULTS.md).
+# With several encodings, there is one more evaluation after this number of trees: SCORED_TREES trees include too few of
+# each encoding (benchmarks/DEFAULTS.md).
 _TREES_WITH_ENCODINGS = 192
-# The factor c in the weights exp(c n g), where n is the effective number of rows; chosen with benchmarks/ranking.py.
+# The factor c in the weights exp(c n g) of variants, where n is the effective number of rows and g the gain in AUC. It
+# was chosen with benchmarks/ranking.py.
 STRENGTH = 2.0
 
 
@@ -29,7 +30,7 @@ def describe_alternatives(
     proportion = n_trees / max(n_trees.sum(), 1)
     oob_score, oob_score_std = np.full((2, len(n_trees)), np.nan) if scores is None else scores[:, : len(n_trees)]
     numbers = {"n_trees": n_trees, "proportion": proportion, "oob_score": oob_score, "oob_score_std": oob_score_std}
-    return {name: np.array(each) for name, each in names.items()} | numbers
+    return {column: np.array(values) for column, values in names.items()} | numbers
 
 
 def assign_alternatives(
@@ -37,9 +38,9 @@ def assign_alternatives(
 ) -> list[int]:
     """Return the variants or the encodings of n_trees trees, given those of the existing trees (None for new ones).
 
-    A tree gets the alternative with the largest shortage, compared to its weight, among the trees of its group; ties
-    are resolved by the shortage among all trees. The groups of encodings are variants, so that the encoding of a tree
-    is independent of its variant. Existing trees may have other variants, which do not count.
+    A tree gets the alternative whose number of trees in the group of the tree is furthest below its weight times the
+    size of the group. Ties are resolved in the same way among all trees. The groups of encodings are variants, so that
+    both are independent. Existing trees of other variants than the new ones do not count.
     """
     # Lists of Python numbers, because small arrays are several times slower.
     shares, assigned = weights.tolist(), [*existing, *[None] * (n_trees - len(existing))]
@@ -50,8 +51,8 @@ def assign_alternatives(
             total[alternative] += 1
     for index, (group, alternative) in enumerate(zip(groups, assigned)):
         if alternative is None:
-            counts, n, n_total = by_group[group], sum(by_group[group]) + 1, sum(total) + 1
-            shortages = [(share * n - counts[i], share * n_total - total[i]) for i, share in enumerate(shares)]
+            counts, n_in_group, n_total = by_group[group], sum(by_group[group]) + 1, sum(total) + 1
+            shortages = [(share * n_in_group - counts[i], share * n_total - total[i]) for i, share in enumerate(shares)]
             assigned[index] = chosen = shortages.index(max(shortages))
             counts[chosen] += 1
             total[chosen] += 1
@@ -71,12 +72,12 @@ def stages_of(n_variants: int, n_encodings: int, n_trees: int) -> list[range]:
 class Mixture:
     """Weights of the variants or of the encodings of a forest.
 
-    At first all have the same weight. After each evaluation the weights are exp(strength (g - max g)), normalized,
-    where g are the gains of the forest from more trees of a variant or an encoding.
+    At first all have the same weight. After each evaluation the weights are exp(strength * (g - max g)), normalized,
+    where g are the gains in AUC of the forest by more trees of each variant or encoding.
     """
 
-    def __init__(self, n: int) -> None:
-        self.weights = np.full(n, 1.0 / n)
+    def __init__(self, n_alternatives: int) -> None:
+        self.weights = np.full(n_alternatives, 1.0 / n_alternatives)
 
     def keep(self, existing: Sequence[int]) -> None:
         """Set the weights to the proportions of the existing trees, unless a variant has no trees."""

@@ -26,12 +26,12 @@ MOST_FEATURES = 2**24
 # Name of the attribute with the values that are computed from a fitted model when they are first needed.
 _CACHE = "_cached"
 _ESTIMATORS: dict[str, Any] = {}
-# Placeholder for a parameter that could not be stored.
+# The value of a parameter that could not be stored, until the estimator is made.
 _LEFT_OUT = object()
 
 
 class FileSection(NamedTuple):
-    """Two functions: one returns fitted attributes of a model as arrays and metadata, one sets them from a file."""
+    """Functions that return fitted attributes of a model as arrays and metadata, and set them from a file."""
 
     store: Callable[[Any], tuple[Arrays, dict[str, Any]]]
     restore: Callable[[Any, StoredModel], None]
@@ -41,7 +41,7 @@ class Field(NamedTuple):
     """A fitted attribute that is stored as an array in files."""
 
     name: str  # the name of the array in files
-    # Returns the shape, given the model. -1 allows any length, None any shape. The default is a single number.
+    # Returns the shape, given the model; -1 stands for any length, None for any shape. By default a single number.
     shape: Callable[[Any], tuple[int, ...] | None] = lambda model: ()
     accepts: Callable[[Any, Any], Any] = lambda values, model: True
     dtype: str = "d"
@@ -87,7 +87,7 @@ class Model(ClassifierMixin, BaseEstimator):
     """Base of the estimators: saving, and a `fit` that leaves the estimator unchanged if it fails."""
 
     _file_sections: ClassVar[tuple[FileSection, ...]]
-    # The class names of the parameters that are estimators, by parameter.
+    # For each parameter that is an estimator, the name of its class.
     _nested: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -115,7 +115,7 @@ class Model(ClassifierMixin, BaseEstimator):
             yield
 
     def _params_to_store(self) -> dict[str, Any]:
-        """Return the parameters by name, as stored in files; a nested estimator gives names like forest__max_depth."""
+        """Return the parameters by name, as stored in files. Those of a nested estimator are like forest__max_depth."""
         params: dict[str, Any] = self.get_params(deep=False)
         for name, kind in self._nested.items():
             if type(params[name]) is _ESTIMATORS[kind]:
@@ -168,7 +168,7 @@ class Model(ClassifierMixin, BaseEstimator):
             If the model is not fitted.
         TypeError
             If the model is of a subclass, if labels are not strings, booleans or numbers of at most 64 bits, or if a
-            member is from another package. Categories that cannot be saved already raise an error in `fit`.
+            member is from another package. For categories that cannot be saved, `fit` already raises an error.
         OSError
             If the file cannot be written.
 
@@ -220,9 +220,9 @@ def store_model(model: Model) -> tuple[Arrays, dict[str, Any]]:
     arrays: Arrays = {}
     metadata = {"estimator": type(model).__name__, "parameters": parameters, "left_out": left_out}
     for section in (_DATA_SECTION, *model._file_sections):
-        more_arrays, more_metadata = section.store(model)
-        arrays |= more_arrays
-        metadata |= more_metadata
+        section_arrays, section_metadata = section.store(model)
+        arrays |= section_arrays
+        metadata |= section_metadata
     return arrays, metadata
 
 
@@ -265,7 +265,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def restore_model(stored: StoredModel, *kinds: str) -> Any:
-    """Validate and return a model from a file or nested in another model; `kinds` are the allowed class names."""
+    """Return a validated model from a file, or from a part of one. `kinds` are the allowed class names."""
     name = stored.take("estimator", str)
     names = kinds or _ESTIMATORS
     require(name in names, f"estimator must be one of {', '.join(names)}, but is {name!r}")
@@ -290,7 +290,7 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
         values.setdefault("boosted", False)
     for outer, kind in _ESTIMATORS[name]._nested.items():
         prefix = f"{outer}__"
-        nested = {each.removeprefix(prefix): values.pop(each) for each in list(values) if each.startswith(prefix)}
+        nested = {key.removeprefix(prefix): values.pop(key) for key in list(values) if key.startswith(prefix)}
         if nested:
             require(outer not in values, f"{outer} is stored twice")
             values[outer] = _make_estimator(kind, nested)
@@ -362,9 +362,9 @@ def _text_formats(formats: dict[str, Any], names: Any) -> dict[str, dict[str, st
         require(name in set(names), f"text_formats has {name!r}, which is no feature")
         require(isinstance(written, dict) and written, f"the text format of {name!r} is {written!r}")
         for key, value in written.items():
-            known = {"decimal": r"[.,]", "unit": r"[^\s{}]{1,30}", "date": r"[^\0{}]{1,100}"}.get(key, "")
-            is_known = isinstance(value, str) and re.fullmatch(known, value) is not None
-            require(is_known and {"decimal", "date"} & written.keys(), f"the text format of {name!r} is {written!r}")
+            pattern = {"decimal": r"[.,]", "unit": r"[^\s{}]{1,30}", "date": r"[^\0{}]{1,100}"}.get(key, "")
+            is_valid = isinstance(value, str) and re.fullmatch(pattern, value) is not None
+            require(is_valid and {"decimal", "date"} & written.keys(), f"the text format of {name!r} is {written!r}")
     return formats
 
 

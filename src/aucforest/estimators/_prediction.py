@@ -17,14 +17,14 @@ from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkBuffers, add_pr
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse
 from aucforest.tree.tree import Tree
 
-# Limits on the maximum number of rows in a task of prediction. Between these limits, rows have _TASK_BYTES, which fit
-# into the caches. A task reads all trees from memory once, and its rows once for each tree.
+# The maximum number of rows in a task of prediction is between _LEAST_ROWS and _MOST_ROWS, so that the rows have about
+# _TASK_BYTES and fit into the caches. A task reads all trees from memory once, and its rows once for each tree.
 _LEAST_ROWS, _MOST_ROWS, _TASK_BYTES = 2**13, 2**15, 9 * 2**18
-# Up to _FEW_ROWS rows are predicted one by one, where a row descends all trees together. The row is copied for each
-# tree, at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.
+# Up to _FEW_ROWS rows are predicted one by one: a row descends all trees together. For this, the row is copied for each
+# tree. The copies may have at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.
 _FEW_ROWS, _MOST_CELLS, _MOST_NODES = 4, 2**16, 2**32
-# Maximum number of class frequencies of leaves that are kept for the next prediction, 1 GiB. If there are more, groups
-# of trees with at most _PREDICTED_AT_ONCE frequencies are used one after another.
+# Maximum number of class frequencies of leaves that are cached for the next prediction (1 GiB). If there are more,
+# groups of trees with about _PREDICTED_AT_ONCE frequencies are used one after another.
 _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
 
 
@@ -74,7 +74,7 @@ class TreePrediction(FeatureModel):
         return thread_map(self._n_jobs, 3e-8 * n_nodes)  # the approximate seconds for packing a node
 
     def _map_rows(self, n_rows: int, row_bytes: int, function: Callable[[slice], object]) -> None:
-        """Call a function for slices of rows; a slice passes all trees in order, so sums do not depend on n_jobs."""
+        """Call a function for slices of rows. Each call passes all trees in order, so sums do not depend on n_jobs."""
         most = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
         n_threads = effective_n_jobs(self._n_jobs)
         # All tasks have about the same number of rows.
@@ -132,8 +132,8 @@ class TreePrediction(FeatureModel):
         Raises
         ------
         ValueError
-            If the number, the names or the order of the columns differ from `fit`, or if a column is not numeric that
-            was numeric in `fit`.
+            If the number, the names or the order of the columns differ from `fit`, or if a column that was numeric in
+            `fit` is not numeric.
         TypeError
             If X is a polars LazyFrame or a pyarrow RecordBatch.
         """
@@ -141,7 +141,7 @@ class TreePrediction(FeatureModel):
         return self._predict_valid(self._features_of(X))
 
     def _as_read(self, X: Any) -> NDArray[Any]:
-        """Return the features of dense X as a new matrix, in the format that the trees read."""
+        """Return the features of dense X as a new matrix, in the format of the traversal kernels."""
         return np.array(self._pack_nodes().as_read(self._features_of(X)))
 
     def _predict_valid(self, valid: Any, X: Any = None) -> NDArray[np.float64]:
@@ -156,9 +156,9 @@ class TreePrediction(FeatureModel):
         return total
 
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any, n_jobs: int | None = 1) -> NDArray[np.float64]:
-        """Return class probabilities from sums over trees; `n_trees` is a number or an array that broadcasts to rows.
+        """Return class probabilities from sums over trees. `n_trees` is a number or an array of shape (n_rows, 1).
 
-        By default only one thread is used, because some callers are themselves tasks of threads.
+        By default only one thread is used, because some callers already run in threads.
         """
         proba = total / n_trees
         return proba if self._calibration is None else self._calibration.apply(proba, n_jobs)

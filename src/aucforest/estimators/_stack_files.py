@@ -42,7 +42,7 @@ def _are_bounded(values: NDArray[np.float64], model: Any) -> Any:
 
 
 def _is_scale(value: NDArray[np.float64], stack: Any) -> Any:
-    """Return whether the value is positive, and its product with the weights finite."""
+    """Return whether the value is positive, and its products with the weights are finite."""
     return 0.0 < value < _GREATEST and float(value) * float(stack.weights_.sum()) < _GREATEST
 
 
@@ -74,9 +74,9 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
     def are_codes(values: NDArray[np.float64], model: Any) -> Any:
         """Return whether values are codes of categories or cells of interactions, sorted by feature and code."""
         features = model.code_features_
-        n_each = {feature: len(categories) for feature, categories in forest.categories_.items()}
-        n_each |= {n_features + i: n_each[one.feature] * one.n_parts for i, one in enumerate(model.interactions)}
-        n_codes = np.array([n_each.get(feature, 0) for feature in features.tolist()])
+        n_codes_of = {feature: len(categories) for feature, categories in forest.categories_.items()}
+        n_codes_of |= {n_features + i: n_codes_of[t.feature] * t.n_parts for i, t in enumerate(model.interactions)}
+        n_codes = np.array([n_codes_of.get(feature, 0) for feature in features.tolist()])
         step, is_next = np.diff(features), np.diff(values) > 0.0
         is_rising = np.all((step > 0) | ((step == 0) & is_next))
         return is_rising and np.all((values >= 0.0) & (values < n_codes) & (values == np.floor(values)))
@@ -108,7 +108,7 @@ def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
             metadata[name] = {"is_sparse": member.is_sparse_}
             if member.interactions:
                 metadata[name]["interactions"] = list(map(describe_rate_table, member.interactions))
-                more |= {f"interactions.{i}.edges": one.edges for i, one in enumerate(member.interactions)}
+                more |= {f"interactions.{i}.edges": table.edges for i, table in enumerate(member.interactions)}
         else:
             kind = type(member).__name__
             raise TypeError(f'linear: a {kind} cannot be saved: use linear="auto", or pickle the stack')
@@ -140,8 +140,8 @@ def _restore_member(stack: Any, stored: StoredModel, *kinds: str) -> Any:
     """Return a model of one of the classes `kinds`; its classes and features must be those of the stack."""
     member = restore_model(stored, *kinds)
     for name in ("classes_", "n_features_in_", "feature_names_in_"):
-        ours, theirs = (np.asarray(getattr(model, name, None)) for model in (stack, member))
-        require(np.array_equal(ours, theirs), f"{name} of the stack and of its forests differ")
+        of_stack, of_member = (np.asarray(getattr(model, name, None)) for model in (stack, member))
+        require(np.array_equal(of_stack, of_member), f"{name} of the stack and of its forests differ")
     return member
 
 
@@ -176,7 +176,7 @@ def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> 
 
 
 def _spread_shared_code(model: AdditiveClassifier, forest: Any) -> None:
-    """Give each rare category its own coefficient; in older files, rare categories share a code and a coefficient."""
+    """Give each rare category its own code and coefficient; in older files, rare categories share one."""
     n_first = model.column_weights_.shape[1] - len(model.codes_)
     n_categories = np.array([len(forest.categories_[feature]) for feature in model.code_features_.tolist()], np.int64)
     n_each = np.where(model.codes_ == SHARED_CODE, n_categories - SHARED_CODE, 1)

@@ -43,7 +43,6 @@ _MOST_ROWS = 2**18
 # Maximum of a probability, which allows for the rounding errors of float32.
 _GREATEST_PROBA = 1.0 + 1e-6
 
-
 # Fitted attributes that a stack copies from its forest.
 _SAME_AS_FOREST = (
     "classes_", "pos_label_", "n_features_in_", "feature_names_in_", "class_prior_", "categories_", "dates_",
@@ -83,12 +82,12 @@ class _Training(NamedTuple):
         return cls(X, classes, labels, weights, sample_weight, groups, target.few_groups)
 
     def is_evidence(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether the rows include two of every class, and the training data enough samples or groups."""
+        """Return whether every class has two of the rows, and the training data have enough samples or groups."""
         few = self.few_groups is not None or (self.groups is None and has_few_samples(self.labels[self.weights > 0.0]))
         return not few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
 
     def folds(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Return the fold of each of the given rows for scores by models that were not fitted to them."""
+        """Return the fold of each of the given rows, for out-of-fold scores."""
         return parts_of_rows(self.labels[rows], self.groups_of(rows)) % _N_FOLDS
 
     def groups_of(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
@@ -97,7 +96,7 @@ class _Training(NamedTuple):
 
 
 def _as_matrix(valid: Any) -> Any:
-    """Return the features of a forest as a dense or sparse matrix."""
+    """Return validated features, which can be `SparseRows`, as a dense or sparse matrix."""
     return valid.matrix if isinstance(valid, SparseRows) else valid
 
 
@@ -124,7 +123,7 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
 
 
 def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predicted]:
-    """Return the fitted linear models, each with out-of-fold probabilities; none if there is too little evidence."""
+    """Return the fitted linear models, each with out-of-fold probabilities; no models if `is_evidence` is False."""
     if not training.is_evidence(training.weights > 0.0):
         return []
     n_classes, kept, labels = len(training.classes), np.flatnonzero(training.weights), training.labels.astype(np.int64)
@@ -142,11 +141,11 @@ def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predict
                 f"linear: {type(model).__name__}.fit takes no sample_weight, but samples or classes have different"
                 " weights: pass a classifier whose fit takes them"
             )
-        whole, proba = fit(model, kept), np.full((len(labels), n_classes), np.nan)
+        fitted, proba = fit(model, kept), np.full((len(labels), n_classes), np.nan)
         for k in np.unique(fold):
             rows = kept[fold == k]
             proba[rows] = predict_linear(fit(model, kept[fold != k]), safe_indexing(X, rows), n_classes)
-        fits.append((whole, proba))
+        fits.append((fitted, proba))
     return fits
 
 
@@ -179,7 +178,7 @@ class StackFit(DecisionModel, OnnxExport):
                 rule = self._check_target(table.target, cost)
                 training = _Training.from_target(X, table.target, forest.class_weight)
                 features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
-                # A model of the user is fitted first: it may reject the data, and forests take longer.
+                # A model of the user is fitted before the forest, which takes longer, because it may reject the data.
                 linear = []
                 if self.linear not in ("auto", None):
                     linear = _fit_linear(training, [self.linear], indexable_rows(X))
@@ -199,8 +198,8 @@ class StackFit(DecisionModel, OnnxExport):
             del forest.oob_decision_function_  # its score stays, and files are smaller
         warn_of_few_groups(training.few_groups)
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
-        n_always = n_kept - int(np.count_nonzero(seen))
-        warn_of_never_out(n_always, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_")
+        n_never_out = n_kept - int(np.count_nonzero(seen))
+        warn_of_never_out(n_never_out, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_")
         self._set_threshold(rule, training.labels, training.sample_weight)
         if self.oob_score:
             # The label of a row is predicted by a threshold that was not tuned on this row.
@@ -208,7 +207,7 @@ class StackFit(DecisionModel, OnnxExport):
             take_rows = partial(safe_indexing, indexable_rows(X))
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, take_rows, training.groups_of)
             if is_roc_auc(self.oob_score):
-                # All members predict rows that they were not fitted to. Bias and optimism are taken from the forest.
+                # All members predict rows that they were not fitted to. Bias and optimism are assumed as in the forest.
                 forest_score = score_out_of_bag(forest, tuned, forest_proba, take_rows, training.groups_of)
                 correction = forest.oob_score_ - forest_score
                 self.oob_score_ = float(np.clip(self.oob_score_ + correction, 0.0, 1.0))
@@ -287,23 +286,23 @@ class StackFit(DecisionModel, OnnxExport):
             del self.members_["old"]
             self.weights_ = self.weights_[1:]
         if old is not None:
-            combined = self._combine_without_row(scores, training, rows, combination)
+            combined = self._combine_by_part(scores, training, rows, combination)
         oob_proba = np.full_like(proba, np.nan)
         oob_proba[rows] = combined
         return oob_proba
 
-    def _combine_without_row(
+    def _combine_by_part(
         self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64], whole: Combination
     ) -> NDArray[np.float64]:
-        """Return the combined probabilities of rows, with proportions of weights that are fitted without the row.
+        """Return the combined probabilities of rows; relative weights for a part of them are fitted to the other parts.
 
-        The sum of the weights and the intercepts are those of `whole`, so that rows of different parts are comparable.
+        The intercepts and the sum of the weights are those of `whole`, so that different parts are comparable.
         """
         parts, combined = parts_of_rows(training.labels[rows], training.groups_of(rows)), np.empty_like(scores[0][rows])
         for part in np.unique(parts):
-            out, weights = parts == part, self._fit_combination(scores, training, rows[parts != part]).coef
+            is_part, weights = parts == part, self._fit_combination(scores, training, rows[parts != part]).coef
             weights = weights * (whole.coef.sum() / max(weights.sum(), np.finfo(np.float64).tiny))
-            combined[out] = whole._replace(coef=weights).apply([score[rows[out]] for score in scores])
+            combined[is_part] = whole._replace(coef=weights).apply([score[rows[is_part]] for score in scores])
         return combined
 
     def _fit_combination(
@@ -343,10 +342,10 @@ class StackFit(DecisionModel, OnnxExport):
         fold = np.full(len(training.labels), -1, dtype=np.int64)
         kept = np.flatnonzero(training.weights)
         fold[kept] = training.folds(kept)
-        find_table = partial(self._validate_for, training=training, weights=training.weights)
-        found = fit_boosted(self.members_["forest"], find_table, fold)
-        self.members_["boosted"], self._boosted_scale = found.model, found.scale
-        return found.scores
+        validate_rows = partial(self._validate_for, training=training, weights=training.weights)
+        fitted = fit_boosted(self.members_["forest"], validate_rows, fold)
+        self.members_["boosted"], self._boosted_scale = fitted.model, fitted.scale
+        return fitted.scores
 
     def _validate_for(
         self, model: AUCForestClassifier, training: _Training, weights: NDArray[np.float64]

@@ -37,7 +37,7 @@ from aucforest.tables.integers import rounded_columns, rounded_features, warn_of
 from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tables.target_rates import TargetRates, append_rates
 
-# What scikit-learn's validation accepts.
+# Options of scikit-learn's validation of X.
 _OPTIONS: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
 
 
@@ -80,7 +80,7 @@ class FeatureModel(Model):
     ) -> Any:
         """Return validated X, and y if given, with encoded categories and dates, but without target rates.
 
-        With reset=True, categories are learned from the rows in `kept`, or all rows if it is None. Errors name columns.
+        With reset=True, categories are learned from the rows `kept`, or from all rows if it is None.
         """
         if not reset and self._is_plain(X):
             return X
@@ -109,7 +109,7 @@ class FeatureModel(Model):
         except (TypeError, ValueError) as error:
             if "Complex data" in str(error):
                 raise ValueError("Complex data not supported: X and y must be real") from None
-            # These words are in the messages of float() for strings and other objects, and of numpy for lists.
+            # float() and numpy use these words for values that are not numbers. `check_numeric` names the column.
             if any(words in str(error) for words in ("could not convert", "float() argument", "array element")):
                 check_numeric(X)
             raise
@@ -121,7 +121,7 @@ class FeatureModel(Model):
     def _learn(self, X: Any, kept: NDArray[np.int64] | None) -> NDArray[Any] | None:
         """Find categorical columns and dates, and return X as a matrix of features.
 
-        The result is None if X has no such columns and no Arrow dictionary, because scikit-learn can convert X then.
+        Returns None if X has no such columns and no Arrow dictionary: then scikit-learn can convert X.
         """
         given = self.categorical_features
         table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
@@ -147,7 +147,7 @@ class FeatureModel(Model):
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:
-        """Return whether X needs no validation; scikit-learn's checks take longer than predicting one row."""
+        """Return whether X needs no validation. This saves time: the checks take longer than predicting one row."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
         has_features = is_matrix and X.shape[1] == self.n_features_in_
         return has_features and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
@@ -170,6 +170,6 @@ class FeatureModel(Model):
 
     @property
     def _inputs_of_features(self) -> list[int]:
-        """The index of each feature of the trees, where a target rate has the index of its column of categories."""
+        """The index of each feature of the trees. A target rate has the index of its column of categories instead."""
         rates = [] if self.target_rates_ is None else self.target_rates_.columns
         return [*range(self.n_features_in_ + n_added(self.dates_)), *rates]

@@ -441,7 +441,7 @@ class AUCForestClassifier(ForestFit):
             functions = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}
             members = []
             for tree, (criterion, splitter) in zip(self.trees_, self.variants_):
-                # A function that was not restored from a file is unknown.
+                # A function as criterion has a name like "f()". It is unknown if the forest was loaded from a file.
                 named = None if criterion.endswith("()") else criterion
                 params["criterion"], params["splitter"] = functions.get(criterion, named), splitter
                 members.append(AUCTreeClassifier(**params))
@@ -451,10 +451,10 @@ class AUCForestClassifier(ForestFit):
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
-        """The bootstrap sample of each tree, recomputed at each access; undefined if trees were sampled differently."""
+        """The bootstrap sample of each tree, recomputed at each access. All trees must be sampled in the same way."""
         check_is_fitted(self, "trees_")
-        record, *others = self._sample_records
-        if others or len(record.sizes) > 1:
+        record, *other_records = self._sample_records
+        if other_records or len(record.sizes) > 1:
             grown = ", ".join(map(str, self._sample_records))
             needed = "estimators_samples_ needs the same sampling of all classes and trees"
             raise AttributeError(f"{needed}, but these were grown on {grown}")
@@ -470,7 +470,7 @@ class AUCForestClassifier(ForestFit):
         They show how much a probability would vary with other training samples and another `random_state`, not how far
         it is from the true probability. The variance of the mean p over trees is estimated between half-samples ([1]_,
         [2]_). Its ratio to p (1 - p), ``dispersion_``, is assumed equal for all samples, because 300 trees give a noisy
-        estimate for one sample. The delta method gives the variance of the calibrated p, for a Wilson interval.
+        estimate for one sample. The delta method gives the variance of the calibrated p. The interval is Wilson's.
 
         Parameters
         ----------

@@ -29,12 +29,12 @@ from aucforest.tables.columns import check_table, decode_labels
 from aucforest.tables.dates import find_dates, table_of
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-_LEAST_SLOPE = 1e-3  # of the log odds, so that they increase with the scores
-_STEP = math.sqrt(10.0)  # the maximum ratio of consecutive widths
+_LEAST_SLOPE = 1e-3  # the lower bound of the slope of the calibration, which is positive to keep the ranking
+_MAX_WIDTH_RATIO = math.sqrt(10.0)  # of consecutive widths of the sigmoid
 
 
 def _n_pairs(model: Any) -> int:
-    return len(model.classes_) * (len(model.classes_) - 1) // 2
+    return math.comb(len(model.classes_), 2)
 
 
 _FIELDS = (
@@ -76,9 +76,9 @@ class LinearAUCClassifier(Model):
         The final width of the sigmoid in standard deviations of the score; None is 0.1.
     alpha : float, default=1e-3
         The strength of the L2 penalty on the coefficients of standardized features: alpha / 2 times their squared norm.
-        In the stages of the smoothed AUC, the coefficients are scaled so that the score has standard deviation 1.
+        For the smoothed AUC, it is computed from coefficients that are scaled to a score of standard deviation 1.
     max_iter : int, default=None
-        The maximum number of iterations in each stage; None is 200.
+        The maximum number of iterations in each stage (see Notes); None is 200.
     tol : float, default=1e-4
         A stage stops when no component of the gradient is larger than this in absolute value.
 
@@ -101,8 +101,9 @@ class LinearAUCClassifier(Model):
     smoothed AUC [1]_ in stages, with sigmoid widths that decrease from 1 to `eps`.
 
     With K > 2 classes one model is trained for each pair of classes, as in Hand and Till's AUC [2]_. The class
-    probabilities p are computed from the calibrated probabilities r_ij of the pairs by the formula of [3]_: p_i is
-    proportional to 1 / (sum over j of 1 / r_ij - K + 2). If p_j / (p_i + p_j) = r_ij has a solution, this is it.
+    probabilities p are computed from the calibrated probabilities r_ij of class i given i or j [3]_: p_i is
+    proportional to 1 / (sum over j != i of 1 / r_ij - K + 2). If some p has p_i / (p_i + p_j) = r_ij for all pairs, the
+    formula returns it.
 
     References
     ----------
@@ -195,7 +196,7 @@ class LinearAUCClassifier(Model):
         theta, losses = self._follow_path(X, pairs)
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
-            theta, score = -theta, -score  # after outliers the solver may end with an AUC below 1/2
+            theta, score = -theta, -score  # outliers can lead the solver to such an AUC; the opposite score is better
         deviation = np.sqrt(np.average(score**2, weights=pairs.weights)) or 1.0
         slope, intercept = _calibrate(score / deviation, pairs)
         coef = slope / deviation * theta / scaler.scale_
@@ -204,29 +205,29 @@ class LinearAUCClassifier(Model):
     def _follow_path(self, X: FloatArray, pairs: Pairs) -> tuple[FloatArray, list[float]]:
         """Minimize the pairwise logistic loss, then one minus the smoothed AUC with decreasing widths.
 
-        The columns of `X` have the weighted mean 0. Widths are in units of the standard deviation of the score, so
-        neither the smoothed AUC nor its penalty depends on the length of theta. Returns theta and all losses.
+        The columns of `X` have the weighted mean 0. For the smoothed AUC, theta is scaled to a score of standard
+        deviation 1, so its length does not matter. Returns theta and all losses.
         """
         weights = np.full(len(X), 1.0 / len(X)) if pairs.weights is None else pairs.weights / pairs.weights.sum()
 
         def logistic(theta: FloatArray) -> tuple[float, FloatArray]:
-            value, slopes = value_and_gradient(pairs, X @ theta, "logistic", 1.0)
-            return value + 0.5 * self.alpha * float(theta @ theta), slopes @ X + self.alpha * theta
+            value, grad_scores = value_and_gradient(pairs, X @ theta, "logistic", 1.0)
+            return value + 0.5 * self.alpha * float(theta @ theta), grad_scores @ X + self.alpha * theta
 
         def smoothed(theta: FloatArray, width: float) -> tuple[float, FloatArray]:
             score = X @ theta
             deviation = np.sqrt(weights @ score**2)
             score /= deviation
             theta = theta / deviation
-            value, slopes = value_and_gradient(pairs, score, "sigmoid", width)
+            value, grad_scores = value_and_gradient(pairs, score, "sigmoid", width)
             # The component of the gradient that only changes the length of theta is removed.
-            along = slopes @ score + self.alpha * (theta @ theta)
-            gradient = ((slopes - along * weights * score) @ X + self.alpha * theta) / deviation
+            radial = grad_scores @ score + self.alpha * (theta @ theta)
+            gradient = ((grad_scores - radial * weights * score) @ X + self.alpha * theta) / deviation
             return value + 0.5 * self.alpha * float(theta @ theta), gradient
 
         theta, losses = self._descend(logistic, np.zeros(X.shape[1]))
         eps = self.eps or 0.1
-        n_widths = 1 + math.ceil(max(0.0, math.log(1.0 / eps, _STEP)))
+        n_widths = 1 + math.ceil(max(0.0, math.log(1.0 / eps, _MAX_WIDTH_RATIO)))
         for width in np.geomspace(max(1.0, eps), eps, n_widths):
             deviation = np.sqrt(weights @ (X @ theta) ** 2)
             if not deviation > 0.0:
@@ -250,15 +251,15 @@ class LinearAUCClassifier(Model):
         return result.x, losses
 
     def _validate(self, X: Any, **options: Any) -> Any:
-        """Return X, and y if given, validated; the limit of values keeps squares and products with coef_ finite."""
+        """Validate X, and y if given. The limit of absolute values keeps their squares and the scores finite."""
         check_table(X)
         X = unmask(X)
-        find_dates(table_of(X), None)  # raises ValueError for dates, which numpy would convert to numbers
+        find_dates(table_of(X), parts=None)  # raises ValueError for dates, which numpy would convert to numbers
         valid = validate_data(self, X, dtype=np.float64, **options)
         X = valid[0] if isinstance(valid, tuple) else valid
         if max(-X.min(), X.max()) < LARGEST_DISTANCE:
             return valid
-        row, feature = (int(index) for index in np.unravel_index(np.abs(X).argmax(), X.shape))
+        row, feature = divmod(int(np.abs(X).argmax()), X.shape[1])
         name = repr(self.feature_names_in_[feature]) if hasattr(self, "feature_names_in_") else feature
         raise ValueError(
             f"X: column {name} has the value {X[row, feature]:g} in row {row}, but absolute values must be below"
@@ -312,13 +313,13 @@ class LinearAUCClassifier(Model):
     def _couple(self, margins: FloatArray) -> FloatArray:
         """Return log probabilities (n_samples, n_classes) from the log odds of the pairs."""
         n_classes = len(self.classes_)
-        against = np.zeros((n_classes, n_classes, len(margins)))  # log odds of class j against class i
+        log_odds = np.zeros((n_classes, n_classes, len(margins)))  # [i, j]: of class j against class i
         first, second = np.triu_indices(n_classes, 1)  # in the order of the pairs
-        against[first, second], against[second, first] = margins.T, -margins.T
-        # 1 / r_ij = 1 + exp(against_ij), so p_i is proportional to 1 / (1 + sum of exp(against_ij) over j != i). The
-        # term 1 comes from the diagonal of `against`, which is 0.
-        log_proba = -np.logaddexp.reduce(against, axis=1)
-        return np.transpose(log_proba - np.logaddexp.reduce(log_proba, axis=0))
+        log_odds[first, second], log_odds[second, first] = margins.T, -margins.T
+        # In the formula of the class docstring, 1 / r_ij = 1 + exp(log_odds[i, j]), so p_i is proportional to
+        # 1 / (1 + sum of exp(log_odds[i, j]) over j != i). The term 1 comes from the diagonal, which is 0.
+        log_proba = -np.logaddexp.reduce(log_odds, axis=1)
+        return np.asarray((log_proba - np.logaddexp.reduce(log_proba, axis=0)).T)
 
 
 @cache
@@ -336,7 +337,7 @@ def _lbfgs(objective: Objective, start: FloatArray, **arguments: Any) -> Optimiz
 def _calibrate(score: FloatArray, pairs: Pairs) -> tuple[float, float]:
     """Return the slope and the intercept of a logistic regression on the standardized score, with Platt's targets.
 
-    The slope is bounded below by a positive number, so the ranking does not change.
+    The slope is at least `_LEAST_SLOPE`, so the ranking does not change.
     """
     weights = np.ones(score.size) if pairs.weights is None else pairs.weights
     positive_weight, negative_weight = weights @ pairs.positive, weights @ ~pairs.positive

@@ -34,7 +34,7 @@ from aucforest.estimators.stacking import AUCStackingClassifier
 StepsOfMean = tuple[NDArray[np.float64], NDArray[np.float64]]
 # The members of a stack whose scores depend on means over trees.
 _FORESTS = "forest", "residual", "boosted"
-# Minimum of an intercept. A class without training samples has the intercept -inf.
+# Lower intercepts are replaced by this value, because a class without training samples has the intercept -inf.
 _LOWEST = -700.0
 
 
@@ -59,7 +59,7 @@ class Attribution(NamedTuple):
         return Attribution(self.values * (slope * _log_slope(base, end))[..., None], np.log(base), np.log(end))
 
     def log_odds_against(self, k: int, classes: Sequence[int]) -> "Attribution":
-        """Return the log odds of class k against classes, -log sum exp(z_j - z_k) over them, where z are the scores."""
+        """Return the log odds of class k against `classes`: -log sum exp(z_j - z_k) over j in them, for scores z."""
         base, end = (scores[classes] - scores[k] for scores in (self.base, self.end))
         greatest = np.maximum(base, end).max(axis=0)
         totals = [np.exp(scores - greatest).sum(axis=0) for scores in (base, end)]
@@ -91,12 +91,12 @@ def gauss_legendre(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float
 
 
 def join(parts: Sequence[Attribution]) -> Attribution:
-    """Return the parts, which are of different classes, as one object."""
+    """Concatenate attributions of different classes."""
     return Attribution(*map(np.concatenate, zip(*parts)))
 
 
 def _log_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the change of log(x) divided by the change of x for positive x; where x is unchanged, the derivative."""
+    """Return the slope of log(x) between two positive x: change of log(x) / change of x, or 1 / x if x is equal."""
     ratio = (end - base) / base
     is_close = np.abs(ratio) < 0.5  # where the difference of logarithms would lose digits
     change = np.where(is_close, np.log1p(np.where(is_close, ratio, 0.0)), np.log(end / base))
@@ -119,13 +119,13 @@ class InputsOfModel(NamedTuple):
     explained_as: NDArray[np.int64]  # for each feature of the trees, the feature that its value is added to
 
     def rows(self, rows: slice) -> "InputsOfModel":
-        """Return the inputs of some rows."""
+        """Return the inputs for the given rows."""
         means = {name: (values[:, :, rows], base) for name, (values, base) in self.means.items()}
         return self._replace(means=means, X=self.X[rows])
 
 
 def explained_members(model: Any) -> dict[str, Any]:
-    """Return the members that the log odds of a stack depend on; for a forest or a tree, the model as "forest".
+    """Return the members that the log odds of a stack depend on, by name; for a forest or a tree, it is "forest".
 
     Raises an error if the model or its linear member cannot be explained. The member "old" is not checked.
     """
@@ -152,7 +152,7 @@ def explained_members(model: Any) -> dict[str, Any]:
 def explained_models(model: Any) -> list[Any]:
     """Return a model, its member "old" if it was refreshed, the member "old" of this, and so on.
 
-    Raises an error if one of them cannot be explained.
+    Raises an error if one of the models cannot be explained.
     """
     old = explained_members(model).get("old")
     return [model] if old is None else [model, *explained_models(old)]
@@ -189,7 +189,7 @@ def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Attribution]:
     n_steps, _, _, n_features = means["forest"][0].shape
     members = explained_members(model)
     if "linear" in members:
-        n_read = len(set(model._inputs_of_features))  # it does not read target rates, which come last
+        n_read = len(set(model._inputs_of_features))  # the linear member does not read target rates, which come last
         effects, means_of_linear = members["linear"].effects(X[:, :n_read])
         explained = np.zeros((*effects.shape[:2], n_features))
         for feature, index in enumerate(explained_as[:n_read].tolist()):
@@ -214,7 +214,7 @@ def _match_proba(whole: Attribution, proba: NDArray[np.float64]) -> Attribution:
 
 
 def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> list[Attribution]:
-    """Return the mean over trees in each step for all classes; with two classes, only the second one is given."""
+    """Return the mean over trees in each step for all classes. Of two classes, `values` has only the second one."""
     steps, base = [], base[:, None]
     for step_values in values:
         step = Attribution(step_values, base, base + step_values.sum(axis=2))
@@ -234,7 +234,7 @@ def _steps_of_additive(effects: NDArray[np.float64], means: NDArray[np.float64],
 def _scores_of_stack(stack: Any, steps: Mapping[str, Attribution]) -> Attribution:
     """Return the scores of a stack, whose softmax gives the probabilities.
 
-    `steps` are, by member, the mean over trees of a forest or the probabilities of another member.
+    `steps` maps the name of a member to its mean over trees, if it is a forest, else to its probabilities.
     """
     weights, proba = dict(zip(stack.members_, stack.weights_.tolist())), {}
     for name, step in steps.items():

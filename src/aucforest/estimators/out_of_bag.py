@@ -50,7 +50,7 @@ _POSITIVE_SCORERS = (
     "average_precision", "f1", "jaccard", "neg_negative_likelihood_ratio", "positive_likelihood_ratio", "precision",
     "recall",
 )  # fmt: skip
-# Faster than the scorers of scikit-learn with these names. scikit-learn's log loss also fails if y lacks a class.
+# Used instead of the scorers of scikit-learn with these names, which are slower. Its log loss fails if y lacks a class.
 _SCORERS: dict[Any, Scorer] = {
     "average_precision": partial(_score_codes, class_average_precision),
     "neg_log_loss": partial(_score_codes, lambda *given: -log_loss(*given)),
@@ -83,9 +83,9 @@ def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> 
 class OutOfBagScorer:
     """Scores class probabilities of a forest by a scorer that is given by name or as a function.
 
-    scikit-learn's scorers always take the label 1 as positive, so with two classes, scorers that are given by name get
-    the label 1 for the positive class of the forest, and 0. `parameter` is the name of the scoring parameter in
-    warnings. `label` computes class indices from probabilities, by default by the threshold of the forest.
+    scikit-learn's scorers always take the label 1 as positive. So with two classes, a scorer that is given by name gets
+    the labels 0 and 1, where 1 is the positive class of the forest. `parameter` is the name of the scoring parameter in
+    messages. `label` computes class indices from probabilities, by default with the threshold of the forest.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class OutOfBagScorer:
     def score(
         self, X: Any, labels: NDArray[np.uint16], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
     ) -> float:
-        """Return the score of class probabilities; if the scorer fails as a class has no row, NaN with a warning."""
+        """Return the score of class probabilities. If the scorer fails and a class has no row, warn and return NaN."""
         if self._scorer is None:
             return class_roc_auc(labels, proba, sample_weight)
-        answers, classes, order = copy.copy(self._forest), self._classes, self._order
+        scored_model, classes, order = copy.copy(self._forest), self._classes, self._order
 
         # Scorers compare the names of methods, so these functions must have the names of the methods.
         def predict_proba(X: Any) -> NDArray[np.float64]:
@@ -120,10 +120,10 @@ class OutOfBagScorer:
         def predict(X: Any) -> NDArray[Any]:
             return classes[self._label(proba)]
 
-        answers.classes_, answers.predict_proba, answers.predict = classes[order], predict_proba, predict
+        scored_model.classes_, scored_model.predict_proba, scored_model.predict = classes[order], predict_proba, predict
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         try:
-            score = self._scorer(answers, X, classes[labels], **weight)
+            score = self._scorer(scored_model, X, classes[labels], **weight)
         except ValueError as error:
             absent = np.setdiff1d(np.arange(proba.shape[1]), labels)
             if len(absent) == 0:
@@ -171,7 +171,7 @@ def score_out_of_bag(
     take_rows: Callable[[NDArray[np.int64]], Any],
     groups_of: Callable[[NDArray[np.int64]], NDArray[np.int64] | None],
 ) -> float:
-    """Return the score of out-of-bag probabilities by the parameter `oob_score` of a model, without rows of NaN.
+    """Return the score of out-of-bag probabilities by the scorer `model.oob_score`. Rows with NaN are left out.
 
     `rule` contains the labels and weights of all rows. If the rule is tuned, the label of a row is predicted by a
     threshold that was not tuned on this row. `take_rows` returns rows of X, and `groups_of` their groups.
@@ -191,14 +191,14 @@ def score_out_of_bag(
 def training_rows(
     forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, *, same_weights: bool = True
 ) -> TrainingRows:
-    """Return the training data of a forest with its bootstrap samples, which are sampled again with the same keys.
+    """Return the training data of a forest with its bootstrap samples, which are drawn again with the same keys.
 
     Raises ValueError if X and y are not the training data. To detect this, the number of samples and the class weights
     of each leaf of a tree are compared with those of the fit. With same_weights=False, weights may differ.
     """
     if not forest.bootstrap:
         raise ValueError("out-of-bag samples need a forest with bootstrap=True")
-    X = forest._validate_X(X, reset=False)  # without target rates, which must leave out the row itself
+    X = forest._validate_X(X, reset=False)  # target rates are added below, because they must leave out the row itself
     labels = encode_labels(y, len(X), forest.classes_).astype(np.uint16)
     weight = check_weights_of(X, sample_weight)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
@@ -218,7 +218,7 @@ def training_rows(
 
 
 def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
-    """Return training rows with target rates, if the forest has any; raise ValueError for other data or weights."""
+    """Add target rates, if the forest has any, to training rows; raise ValueError for other data or weights."""
     rates, n_classes, kept = forest.target_rates_, len(forest.classes_), rows.bags.all_kept
     if rates is None:
         return rows
@@ -237,9 +237,9 @@ def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
 def _rate_weights(
     forest: Any, weight: NDArray[np.float64] | None, labels: NDArray[np.uint16], cells_of: Callable[[int], Any]
 ) -> NDArray[np.int64] | None:
-    """Return integer weights of the training rows in the unit of the totals of target rates; None if totals differ.
+    """Return integer weights of the training rows that sum to the totals of the target rates; None if that fails.
 
-    The totals are compared up to a common factor, because only ratios of weights matter in a fit.
+    The totals may differ by a common factor, because only ratios of weights matter in a fit.
     """
     rates, n_classes = forest.target_rates_, len(forest.classes_)
     weights = RateWeights.of(weight, None, n_classes)
@@ -270,7 +270,7 @@ def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: 
 def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
     """Raise ValueError unless each leaf of a tree gets the number of rows and the class weights of the fit.
 
-    The first tree without target rates is checked, because each tree has different rates. There may be no such tree.
+    The first tree without target rates is checked, because each tree has different rates. Without it, none is checked.
     """
     first = 0 if forest.target_rates_ is None else next((i for i, e in enumerate(forest.encodings_) if e == SETS), None)
     if first is None:
@@ -284,13 +284,13 @@ def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
     n_samples = np.bincount(leaves, minlength=tree.n_nodes)
     if not np.array_equal(n_samples[is_leaf], tree.n_samples[is_leaf]):
         raise ValueError("X must be the training samples in the order of fit, but the leaves of a tree differ")
-    found, trained = np.zeros((tree.n_nodes, tree.n_classes)), (tree.weight[:, None] * tree.value)[is_leaf]
-    np.add.at(found, (leaves, labels), counts[sampled] if weights is None else counts[sampled] * weights)
-    found = found[is_leaf]
+    given, trained = np.zeros((tree.n_nodes, tree.n_classes)), (tree.weight[:, None] * tree.value)[is_leaf]
+    np.add.at(given, (leaves, labels), counts[sampled] if weights is None else counts[sampled] * weights)
+    given = given[is_leaf]
     # The class weights are unknown here, but each scales its class by the same factor in all leaves.
-    found *= trained.sum(axis=0) / np.maximum(found.sum(axis=0), np.finfo(np.float64).tiny)
+    given *= trained.sum(axis=0) / np.maximum(given.sum(axis=0), np.finfo(np.float64).tiny)
     if not same_weights:
-        found, trained = found > 0.0, trained > 0.0
-    if not np.allclose(found, trained, rtol=_LEAF_TOLERANCE, atol=_LEAF_TOLERANCE * trained.max()):
+        given, trained = given > 0.0, trained > 0.0
+    if not np.allclose(given, trained, rtol=_LEAF_TOLERANCE, atol=_LEAF_TOLERANCE * trained.max()):
         what = "labels" if weights is None else "labels, and sample_weight the weights,"
         raise ValueError(f"y must be the training {what} in the order of fit, but the classes of a leaf differ")

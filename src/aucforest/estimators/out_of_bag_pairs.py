@@ -1,10 +1,10 @@
 """Out-of-bag ROC AUC by pairs of samples, each compared by the trees for which both samples are out of bag.
 
 The out-of-bag score of a sample comes from trees that were grown without the sample, so its class is a little rarer in
-their training samples. This lowers the score for the true class, and therefore the ROC AUC of out-of-bag scores. The
-bias is largest for rare classes, and is not bounded if many samples share a leaf in all trees. Trees that were grown
-without both samples of a pair treat the two alike. Without anything to learn, both orders are then equally likely
-(leave-pair-out, Airola et al. 2011; on the bias, Parker, Günter and Bedo 2007).
+their training samples. This lowers the score for the true class, and therefore the out-of-bag ROC AUC (Parker, Günter
+and Bedo 2007). The bias is largest for rare classes, and is not bounded if many samples share a leaf in all trees.
+Trees that were grown without both samples of a pair treat the two alike: if there is nothing to learn, both orders are
+equally likely (leave-pair-out, Airola et al. 2011).
 """
 
 from collections.abc import Iterable
@@ -24,12 +24,12 @@ from aucforest.tables.sparse import dense_blocks
 from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.random import PAIRED_SAMPLE, PAIRED_TREES
 
-# Maximum number of rows that are compared, and of the probabilities of these rows by all trees.
+# Maximum number of compared rows, and maximum number of probabilities: compared rows times trees times classes.
 _MOST_ROWS, _MOST_PROBABILITIES = 2048, 2**23
 # Minimum number of rows of a class, because the score by pairs has large errors with fewer rows.
 _LEAST_ROWS_OF_CLASS = 5
-# Number of rows of a class that a task compares with the rows of other classes. It does not depend on the number of
-# threads, so that rounding errors of sums do not either.
+# Number of rows of a class that a task compares with the rows of other classes. It is constant, so that the rounding
+# errors of sums do not depend on the number of threads.
 _ROWS_OF_TASK = 64
 # Approximate seconds per pair and tree, and per row and tree.
 _PAIR_TIME, _ROW_TIME = 5e-10, 3e-8
@@ -48,20 +48,20 @@ class _Predictions(NamedTuple):
 
 
 @bare_device
-def _add_pair(difference, n_trees, weight, found):
-    """Add a pair to `found`: weight of correctly ordered pairs, of all pairs, and weight divided by number of trees."""
+def _add_pair(difference, n_trees, weight, sums):
+    """Add a pair to three sums: weights of correctly ordered pairs, of all pairs, and weights / number of trees."""
     if n_trees > 0.0:
         mean = difference / n_trees
-        found[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
-        found[1] += weight
-        found[2] += weight / n_trees
+        sums[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
+        sums[1] += weight
+        sums[2] += weight / n_trees
 
 
 @bare_kernel
-def _compare(trees, rows, label, buffers, found):
+def _compare(trees, rows, label, buffers, pair_sums):
     """Compare the rows `rows[0]` to `rows[1]` of the class `label` with the rows of each other class.
 
-    The three sums of `_add_pair` are added to `found`, (n_classes, 3, 3), for each half of the trees and for all trees.
+    `pair_sums` are (n_classes, 3, 3): by other class, the trees (two halves, all), and the three sums of `_add_pair`.
     """
     starts, weights, differences, numbers = trees.starts, trees.weights, buffers[0], buffers[1]
     for row in range(rows[0], rows[1]):
@@ -80,7 +80,7 @@ def _compare(trees, rows, label, buffers, found):
                     sums[i] += value * is_out[i] - proba[i]
                     n_trees[i] += is_out[i]
             for i in range(size):
-                weight, pairs = weights[row] * weights[first + i], found[other]
+                weight, pairs = weights[row] * weights[first + i], pair_sums[other]
                 _add_pair(differences[0, i], numbers[0, i], weight, pairs[0])
                 _add_pair(differences[1, i], numbers[1, i], weight, pairs[1])
                 both, n_both = differences[0, i] + differences[1, i], numbers[0, i] + numbers[1, i]
@@ -88,11 +88,11 @@ def _compare(trees, rows, label, buffers, found):
 
 
 def noise_share(scores: tuple[float, float], per_tree: tuple[float, float]) -> float:
-    """Return the share of the variance of scores that more trees reduce, given ROC AUCs of all trees and of one half.
+    """Return the share of the variance of scores that more trees reduce, given the ROC AUC of all trees and of a half.
 
-    Scores are assumed normal with the variance a + b x, where x is the mean of 1 / (number of trees), `per_tree`. Then
-    1 / z**2 is linear in x, where z is the normal quantile of the ROC AUC. The share of b x in the variance is clipped
-    to [0, 1], and is 0 if the ROC AUCs do not determine it.
+    `per_tree` is the mean of 1 / (number of trees), x, for both. Scores are assumed normal with the variance a + b x.
+    Then 1 / z**2 is linear in x, where z is the normal quantile of the ROC AUC. The result is the share of b x in the
+    variance for all trees, clipped to [0, 1]. It is 0 if the ROC AUCs do not determine it.
     """
     z, z_of_half = ndtri(scores)
     if not (np.isfinite(z) and z * z_of_half > 0.0 and per_tree[1] > per_tree[0]):
@@ -108,7 +108,7 @@ def extrapolate(score: float, share: float, reduction: float) -> float:
 def rows_to_compare(labels: NDArray[Any], n_classes: int, n_trees: int, seed: int) -> NDArray[np.int64]:
     """Return the indices of the rows to compare, in ascending order: a random sample of the rows of each class.
 
-    The array is empty if there are so many classes that few rows of each could be compared.
+    The array is empty if fewer than `_LEAST_ROWS_OF_CLASS` rows of each class could be compared.
     """
     most = min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * count_columns(n_classes))) // n_classes
     if most < _LEAST_ROWS_OF_CLASS:
@@ -121,9 +121,9 @@ def bytes_of_pairs(n_rows: int, n_classes: int, n_trees: int) -> int:
     return 2 * 8 * n_rows * n_trees * (1 + count_columns(n_classes))
 
 
-def _mean_over_classes(found: NDArray[np.float64]) -> tuple[float, float]:
+def _mean_over_classes(pair_sums: NDArray[np.float64]) -> tuple[float, float]:
     """Return the means over pairs of classes of the ROC AUC and of 1 / (number of trees)."""
-    score, per_tree = (found[:, [0, 2]] / found[:, 1:2]).mean(axis=0).tolist()
+    score, per_tree = (pair_sums[:, [0, 2]] / pair_sums[:, 1:2]).mean(axis=0).tolist()
     return score, per_tree
 
 
@@ -140,7 +140,7 @@ class OutOfBagPairs:
         self._optimism = getattr(forest, "oob_optimism_", 0.0)  # only defined if `fit` scored the ROC AUC
         kept = training.bags.all_kept
         rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
-        # Each half gets a random one of two consecutive trees, so the first trees have the halves of a smaller forest.
+        # Of two consecutive trees, each half gets a random one, so the first trees have the halves of a smaller forest.
         is_first = np.random.default_rng([seed, PAIRED_TREES]).random(-(-n_trees // 2)) < 0.5
         self._half = np.column_stack((is_first, ~is_first)).ravel()[:n_trees].astype(np.int64)
         self._is_out = np.empty((n_trees, len(rows)))
@@ -149,7 +149,7 @@ class OutOfBagPairs:
             self._predict(training, forest._in_groups(), rows)
         # From here on, rows are sorted by class.
         order = np.argsort(training.labels[rows], kind="stable")
-        self._is_out, self._proba = (np.ascontiguousarray(each[..., order]) for each in (self._is_out, self._proba))
+        self._is_out, self._proba = (np.ascontiguousarray(array[..., order]) for array in (self._is_out, self._proba))
         self._rows, self._labels = rows[order], training.labels[rows[order]]
         self._starts = np.searchsorted(self._labels, np.arange(n_classes + 1))
         weights = training.weights_of(self._rows)
@@ -161,17 +161,17 @@ class OutOfBagPairs:
         """Set the predictions of all trees for the given rows, which are in ascending order."""
         taken, counts = training.take(rows), training.bags.counts_at(rows, range(len(self._half)), self._n_jobs)
 
-        def predict(packed: PackedTrees, index: int, tree: int, some: slice, X: NDArray[np.float64]) -> None:
+        def predict(packed: PackedTrees, index: int, tree: int, columns: slice, X: NDArray[np.float64]) -> None:
             total = np.zeros((len(X), self._n_classes))
-            bags = BagCounts(np.ascontiguousarray(counts[tree : tree + 1, some]), np.zeros(len(X), dtype=np.int64))
+            bags = BagCounts(np.ascontiguousarray(counts[tree : tree + 1, columns]), np.zeros(len(X), dtype=np.int64))
             arrays = packed.arrays_for(X, range(index, index + 1))
             add_probabilities(arrays, X, WalkBuffers.of(len(X)), total, bags)
-            self._is_out[tree, some] = bags.n_trees
-            self._proba[:, tree, some] = total.T[-len(self._proba) :]
+            self._is_out[tree, columns] = bags.n_trees
+            self._proba[:, tree, columns] = total.T[-len(self._proba) :]
 
         for group, packed in groups:
-            for some, X in dense_blocks(taken, slice(0, len(rows))):
-                tasks = [(packed, index, tree, some, X) for index, tree in enumerate(group)]
+            for columns, X in dense_blocks(taken, slice(0, len(rows))):
+                tasks = [(packed, index, tree, columns, X) for index, tree in enumerate(group)]
                 for _ in thread_map(self._n_jobs, _ROW_TIME * len(X))(lambda task: predict(*task), tasks):
                     pass
 
@@ -180,8 +180,8 @@ class OutOfBagPairs:
 
         `proba` are the out-of-bag probabilities of the rows `seen`, which are in ascending order. The correction is the
         ROC AUC of the compared rows by pairs minus their ROC AUC by out-of-bag probabilities, minus ``oob_optimism_``.
-        NaN if one of two classes has a single row, because the trees for which it is out of bag have no training row of
-        its class.
+        The result is NaN if one of two classes has a single row: the trees for which this row is out of bag have not
+        seen its class.
         """
         if self._n_classes == 2 and 1 in np.diff(self._starts):
             return float("nan")
@@ -191,22 +191,22 @@ class OutOfBagPairs:
         is_seen = self._is_out[:n_trees].any(axis=0)
         rows, labels = self._rows[is_seen], self._labels[is_seen]
         if self._n_classes == 2:
-            of_rows = proba[np.searchsorted(seen, rows)]
+            oob_proba = proba[np.searchsorted(seen, rows)]
         else:  # without calibration, like the pairs, because it would change the ranking
             n_out = self._is_out[:n_trees, is_seen].sum(axis=0)
-            of_rows = (self._proba[:, :n_trees, is_seen].sum(axis=1) / n_out).T
-        bias = class_roc_auc(labels, of_rows, self._weights[is_seen]) - by_pairs
+            oob_proba = (self._proba[:, :n_trees, is_seen].sum(axis=1) / n_out).T
+        bias = class_roc_auc(labels, oob_proba, self._weights[is_seen]) - by_pairs
         return float(np.clip(score - bias - self._optimism, 0.0, 1.0))
 
     def _score(self, n_trees: int) -> float:
         """Return the ROC AUC by pairs of the first n_trees trees, extrapolated to the out-of-bag trees of one row."""
-        found = self._compare_classes(n_trees)
-        is_pair = found[:, :, 2, 1] > 0.0
+        pair_sums = self._compare_classes(n_trees)
+        is_pair = pair_sums[:, :, 2, 1] > 0.0
         if not np.any(is_pair):
             return float("nan")
-        score, per_tree = _mean_over_classes(found[is_pair][:, 2])
-        # Pairs of classes for which pairs of rows are compared in both halves of the trees.
-        in_halves = found[np.all(found[:, :, :, 1] > 0.0, axis=2)]
+        score, per_tree = _mean_over_classes(pair_sums[is_pair][:, 2])
+        # Only pairs of classes that have compared rows in both halves of the trees.
+        in_halves = pair_sums[np.all(pair_sums[:, :, :, 1] > 0.0, axis=2)]
         share = 0.0
         if len(in_halves) > 0:
             (whole, per_tree_of_whole), *halves = (_mean_over_classes(in_halves[:, part]) for part in (2, 0, 1))
@@ -214,15 +214,16 @@ class OutOfBagPairs:
             share = noise_share((whole, of_half), (per_tree_of_whole, per_tree_of_half))
         n_out = self._is_out[:n_trees].sum(axis=0)
         seen = n_out > 0
-        of_class = np.bincount(self._labels[seen], self._weights[seen])
-        per_tree_of_row = np.bincount(self._labels[seen], self._weights[seen] / n_out[seen])
-        wanted = float(np.mean(per_tree_of_row[of_class > 0.0] / of_class[of_class > 0.0]))
-        return extrapolate(score, share, wanted / per_tree)
+        class_weight = np.bincount(self._labels[seen], self._weights[seen])
+        per_tree_of_class = np.bincount(self._labels[seen], self._weights[seen] / n_out[seen])
+        is_present = class_weight > 0.0
+        per_tree_of_rows = float(np.mean(per_tree_of_class[is_present] / class_weight[is_present]))
+        return extrapolate(score, share, per_tree_of_rows / per_tree)
 
     def _compare_classes(self, n_trees: int) -> NDArray[np.float64]:
         """Return the sums of `_compare` for each ordered pair of classes, (n_classes, n_classes, 3, 3)."""
         n_classes, starts = self._n_classes, self._starts
-        found = np.zeros((n_classes, n_classes, 3, 3))
+        pair_sums = np.zeros((n_classes, n_classes, 3, 3))
         by_class = [
             _Predictions(starts, self._weights, self._is_out[:n_trees], proba[:n_trees], self._half[:n_trees])
             for proba in self._proba
@@ -241,5 +242,5 @@ class OutOfBagPairs:
         ]
         seconds = _PAIR_TIME * n_trees * _ROWS_OF_TASK * len(self._weights)
         for (label, *_), compared in zip(tasks, thread_map(self._n_jobs, seconds)(compare, tasks)):
-            found[label] += compared
-        return found
+            pair_sums[label] += compared
+        return pair_sums

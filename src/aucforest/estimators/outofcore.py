@@ -60,7 +60,7 @@ def fit_out_of_core(
     sample_weight, groups : str, default=None
         The columns of sample weights and of groups. See `AUCForestClassifier.fit`.
     positive : label, default=None
-        The positive label; the classes are then True for this label and False for all others. For numbers it can also
+        The positive label. The classes are then True for this label and False for all others. For numbers it can also
         be a comparison, such as ">=18".
     drop : sequence of str, default=()
         Columns to ignore. All others are features; strings, booleans and dictionary-encoded columns are categorical.
@@ -134,11 +134,11 @@ def fit_out_of_core(
     forest._validate_params()
     check_option("stray_text", stray_text, ("number", "text"))
     parse_bytes(memory_limit, "memory_limit")
-    held = process_memory()
-    others = [target, *(name for name in (sample_weight, groups) if name is not None)]
-    left_out = [*others, *_as_names("drop", drop)]
+    baseline = process_memory()
+    reserved = [target, *(name for name in (sample_weight, groups) if name is not None)]
+    left_out = [*reserved, *_as_names("drop", drop)]
     # Labels and groups of text files stay strings. `feature_names` infers the types of weights and features.
-    table = open_source(source, others, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
+    table = open_source(source, reserved, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
     find_column(table, *left_out)
     reader = LabelReader(table, target, positive)
     names = feature_names(table, left_out, reader.numbers(sample_weight))
@@ -151,7 +151,7 @@ def fit_out_of_core(
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
     columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
     columns |= {} if groups is None else {"groups": groups}
-    return fit_source(forest, steady, columns, rows, memory_limit=memory_limit, folder=folder, held=held)
+    return fit_source(forest, steady, columns, rows, memory_limit=memory_limit, folder=folder, baseline=baseline)
 
 
 def fit_source(
@@ -162,12 +162,12 @@ def fit_source(
     *,
     memory_limit: int | str,
     folder: str | os.PathLike[str] | None,
-    held: int = 0,
+    baseline: int = 0,
 ) -> AUCForestClassifier:
     """Fit a forest to an opened source, given the target that was read from it.
 
     `columns` contains the feature names as "features", and other settings that identify the fit in `folder`. The memory
-    limit does not include the `held` bytes that the process took before the call.
+    limit does not include the `baseline` bytes that the process took before the call.
     """
     from aucforest.tables.kinds import to_features
 
@@ -183,7 +183,7 @@ def fit_source(
             raise ValueError(f"folder needs files as source: {source.name} may be different at the next call")
         open_job = partial(JobFolder, folder, {**columns, **files, **params})
     limit = parse_bytes(memory_limit, "memory_limit")
-    used = max(process_memory() + _LOADED_BYTES - held - rows.nbytes, 0)
+    used = max(process_memory() + _LOADED_BYTES - baseline - rows.nbytes, 0)
     used = -(-used // _ROUNDED_TO) * _ROUNDED_TO
     with closing(RowsOnDisk(features, limit, open_job, used=used)) as table, forest._fitting():
         forest._fit_rows(table, start)

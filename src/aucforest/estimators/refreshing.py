@@ -84,9 +84,9 @@ def refresh(
     """Refresh a fitted forest or stack with new rows, without the rows that it was fitted to.
 
     A new model with the parameters of the old one is fitted to the new rows, including their new categories. Both
-    become members of a stack, with weights that minimize the log loss of the new rows by out-of-bag probabilities of
-    the new model. A penalty pulls the weights towards the old model alone, so few new rows change little, and many new
-    rows replace an old model that is outdated.
+    become members of a stack. The weights of the members minimize the log loss of the new rows, with out-of-bag
+    probabilities of the new model. A penalty pulls the weights towards the old model alone. So few new rows change
+    little, and many new rows replace an old model that is outdated.
 
     Parameters
     ----------
@@ -117,9 +117,9 @@ def refresh(
     Notes
     -----
     The interval is DeLong's for two classes without groups, and otherwise from a jackknife over ten parts of the rows,
-    with whole groups. For ``oob_decision_function_``, the weights of the members are fitted without the part of the
-    row. The log loss of the new model is a little too low, because its intercepts are fitted to the same rows, and its
-    ROC AUC a little too high (see ``oob_optimism_`` of a forest).
+    with whole groups. In ``oob_decision_function_``, the weights of the members for a part are fitted to the other
+    parts. The log loss of the new model is a little too low, because its intercepts are fitted to the same rows. Its
+    ROC AUC is a little too high (see ``oob_optimism_`` of a forest).
 
     The class frequencies of the refreshed model are those of the new rows, even if `set_prevalence` was called on the
     old model. The old model stays a member unless its weight is 0, so each refresh makes predictions slower.
@@ -164,16 +164,16 @@ def refresh(
 def _check_rows(
     model: Any, X: Any, y: Any, sample_weight: NDArray[np.float64] | None, groups: NDArray[Any] | None
 ) -> NDArray[np.int64]:
-    """Return the class indices of new rows; raise ValueError for other classes, or too few or already used rows."""
+    """Return the class indices of new rows. Raise ValueError for other classes, too few rows, or rows already used."""
     labels = encode_labels(y, num_samples(X), model.classes_, "no class of the old model")
     kept = np.ones(len(labels), dtype=bool) if sample_weight is None else sample_weight > 0.0
-    units, what = (np.flatnonzero(kept), "rows") if groups is None else (groups[kept], "groups")
+    units, unit_name = (np.flatnonzero(kept), "rows") if groups is None else (groups[kept], "groups")
     for k, label in enumerate(model.classes_.tolist()):
         n_units = len(np.unique(units[labels[kept] == k]))
         if n_units < LEAST_GROUPS:
             needed = f"a refresh needs {LEAST_GROUPS} of every class: keep the old model until there are more"
-            raise ValueError(f"y has class {label!r} in {n_units} of the {what}, but {needed}")
-    while model is not None:
+            raise ValueError(f"y has class {label!r} in {n_units} of the {unit_name}, but {needed}")
+    while model is not None:  # the old model, then the models that it keeps as member "old"
         try:
             training_rows(getattr(model, "_forest", model), X, y, sample_weight, same_weights=False)
         except ValueError:

@@ -40,10 +40,10 @@ class AUCStackingClassifier(StackFit):
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
     boosted : bool, default=True
-        Whether to fit gradient boosted trees [2]_ [3]_: for each of five folds a series of trees on the samples of the
-        other folds, each tree grown on the errors of those before it. A series has up to 600 trees, or up to 2,400 with
-        more than two classes; the log loss of the left-out folds chooses how many. There are none for fewer than 500
-        samples, more than 50 classes, monotonicity constraints or a sparse X.
+        Whether to fit gradient boosted trees [2]_ [3]_: for each of five folds, a series of trees is fitted to the
+        other folds, and each tree reduces the errors of the trees before it. A series has up to 600 trees, or up to
+        2,400 with more than two classes; the log loss of the left-out folds chooses how many. There are none for fewer
+        than 500 samples, more than 50 classes, monotonicity constraints or a sparse X.
     penalty : float, default=1.0
         The penalty on the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance of b from
         (1, 0, 0, 0), the forest alone. Here n is about the number of samples of the rarer class.
@@ -75,7 +75,7 @@ class AUCStackingClassifier(StackFit):
         The class frequencies that were set by `set_prevalence`; probabilities refer to them. Only defined after it.
     classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, text_formats_, target_rates_, \
     split_features_, threshold_, oob_score_
-        As in `AUCForestClassifier`. The out-of-bag ROC AUC has the corrections of the forest, for optimism too.
+        As in `AUCForestClassifier`. The out-of-bag ROC AUC has the corrections of the forest, including optimism.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples, combined from out-of-bag probabilities of the forests and out-of-fold
         scores of the others. NaN for samples of weight 0 or without an out-of-bag probability.
@@ -88,13 +88,13 @@ class AUCStackingClassifier(StackFit):
     -----
     The probabilities are the softmax of the scores ``sum_m b_m s_mk + a_k`` of the classes k. The s_mk are the
     logarithms of the probabilities of the forest and of the linear model, and log q_k - log(p_k (1 - p_k)) for the
-    residual forest with probabilities q. Those of the boosted trees are the sums of the steps of their leaves, of the
-    series without the sample for a training sample, and the mean of all series for a new one. The weights b >= 0 and
-    the intercepts a minimize the log loss of the out-of-bag and out-of-fold scores plus the penalty. a has no penalty,
-    so the mean of the out-of-bag probabilities of a class is its frequency.
+    residual forest with probabilities q. The score of boosted trees is the sum of the steps of the leaves: for a
+    training sample in the series that was fitted without it, for a new sample the mean over all series. The weights b
+    >= 0 and the intercepts a minimize the log loss of the out-of-bag and out-of-fold scores plus the penalty. There is
+    no penalty on a, so the mean of the out-of-bag probabilities of a class is its frequency.
 
-    ``members_["boosted"]`` is a forest of the trees of all series. The mean over its trees, its `predict_proba`, is no
-    class probability: times a number it is the score, up to a term that is the same for all classes.
+    ``members_["boosted"]`` is a forest of the trees of all series. Its `predict_proba` returns no class probabilities,
+    but scores that are scaled and shifted, equally for all classes.
 
     The stack is the forest alone if a class has fewer than 10 groups, if one of two classes has fewer than 10 samples,
     or if a class has fewer than two out-of-bag samples. Weighted or grouped samples count as fewer (Kish 1965).
@@ -183,9 +183,9 @@ class AUCStackingClassifier(StackFit):
                     raise ValueError(f"{name} cannot be set, as forest is None: set forest=AUCForestClassifier() first")
         super().set_params(**params)
         if hasattr(self, "members_") and not params.keys().isdisjoint({"n_jobs", "forest__n_jobs"}):
-            given = self.n_jobs if self.n_jobs is not None or self.forest is None else self.forest.n_jobs
+            n_jobs = self.n_jobs if self.n_jobs is not None or self.forest is None else self.forest.n_jobs
             self.members_ = {
-                name: member if name == "linear" else copy(member).set_params(n_jobs=given)
+                name: member if name == "linear" else copy(member).set_params(n_jobs=n_jobs)
                 for name, member in self.members_.items()
             }
         return self

@@ -22,11 +22,11 @@ from aucforest.tree.random import RESAMPLED_TREES
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
 ROW_COSTS = "cost"  # the rule that uses the costs of each row from the argument `cost` of `fit`
-FIT_COSTS = "fit"  # stands for the argument `cost` of `fit` in a rule with an alert budget
+FIT_COSTS = "fit"  # in a rule with "alerts", the value of "cost" that stands for the argument `cost` of `fit`
 
 # To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS, _N_RESAMPLES = 20, 50
-# Maximum number of rows for this estimate, which needs 1 KB for each row. At most half of them are of each class.
+# Maximum number of rows for this estimate, which needs 1 KB for each row. At most half of them are of one class.
 SPREAD_ROWS = 2**16
 
 # A function that computes class probabilities from sums over trees and the number of trees.
@@ -34,7 +34,7 @@ MeanOfTrees = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
 def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classes: int, n_rows: int) -> Any:
-    """Validate and return the rule of a fit, with `cost` in it if the rule takes the argument `cost` of `fit`."""
+    """Validate and return the rule of a fit. If it takes its costs from the argument `cost` of `fit`, add these."""
     if not takes_costs(threshold):
         if cost is not None:
             either = f"{ROW_COSTS!r} or {{'alerts': k, 'cost': {FIT_COSTS!r}}}"
@@ -63,7 +63,7 @@ def takes_costs(threshold: Any) -> bool:
 
 
 def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
-    """Raise ValueError if a rule is unknown, or not defined for this number of classes or of rows to tune it on."""
+    """Raise ValueError if a rule is unknown, or not defined for this number of classes, or of rows to tune on."""
     if takes_costs(threshold):
         budget = "'alerts': k, " if isinstance(threshold, dict) else ""
         here = f"here pass {{{budget}'cost': array}}"
@@ -113,7 +113,7 @@ def find_positive(pos_label: Any, classes: NDArray[Any]) -> Any:
 
 
 def warn_of_positive(setting: str, model: Any) -> None:
-    """Warn if the positive class is by default the second of two text labels, and is the more frequent one."""
+    """Warn if `pos_label` is not set, labels are text, and the positive class is the more frequent one."""
     classes = model.classes_.tolist()
     if model.pos_label is None and len(classes) == 2 and isinstance(classes[1], str) and model.class_prior_[1] > 0.5:
         negative, positive = classes
@@ -133,7 +133,7 @@ def warn_of_few_groups(few: FewGroups | None) -> None:
 
 
 def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) -> None:
-    """Raise ValueError if a rule is tuned out of bag and a class has too few groups, unless it needs no labels."""
+    """Raise ValueError if a rule is tuned out of bag with labels, and a class has too few groups."""
     is_budget = isinstance(threshold, dict) and set(threshold) == {"alerts"}
     if few is not None and is_tuned(threshold, n_classes) and not is_budget:
         how = "pass 'prevalence' or a number, or tune it on other samples with set_threshold(..., oob=False)"
@@ -158,7 +158,7 @@ class TunedRule:
         """The rule, where a number of alerts is converted to a proportion of the rows."""
         rule = self.threshold
         if isinstance(rule, dict) and isinstance(rule.get("alerts"), Integral):
-            # Rows of weight 0 do not count, but rows that are never out of bag do.
+            # The number of alerts is for all rows of positive weight, including rows that are never out of bag.
             n_rows = len(self.labels) if self.weights is None else np.count_nonzero(self.weights)
             rule = rule | {"alerts": min(rule["alerts"] / n_rows, 1.0)}
         return rule
@@ -224,7 +224,7 @@ def cross_fit_labels(
 ) -> NDArray[np.int64]:
     """Predict the classes of the given rows in parts, each by a threshold that is tuned on the other parts.
 
-    A threshold fits the rows that it is tuned on better than new rows. Rows of a group are in the same part. If all
+    This avoids the bias of a threshold on the rows that it was tuned on. Rows of a group are in the same part. If all
     rows of the other parts have the same class, the negative class is predicted.
     """
     scores, predicted = proba[:, rule.positive], np.empty(len(rows), dtype=np.int64)

@@ -28,8 +28,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
     splitter : {"best", "random"}, default="best"
         The strategy used to choose the split at each node. "best" considers all thresholds of a feature, "random" one
         threshold drawn uniformly between the smallest and the largest value in the node (extremely randomized trees).
-        There, an infinite value is replaced by the nearest finite value of the node plus or minus the range of finite
-        values (or 1 if the range is 0).
+        For this, -inf is replaced by the smallest finite value in the node minus the range of finite values, and inf by
+        the largest one plus the range. The range counts as 1 if it is 0.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         The number of features to consider at each node, or a fraction of all features; None considers all of them.
         Features that are constant in the node are not counted.
@@ -93,11 +93,11 @@ class AUCTreeClassifier(TreeBasedClassifier):
     values go to the child with the larger weight. Ties are resolved in favor of the feature that was sampled first,
     then missing values on the right, then the lowest threshold (all rules: :doc:`ties </mathematics/ties>`).
 
-    A split on a categorical feature divides its categories into two sets: the best of all sets for two classes, unless
-    constraints on the children rule it out. With more classes, the categories are ordered by the first principal
-    component of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best split can
-    then be missed, for up to about 1 % of the gain on average. Categories that were not in the node, or not in the
-    training data, go to the same side as missing values.
+    A split on a categorical feature divides its categories into two sets. For two classes these are the best possible
+    sets, unless constraints on the children rule them out. With more classes, the categories are ordered by the first
+    principal component of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best
+    split can then be missed, for up to about 1 % of the gain on average. Categories that were not in the node, or not
+    in the training data, go to the same side as missing values.
 
     A custom criterion is a function ``f(left_totals, node_totals) -> score`` compiled by ``numba.njit``. Both arguments
     are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child,
