@@ -11,15 +11,15 @@ from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.prediction import TreeNodes, goes_right, split_of
 from aucforest.tree.tree import Tree, find_parents
 
-# Indices are unsigned where speed matters, because kernels must check whether a signed index counts from the end.
+# Indices are unsigned where speed matters, because kernels must check whether a signed index is negative.
 _ONE = np.uint64(1)
-_NONE = np.empty(0, dtype=np.int32)
-_NONE.setflags(write=False)
+_EMPTY = np.empty(0, dtype=np.int32)
+_EMPTY.setflags(write=False)
 
 
 @bare_kernel
 def _fill_paths(parent, leaves, ends, nodes):
-    """Write the path from the root to the leaf of each row to `nodes`, ending before the index `ends[row]`."""
+    """Write the path from the root to the leaf of each row to `nodes`. It ends before the index `ends[row]`."""
     for row in range(len(leaves)):
         node, index = leaves[row], ends[row]
         while node >= 0:
@@ -50,7 +50,7 @@ class _Frequencies(NamedTuple):
         """Return the class frequencies of a tree."""
         stored = tree.frequencies
         if isinstance(stored, np.ndarray):
-            return cls(tree.n_classes, stored.reshape(-1), _NONE, _NONE)
+            return cls(tree.n_classes, stored.reshape(-1), _EMPTY, _EMPTY)
         return cls(tree.n_classes, stored.data, stored.indices, stored.indptr)
 
 
@@ -98,7 +98,7 @@ class ShrinkageBuffers(NamedTuple):
 
 @bare_device
 def _read_value(frequencies, node, value):
-    """Write the class frequencies of a node to `value`, only those of the last classes if `value` is shorter."""
+    """Write the class frequencies of a node to `value`; if it is shorter, only those of the last classes."""
     first = frequencies.n_classes - len(value)
     if len(frequencies.starts) == 0:
         for k in range(len(value)):
@@ -130,7 +130,7 @@ def _split_rows(nodes, node, X, rows, right):
 
 @bare_device
 def _shrink_child(frequencies, child, branch, to, work):
-    """Write the class frequencies and the shrunk predictions of a child of a branch to the branch `to`."""
+    """Write the class frequencies and the shrunk predictions of a child of `branch` to the branch `to`."""
     value, child_value = work.values[branch], work.values[len(work.values) - 1]
     above, below, to_value = work.shrunk[branch], work.shrunk[to], work.values[to]
     _read_value(frequencies, child, child_value)
@@ -214,11 +214,11 @@ def add_shrunk(
 ) -> None:
     """Add the out-of-bag predictions of trees, in order, for several amounts of shrinkage in units of weight.
 
-    The sums by variant use amounts[weighted_index]. If rows reach few leaves, this costs less than shrinking all nodes
-    by every amount.
+    The sums by variant use amounts[weighted_index]. Only nodes that rows reach are shrunk, which saves time if they
+    reach few leaves.
     """
     work = ShrinkageBuffers.of(rows.X.shape[1], sums.whole.shape[1], amounts, weighted_index)
-    some = slice(rows.first, rows.first + rows.X.shape[1])
+    in_sums = slice(rows.first, rows.first + rows.X.shape[1])
     for tree, variant, counts in zip(trees, variants, np.ascontiguousarray(rows.counts)):
-        tree_sums = ShrunkSums(sums.whole[some], sums.by_variant[variant, some], sums.n_trees[variant, some])
+        tree_sums = ShrunkSums(sums.whole[in_sums], sums.by_variant[variant, in_sums], sums.n_trees[variant, in_sums])
         _add_tree(TreeNodes.of(tree), _Frequencies.of(tree), rows.X, counts, work, tree_sums)

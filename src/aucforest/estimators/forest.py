@@ -71,7 +71,7 @@ class AUCForestClassifier(ForestFit):
         Monotonicity constraint of each feature: 1 for increasing, -1 for decreasing, 0 for none. See
         `AUCTreeClassifier`.
     bootstrap : bool, default=True
-        Whether each tree is grown on a bootstrap sample, and not on all samples.
+        Whether each tree is grown on a bootstrap sample. If False, it is grown on all samples.
     sampling : {"bootstrap", "stratified", "balanced", "subsample", "half-samples"} or dict, default="bootstrap"
         How the bootstrap sample of a tree is taken:
 
@@ -102,7 +102,7 @@ class AUCForestClassifier(ForestFit):
         are no out-of-bag samples, or if one of two classes has fewer than 10 samples, it is 5, or 50 if some trees have
         the encoding "rates" or "interactions". 0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
-        The positive one of two classes, to which `threshold` and `oob_score` refer. None is the second of ``classes_``.
+        The positive class of two, for `threshold` and `oob_score`. None stands for the second of ``classes_``.
         The trees, the probabilities and the order of ``classes_`` do not depend on it.
     threshold : None, "prevalence", "gmean", "youden", "f1", "cost", dict or float, default=None
         The rule by which `predict` turns probabilities into labels:
@@ -147,8 +147,8 @@ class AUCForestClassifier(ForestFit):
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
         - "rates": class frequencies of the category replace the column (target encoding); with more than six classes,
           only those of the six most frequent. Each tree puts the samples in a random order and computes the frequencies
-          of a sample from the samples before it [4]_, those of an out-of-bag sample from all other samples, and those
-          of new samples from all training samples.
+          of a sample from the samples before it [4]_. Frequencies for an out-of-bag sample are computed from all other
+          samples, and for new samples from all training samples.
         - "interactions": like "rates", and also class frequencies of pairs of a category and a part of another feature,
           where the pair predicts the class better than the category and the feature do separately.
         - list: several of these encodings, one for each tree.
@@ -191,14 +191,14 @@ class AUCForestClassifier(ForestFit):
     pos_label_ : label or None
         The label of the positive class; None for more than two classes.
     n_classes_, n_outputs_, n_features_in_ : int
-        The number of classes, of targets, which is 1, and of features seen during `fit`.
+        The numbers of classes, of targets (always 1), and of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index. The index of a category is its code in ``trees_``.
     dates_ : dict of int to DateColumn
-        The features computed from each column of dates by column index: ``parts``, the features, and ``zone``, the time
-        zone of the calendar or None. The first feature replaces the column, the others come after the last column.
+        The features computed from each column of dates by column index. ``parts`` are the features, ``zone`` is the
+        time zone of the calendar or None. The first feature replaces the column, the others come after the last column.
     text_formats_ : dict of dict
         The format of numbers and dates in the text file that the forest was fitted to, by column name, such as
         ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``. Other files are read in the same format. Defined
@@ -238,18 +238,18 @@ class AUCForestClassifier(ForestFit):
         The variance of the mean over trees, p, as a multiple of p (1 - p), for `predict_interval`. The mean is about as
         certain as a proportion in ``1 / dispersion_`` samples. Only defined with ``sampling="half-samples"``.
     threshold_ : float, ndarray or None
-        The fitted rule of `predict`: a probability of the class ``pos_label_``, the frequencies of more classes, a
-        cost matrix, or None.
+        The fitted rule of `predict`: a probability of the class ``pos_label_``, class frequencies if there are more
+        than two classes, a cost matrix, or None.
     threshold_std_ : float
         Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees, on at most 65,536
         samples.
     oob_score_ : float
         The out-of-bag score (:doc:`details </howto/out_of_bag>`). The ROC AUC compares each pair of samples by the
-        trees for which both are out of bag; that of ``oob_decision_function_`` would be too low. ``oob_optimism_`` is
-        subtracted. NaN with a warning if one of two classes has a single sample. Other scores use
+        trees for which both are out of bag; the ROC AUC of ``oob_decision_function_`` would be too low.
+        ``oob_optimism_`` is subtracted. NaN with a warning if one of two classes has a single sample. Other scores use
         ``oob_decision_function_`` and are slightly optimistic, because shrinkage and mixture are chosen on the same
         samples. If they score labels and the threshold is tuned, each tenth of the samples (or groups) is labelled by a
-        threshold that is tuned on the others.
+        threshold that is tuned on the other tenths.
     oob_optimism_ : float
         Estimate of how much choosing shrinkage and encodings raises the out-of-bag ROC AUC. It may be negative. Only
         defined if `oob_score` is the ROC AUC.
@@ -273,7 +273,7 @@ class AUCForestClassifier(ForestFit):
     If a column has more than 50 categories, trees also have different encodings, which are evaluated after the same
     numbers of trees. Encodings and variants are then evaluated once more after 192 trees
     (:doc:`details </howto/many_categories>`). An encoding with a weight below 1 % at the first evaluation is dropped,
-    and its trees are replaced. A forest that ends before this starts with other trees.
+    and its trees are replaced. A forest that ends before it keeps them.
 
     References
     ----------
