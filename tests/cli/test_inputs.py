@@ -197,7 +197,7 @@ def test_options_of_dates(tables, tmp_path):
     assert "Error: X: column 'booked' is not numeric but timestamp[us]; encode dates and times" in refused.stderr
     unknown, no_format = run(*call, "--date-parts", "week"), run(*call, "--date-format", "dd.mm.yyyy")
     check_usage(unknown, "must be auto, none or some of time, year, month, day, day of week,")
-    check_usage(no_format, "must be one of strptime, such as '%d.%m.%Y', but is 'dd.mm.")
+    check_usage(no_format, "must be a format of strptime, such as '%d.%m.%Y', but is 'dd.mm.")
 
 
 def test_exports_agree_on_dates(tables, tmp_path):

@@ -44,9 +44,8 @@ def export(
     The input of both is a matrix: the features in the order of the model, codes in place of categories, and NaN for
     missing values. ONNX reads it as float64; scikit-learn rounds it to float32. "aucforest inspect MODEL --json -"
     lists the features, and categories in the order of their codes. Features of the kind "rate" are class frequencies
-    of categories, which the method encode of the model in Python computes. ONNX includes the threshold; the
-    scikit-learn forest predicts the most probable class. With --check, a file is only written if it agrees with the
-    model.
+    of categories; in Python, model.encode computes them. ONNX includes the threshold; the scikit-learn forest predicts
+    the most probable class. With --check, a file is only written if it agrees with the model.
 
     Example: aucforest export model.aucforest --onnx model.onnx --check new.csv
     """
@@ -121,8 +120,8 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
     if n_rounded:
         rows = "1 row" if n_rounded == 1 else f"{n_rounded:,} rows"
         typer.echo(
-            f"scikit-learn: that is for values rounded to float32, as it rounds them; by this, {rows} of these"
-            f" {columns.n_rows:,} have other probabilities, by up to {largest_by_rounding:.2g}"
+            f"scikit-learn: it rounds values to float32, and was compared on these; rounding changes the probabilities"
+            f" of {rows} of {columns.n_rows:,}, by up to {largest_by_rounding:.2g}"
         )
 
 

@@ -47,13 +47,13 @@ def predict(
     the label as "prediction", and the probability of each class, named "probability_" and the class.
 
     Reasons are columns "reason_1", "reason_2" and so on, each with a feature, its value and its contribution: what it
-    adds to the log odds of the positive class or, of three and more classes, of the predicted one.
+    adds to the log odds of the positive class (of more than two classes: of the predicted class).
 
-    Intervals are columns "low_" and "high_" and the positive class or, of three and more classes, each class. They need
-    a forest fitted with --sampling half-samples.
+    Intervals are columns such as "low_yes" and "high_yes" for the positive class (of more than two classes: for each
+    class). They need a forest fitted with --sampling half-samples.
 
-    Categories that the training data did not have, and text in columns of numbers, count as missing; standard error has
-    their number and some of them.
+    Categories that the training data did not have, and text in columns of numbers, count as missing. Their number and
+    some examples are printed on standard error.
 
     Example: aucforest predict model.aucforest new.csv --keep id --out predictions.csv
     """

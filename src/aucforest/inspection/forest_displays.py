@@ -21,9 +21,9 @@ from aucforest.tables.rows import indexable_rows
 class MixtureDisplay(Display):
     """Bar plot of the proportion of trees of each variant of a mixed forest, with its out-of-bag ROC AUC.
 
-    Further bars show the encodings of columns with many categories if trees differ in them. The proportions depend on
-    what additional trees of a variant contribute to the ROC AUC of the whole forest, not on the score of the variant
-    alone. Use `from_estimator` to create and plot a display.
+    If trees use different encodings of columns with many categories, there is also a bar for each encoding. The
+    proportions depend on what additional trees of a variant contribute to the ROC AUC of the whole forest, not on the
+    score of the variant alone. Use `from_estimator` to create and plot a display.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class MixtureDisplay(Display):
     proportions : ndarray of shape (n_variants,), float64
         The proportion of the trees.
     oob_scores, oob_score_stds : ndarray of shape (n_variants,), float64
-        Out-of-bag ROC AUC of the variant's first trees and its standard error, or NaN.
+        Out-of-bag ROC AUC of the trees by which variants were compared, and its standard error; NaN if unknown.
 
     Attributes
     ----------
@@ -150,8 +150,8 @@ class OOBCurveDisplay(Display):
         """Plot the out-of-bag score of the first trees of a fitted forest.
 
         The first scores use fewer samples: those that are out of bag for at least one of the trees. All scores use the
-        `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is computed like ``oob_score_``.
-        ``oob_optimism_`` is subtracted only if the forest has this attribute.
+        `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is computed like ``oob_score_``:
+        ``oob_optimism_`` is subtracted, if the forest has this attribute.
 
         Parameters
         ----------

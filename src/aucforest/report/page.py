@@ -14,7 +14,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Table(NamedTuple):
-    """A table with row headers in the first column; `align` is "l" or "r" for the first columns, others are "r"."""
+    """A table with row headers in the first column; `align` has a letter for each of the first columns, "l" or "r"."""
 
     caption: str
     columns: list[str]
@@ -62,7 +62,7 @@ def number(value: float, decimals: int | None = None) -> str:
 
 
 def _spell(text: str) -> str:
-    """Return a number that Python has formatted, with a real minus sign and a power of ten as its exponent."""
+    """Return a number that Python has formatted with a real minus sign, and "e-05" as a power of ten."""
     digits, is_power, exponent = text.partition("e")
     raised = f" × 10{str(int(exponent)).translate(_SUPERSCRIPTS)}" if is_power else ""
     return digits.replace("-", "−") + raised
@@ -95,8 +95,8 @@ def estimate(
 ) -> list[str]:
     """Return two table cells: an estimate, and its interval, which is a dash if the interval is NaN.
 
-    The number of decimals shows half of `width` (by default the width of the interval) with two digits, and is at least
-    three. If it would be more than five, or the width is 0, each number is formatted by its size instead.
+    There are enough decimals for two digits of half of `width`, by default the width of the interval, and at least
+    three. If more than five would be needed, or the width is 0, each number is formatted by its size instead.
     """
     width = high - low if width is None else width
     needed = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else _MOST_DECIMALS + 1

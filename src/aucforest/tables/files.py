@@ -54,7 +54,7 @@ def check_column_names(name: str, columns: Sequence[str]) -> None:
         raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
     for column in columns:
         if "\0" in str(column):
-            raise ValueError(f"{name} has the column {column!r}: column names must not have the character 0")
+            raise ValueError(f"{name} has the column {column!r}: column names must not have the null character")
 
 
 def check_same_names(first: Path, first_names: Sequence[str], file: Path, names: Sequence[str]) -> None:

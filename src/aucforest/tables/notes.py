@@ -30,7 +30,8 @@ _IDENTIFIER = "every value is distinct, as in an identifier"
 # The number of rows that are checked first. They rule out constants, identifiers and leaks for most columns.
 _HEAD = 1000
 _LEAST_ROWS = 20  # with fewer rows, distinct values do not indicate an identifier
-# A column with a ROC AUC of _SEPARATES separates the classes, but perhaps by chance if a class has fewer rows.
+# The minimum ROC AUC of a column that separates the classes. This is not checked if a class has fewer than
+# _LEAST_OF_CLASS rows, because a column may separate so few by chance.
 _SEPARATES, _LEAST_OF_CLASS = 0.999, 5
 # All pairs of classes are compared, unless there are more classes than this.
 _MOST_CLASSES = 10
@@ -120,7 +121,7 @@ def _separation(column: Column, labels: NDArray[Any]) -> float | None:
 
 
 def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]) -> float:
-    """Return the ROC AUC of a column for two classes, with the order of its values that gives the larger one.
+    """Return the ROC AUC of a column for two classes, ranked in ascending or descending order, whichever is larger.
 
     Missing numbers are ranked below or above all others. Categories are ranked by `_cross_fitted` class frequencies.
     """
@@ -137,7 +138,7 @@ def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]
 
 
 def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return for each row the frequency of the positive class among the rows with its code in the other random half."""
+    """Divide rows into random halves; return the class frequency of the code of each row in the half without it."""
     in_half = np.random.default_rng(0).random(len(codes)) < 0.5
     scores = np.empty(len(codes))
     for half in (in_half, ~in_half):

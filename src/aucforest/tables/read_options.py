@@ -14,9 +14,9 @@ class ReadOptions(NamedTuple):
     """How a table in a file is read. All options except `where` and `sample` are for files of text, such as CSV.
 
     By default, the separator is inferred from the first lines. The encoding is UTF-8, or UTF-16 with a byte order mark.
-    Numbers and dates have the format of nearly all values of a column. `stray_text` says whether other text in it is
-    read as missing ("number") or the column stays text ("text"). `sample` is the number of rows that are sampled from
-    those that fulfil the SQL `where`.
+    The format of numbers or dates in a column is that which fits nearly all values. The few other values are missing if
+    `stray_text` is "number"; if it is "text", the whole column is text. `sample` is the number of rows that are sampled
+    from those that fulfil the SQL `where`.
     """
 
     separator: str | None = None
@@ -47,7 +47,7 @@ DEFAULT_OPTIONS = ReadOptions()
 
 
 def _check_separator(separator: str) -> None:
-    r"""Raise ValueError if a separator is not one character, or a backslash followed by t."""
+    r"""Raise ValueError unless a separator is one ASCII character, no quote or line end, or "\t" as two characters."""
     if separator != r"\t" and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n'):
         raise ValueError(rf"the separator must be one character, such as ';' or '\t', but is {separator!r}")
 
@@ -78,11 +78,12 @@ def _check_date_format(date_format: str) -> None:
     """Raise ValueError if a date that is written in a format cannot be read again by strptime."""
     try:
         day = pc.strptime(pc.strftime(pa.array([datetime(2024, 2, 29)]), format=date_format), date_format, "s")
-        if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:  # {0} stands for a column in SQL
+        # In the SQL that reads dates, {0} is replaced by the name of a column.
+        if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:
             return
     except (pa.ArrowInvalid, UnicodeEncodeError):
         pass
-    raise ValueError(f"the format of dates must be one of strptime, such as '%d.%m.%Y', but is {date_format!r}")
+    raise ValueError(f"the format of dates must be a format of strptime, such as '%d.%m.%Y', but is {date_format!r}")
 
 
 # The functions that validate options, by name. Each raises ValueError if the value is invalid.

@@ -2,12 +2,12 @@
 
 Monotonic constraints need two classes. A split is allowed if the frequencies of the second class in both children are
 within the limits of the node and, for a constrained feature, in the order of the constraint. After a split of a
-constrained feature, the mean of both frequencies is a limit of both children, so that no later split can reverse the
-order. Other splits pass the limits of the node on unchanged. A split that only separates missing values from other
-values may have any order.
+constrained feature, the mean of the frequencies of the children is the upper limit of one child and the lower limit of
+the other, so that no later split can reverse the order. Other splits pass the limits of the node on unchanged. A split
+that only separates missing values from other values may have any order.
 
-Scores order the splits of a node like gains, but their unit depends on the criterion. Indices of bins are np.uint64,
-because numba checks whether a signed index is negative, and then counts it from the end of the array.
+Within a node, scores rank splits as gains do, but the unit of a score depends on the criterion. Indices of bins are
+np.uint64, because numba checks whether a signed index is negative, and then counts it from the end of the array.
 """
 
 from collections.abc import Callable
@@ -48,11 +48,10 @@ class Splits(NamedTuple):
 def find_admissible(histogram, classes, missing_left, n_samples, params):
     """Return the start and stop of the range of bins after which both children of a split are large enough."""
     n_bins = histogram.n_bins
-    # Missing values may be separated from all others only as right child, because the mirrored split is a duplicate.
+    # The split of missing values from all others is scanned once, with missing values on the right.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not has_minimum_sizes(params):
-        # Histograms of two classes may have empty bins before `first`.
-        return histogram.first, stop
+        return histogram.first, stop  # a histogram of two classes may have empty bins before its first
     node_weight, n_left, weight = classes.weight, np.int64(0), np.int64(0)
     if missing_left:
         n_left, weight = np.int64(histogram.n_missing), sum_of(histogram.missing[: classes.n])

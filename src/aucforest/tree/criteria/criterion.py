@@ -17,10 +17,10 @@ DRIFT = 1e-9  # upper bound of the rounding error of a sum that is updated from 
 class ScoreBuffers(NamedTuple):
     """Buffers for scores of more than two classes, (n_classes,) each, and the table of n log2 n for entropy.
 
-    `table` is empty if the class totals are too large for it or if the criterion is another.
+    `table` is empty for other criteria, and if the class totals are too large for it.
     """
 
-    scale: NDArray[np.float64]  # 1 / class total, for AUC in fixed-point units; computed once per node
+    scale: NDArray[np.float64]  # 1 / class total (for AUC in fixed-point units), computed once per node
     left_root: NDArray[np.float64]  # the square root of the fraction on the left, for Hellinger
     right_root: NDArray[np.float64]
     fraction: NDArray[np.int64]  # the fraction on the left, for AUC
@@ -39,7 +39,7 @@ class ScoreBuffers(NamedTuple):
 
 @bare_device
 def are_two_classes(left, totals):
-    """Return whether there are two classes. For more, the best classes on the left depend on the totals."""
+    """Return whether a split that divides no class is the best, as with two classes; the default of `is_best`."""
     return len(totals) == 2
 
 
@@ -65,7 +65,7 @@ class Criterion(NamedTuple):
         moved to the left. If the gain does not exceed `bar`, `score` may return any value up to `bar`. `crowded` is
         whether bins have samples of many classes.
     is_best(left, totals) -> bool
-        Whether no other split has a greater gain, for a split in which each left[k] is 0 or totals[k].
+        Whether a split that divides no class, so that each left[k] is 0 or totals[k], has the greatest gain.
     """
 
     code: int
@@ -142,7 +142,7 @@ def margins(left_0, left_1, total_0, total_1):
 
 @bare_device
 def reset_order(n, buffers):
-    """Sort n classes by index, because all are on the right."""
+    """Set the order of n classes to 0, 1, ...: all are on the right, so that the fraction on the left is 0."""
     for k in range(np.uint64(n)):
         place_class(k, k, buffers)
 

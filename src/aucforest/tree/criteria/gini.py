@@ -24,7 +24,7 @@ def _may_exceed(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _start(totals, bar, crowded, buffers):
-    """Return the state: sums of squared totals left and right, left weight, weight, value without split, 1 / weight."""
+    """Return the state: the sums of squared class totals of both sides, and constants of the node, see `_score`."""
     weight, squares = 0.0, 0.0
     for k in range(len(totals)):
         total = np.float64(totals[k])
@@ -36,22 +36,22 @@ def _start(totals, bar, crowded, buffers):
 @bare_device
 def _move(state, k, left, moved_weight, totals, buffers):
     """Return the state after weight of class k has moved to the left."""
-    on_left, on_right, left_weight, weight, base, unit = state
-    on_left += np.float64(moved_weight) * np.float64(2 * left[k] - moved_weight)
-    on_right -= np.float64(moved_weight) * np.float64(2 * (totals[k] - left[k]) + moved_weight)
-    return on_left, on_right, left_weight + moved_weight, weight, base, unit
+    left_squares, right_squares, left_weight, weight, base, inverse_weight = state
+    left_squares += np.float64(moved_weight) * np.float64(2 * left[k] - moved_weight)
+    right_squares -= np.float64(moved_weight) * np.float64(2 * (totals[k] - left[k]) + moved_weight)
+    return left_squares, right_squares, left_weight + moved_weight, weight, base, inverse_weight
 
 
 @bare_device
 def _score(state, bar, left, totals, buffers):
     """Return the state and the gain."""
-    on_left, on_right, left_weight, weight, base, unit = state
-    return state, (on_left / left_weight + on_right / (weight - left_weight) - base) * unit
+    left_squares, right_squares, left_weight, weight, base, inverse_weight = state
+    return state, (left_squares / left_weight + right_squares / (weight - left_weight) - base) * inverse_weight
 
 
 @bare_device
-def _largest_apart(left, totals):
-    """Return whether all classes of a side have equal totals: on one side the largest, on the other the second largest.
+def _separates_two_largest(left, totals):
+    """Return whether each side has classes of one total, and these two totals are the largest of the node.
 
     On each side, the sum of squared totals divided by the sum of totals is at most the largest total of the side. So
     the sum over both sides is at most the sum of the two largest totals of the node, and this split reaches it.
@@ -68,4 +68,4 @@ def _largest_apart(left, totals):
 
 
 _gain = impurity_decrease(bare_device(lambda frequency: frequency * (1.0 - frequency)))
-CRITERION = Criterion(GINI, _gain, _pair_score, _may_exceed, _start, _move, _score, _largest_apart)
+CRITERION = Criterion(GINI, _gain, _pair_score, _may_exceed, _start, _move, _score, _separates_two_largest)
