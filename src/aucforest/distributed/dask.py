@@ -23,13 +23,14 @@ from aucforest.tables.columns import check_table
 
 
 def _join_signatures(forest: Callable[..., Any], init: Callable[..., Any]) -> Signature:
-    """Return the signature of `init`, whose last argument, **keywords, is replaced by the parameters of `forest`."""
-    *added, _ = signature(init).parameters.values()
-    return Signature(list({param.name: param for param in (*signature(forest).parameters.values(), *added)}.values()))
+    """Return the parameters of `forest`, followed by those that only `init` has, without its **forest_params."""
+    inherited = signature(forest).parameters
+    *params, _ = signature(init).parameters.values()
+    return Signature([*inherited.values(), *(param for param in params if param.name not in inherited)])
 
 
 def _lazily(method: Callable[..., Any]) -> Any:
-    """Return a method of `to_local` that also accepts Dask collections, with a lazy result."""
+    """Wrap a method of the local forest, so that its result is lazy if X is a Dask collection."""
 
     @wraps(method)
     def call(self: "DaskAUCForestClassifier", X: Any) -> Any:
@@ -45,7 +46,7 @@ def _lazily(method: Callable[..., Any]) -> Any:
 
 
 def _in_memory(method: Callable[..., Any]) -> Any:
-    """Return a method of the forest that raises TypeError for Dask collections, which the method would compute."""
+    """Wrap a method so that it raises TypeError for Dask collections. Otherwise numpy would load them into memory."""
 
     @wraps(method)
     def call(self: "DaskAUCForestClassifier", *args: Any, **options: Any) -> Any:
@@ -69,7 +70,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         As in `AUCForestClassifier`. ``n_jobs`` is the number of threads of this process.
     strategy : {"auto", "replicate", "gather"}, default="auto"
         Where trees are grown. "replicate" copies the binned data, one byte for each value, to every worker. "gather"
-        sends the samples of each tree to the worker that grows it, so that `max_samples` limits what a worker needs.
+        sends the samples of each tree to the worker that grows it. Then a small `max_samples` saves memory on workers.
         "auto" is "replicate" if the binned data fit into 40 % of a worker's memory, else "gather". See `explain_plan`.
     checkpoint_dir : path-like, default=None
         A folder for finished trees. Call `fit` again with the same data and parameters to resume.
@@ -98,11 +99,11 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     partitions until they are binned, and compute them once more if `oob_score` or `threshold` needs out-of-bag
     probabilities. A callable as `oob_score` is not supported.
 
-    The results of a worker that dies are recomputed. A worker that stops responding is considered dead after
-    ``distributed.scheduler.worker-ttl``, 5 minutes by default; 60 s are enough, much less is not, because workers do
-    not respond while they load compiled code. Connections to a dead worker time out after
-    ``distributed.comm.timeouts.connect``, 30 s by default. `fit` fails if a cluster has no workers, or no free memory,
-    for 5 minutes. Results are fetched directly from workers unless the client has ``direct_to_workers=False``.
+    The results of a worker that dies are recomputed. A worker that does not respond for
+    ``distributed.scheduler.worker-ttl`` (default 5 minutes) is considered dead. This time can be set to 60 s, but not
+    to much less, because workers do not respond while they load compiled code. Connections to a dead worker time out
+    after ``distributed.comm.timeouts.connect`` (default 30 s). `fit` fails if a cluster has no workers, or no free
+    memory, for 5 minutes. Results are fetched directly from workers unless the client has ``direct_to_workers=False``.
 
     Examples
     --------
@@ -154,6 +155,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
     def __sklearn_clone__(self) -> "DaskAUCForestClassifier":
         """Return an unfitted copy with the same client."""
+        # The copy has no client. A clone would contain a deep copy of the client, which is not possible.
         twin: DaskAUCForestClassifier = AUCForestClassifier.__sklearn_clone__(copy.copy(self))
         twin.client = self.client
         return twin
@@ -218,16 +220,16 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         X : dask DataFrame, or Array of shape (n_samples, n_features)
             The training samples. Unknown lengths of partitions are computed.
         y : dask Series or Array of shape (n_samples,), default=None
-            Class labels. Without them two classes are assumed.
+            Class labels. If None, two classes are assumed.
         sample_weight : dask Series or Array of shape (n_samples,), default=None
             Sample weights.
 
         Returns
         -------
         ClusterPlan
-            Size of the binned data, memory of workers, the strategy and its reason, number of parts, and size of
-            messages; ``print`` shows the plan as a table. It does not include target rates of columns of many
-            categories, which are not known before `fit` has read the categories.
+            Size of the binned data and number of parts into which its rows are divided, memory of workers, strategy
+            and its reason, and size of messages for each worker or tree. ``print`` shows the plan as a table. Target
+            rates are not included, because categories are not known before `fit` has read them.
         """
         rows = as_rows(X)
         self._validate_params()
@@ -280,6 +282,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             The forest, which shares its trees with this one.
         """
         local = AUCForestClassifier()
+        # Parameters that only this class has, and the version of scikit-learn that `__getstate__` adds.
         dropped = {"_sklearn_version", *self.get_params(deep=False)} - local.get_params().keys()
         local.__dict__.update({name: value for name, value in self.__getstate__().items() if name not in dropped})
         local.__dict__["_cached"] = self._cache

@@ -40,7 +40,7 @@ _MOST_HYPERGEOMETRIC = 10**9
 
 @bare_device
 def _row_at(members, i):
-    """Return the row of member i of a block; without members, row i."""
+    """Return members[i], or i if there are no members."""
     return i if len(members) == 0 else np.int64(members[i])
 
 
@@ -68,10 +68,10 @@ class _Strata(NamedTuple):
 
 @bare_kernel
 def _sample_blocks(keys, sizes, strata, replace, first_block, counts):
-    """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t; arrays begin with first_block.
+    """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t.
 
-    Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): a row that was already sampled is replaced
-    by the last row of the range from which it was sampled.
+    The arrays begin with block first_block. Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): a
+    row that was already sampled is replaced by the last row of the range from which it was sampled.
     """
     for t in range(len(keys)):
         counts[t] = 0
@@ -85,8 +85,8 @@ def _sample_blocks(keys, sizes, strata, replace, first_block, counts):
 def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
     """Copy the codes, (n_features, n_rows), of rows from first_row on whose count is positive.
 
-    `counts` has the counts of these rows. They are copied after the first n_copied rows of `copied`. Return the number
-    of copied rows with these. `positions` is a buffer for a block of rows.
+    `counts` has the counts of these rows. They are copied after the first n_copied rows of `copied`. Return n_copied
+    plus the number of rows that were copied. `positions` is a buffer for a block of rows.
     """
     for start in range(0, len(counts), BLOCK_ROWS):
         block, n_sampled = counts[start : start + BLOCK_ROWS], 0
@@ -122,7 +122,7 @@ class BootstrapSampler:
     """A sampler of a given number of rows of each stratum for each tree."""
 
     n_rows: int  # number of rows to sample from
-    sizes: NDArray[np.int64]  # (n_strata,), number of sampled rows of a tree with repetitions
+    sizes: NDArray[np.int64]  # (n_strata,), number of sampled rows of a tree, counted with repetitions
     replace: bool  # whether to sample with replacement (bootstrap) or without (subsample)
     # The rows of each block as indices in the block, sorted by stratum; empty if there is a single stratum.
     members: NDArray[np.uint16]
@@ -209,10 +209,10 @@ class BootstrapSampler:
         """Return a sampler that stores the block sizes of trees, which are slow to compute again for each block."""
         sizes: NDArray[Any] | None = None
         for index, key in enumerate(keys):
-            found = self.block_sizes(key)
+            tree_sizes = self.block_sizes(key)
             if sizes is None:
-                sizes = np.empty((len(keys), *found.shape), dtype=found.dtype)
-            sizes[index] = found
+                sizes = np.empty((len(keys), *tree_sizes.shape), dtype=tree_sizes.dtype)
+            sizes[index] = tree_sizes
         return replace(self, keys=keys, stored_sizes=sizes)
 
     def counts(self, key: int) -> NDArray[np.uint16]:
@@ -304,7 +304,7 @@ class GroupSampler(BootstrapSampler):
         return self.group_sampler.rates
 
     def block_sizes(self, key: int) -> NDArray[Any]:
-        """Return the number of times that each group is in the sample of a tree, which every block needs."""
+        """Return the number of times that each group is in the sample of a tree. Every block needs these numbers."""
         return super().block_sizes(key) if self.stored_sizes is not None else self.group_sampler.counts(key)
 
     def part(self, first_row: int, n_rows: int) -> Self:
@@ -387,7 +387,7 @@ def _n_sampled(max_samples: Any, n_units: int, default: int, units: str = "sampl
 
 
 def _sizes_of_classes(sampling: str, max_samples: Any, n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of sampled rows of each class, in proportion to its rows or equal, but at least 1."""
+    """Return the number of sampled rows of each class, at least 1: proportional to its rows, or equal if "balanced"."""
     present = n_rows > 0
     proportions = n_rows / n_rows.sum() if sampling == "stratified" else present / np.count_nonzero(present)
     balanced = int(n_rows[present].min()) * int(np.count_nonzero(present))
@@ -404,8 +404,8 @@ def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes
         if not (isinstance(rate, Real) and 0.0 < float(rate) < np.inf):
             raise ValueError(f"sampling: the rate of class {label!r} must be a positive number, but is {rate!r}")
     n_rows = np.bincount(labels, minlength=len(classes))
-    wanted = n_rows * np.array([rates.get(label, 1.0) for label in classes.tolist()])
-    return np.where(n_rows > 0, np.maximum(np.rint(wanted), 1), 0).astype(np.int64)
+    expected = n_rows * np.array([rates.get(label, 1.0) for label in classes.tolist()])
+    return np.where(n_rows > 0, np.maximum(np.rint(expected), 1), 0).astype(np.int64)
 
 
 class SampleRecord(NamedTuple):
@@ -443,7 +443,7 @@ class SampleRecord(NamedTuple):
         return f"{sizes} of {units}{'' if self.replace else ' without replacement'}{shared}"
 
     def to_sampler(self, groups: NDArray[np.int32] | None, seed: int) -> BootstrapSampler:
-        """Return the sampler of a fit without strata. If groups were sampled, but are not given, it samples groups.
+        """Return the sampler of a fit without strata. If groups were sampled but are None, it samples group indices.
 
         Raises ValueError if its samples may differ from the samples in the fit.
         """
@@ -454,7 +454,7 @@ class SampleRecord(NamedTuple):
         return sampler if groups is None else GroupSampler.of(groups, sampler)
 
     def check_stream(self) -> None:
-        """Raise ValueError if the samples are of other versions of the generators, and may not be reproduced."""
+        """Raise ValueError if other versions of the generators took the samples, so that these may differ here."""
         here = stream_of(self.n_units)
         if self.sizes and self.stream != here:
             raise ValueError(

@@ -19,7 +19,9 @@ from aucforest.fitting.job import JobFolder
 from aucforest.persistence.model_file import ModelFormatError
 from aucforest.tree.binning import code_dtype
 
+# Files of the job folder.
 CODES, RECORD = "codes.bin", "codes.safetensors"
+# A file is filled with blocks of zeros of this size, if the system cannot allocate it.
 _BLOCK_BYTES = 2**24
 
 
@@ -103,10 +105,10 @@ class CodeMatrix:
 
 
 def _allocate(path: Path | None, n_bytes: int) -> IO[bytes]:
-    """Open a new file and allocate its size, because writing to a map of a full disk would end the process.
+    """Open a new file and allocate its size. Otherwise, writing to the map on a full disk would end the process.
 
     Without a path, the file is temporary, and the system removes it when the file and its map are closed. This process
-    cannot do that: Windows does not remove mapped files, and it is unknown when the last array of the map is released.
+    cannot remove it: Windows does not remove mapped files, and nobody knows when the last array of the map is released.
     """
     if path is None:
         file: IO[bytes] = tempfile.TemporaryFile(prefix="aucforest-")  # noqa: SIM115

@@ -35,7 +35,7 @@ _MOST_BATCH_SECONDS, _BATCHES_PER_JOB = 0.1, 8
 _LEAST_STREAM_SECONDS = 0.5
 # Minimum seconds of a task for threads. Shorter tasks wait longer for the global interpreter lock than they run.
 _LEAST_TASK_SECONDS = 7e-4
-# Approximate seconds per row, per row and class, and per row, level of a tree and feature that is searched at a node.
+# Approximate seconds: of a row, of a row and class, and of a row, tree level and feature that is searched at a node.
 _ROW_SECONDS, _CLASS_SECONDS, _SEARCH_SECONDS = 5e-8, 1e-8, 2e-9
 
 
@@ -79,7 +79,7 @@ def _work_together(function: Callable[..., Any], items: list[Any], n_threads: in
 
 
 def _taken_from(indices: deque[int]) -> Iterator[int]:
-    """Remove and yield the items of a deque that threads share; in free-threaded Python they must share no iterator."""
+    """Remove and yield the items of a shared deque, because free-threaded Python cannot share an iterator."""
     while True:
         try:
             index = indices.popleft()
@@ -139,16 +139,16 @@ def trees_per_call(growth: Growth, part: Part) -> int:
     return max(1, min(len(growth.spec.numbers), most_rows // n_rows))
 
 
-def _calls(growth: Growth, keys: Sequence[int], most: int) -> list[list[int]]:
-    """Return the indices of the trees of each call, at most `most`, given their keys.
+def _calls(growth: Growth, keys: Sequence[int], max_trees: int) -> list[list[int]]:
+    """Return the indices of the trees of each call, at most `max_trees`, given their keys.
 
     The trees of a call have the same features, which `encode_samples` finds by the first key.
     """
     by_features: dict[Any, list[int]] = {}
     for index, key in enumerate(keys):
-        features = None if growth.rates is None or most == 1 else tables_of_tree(growth.for_tree(key), key)
+        features = None if growth.rates is None or max_trees == 1 else tables_of_tree(growth.for_tree(key), key)
         by_features.setdefault(features, []).append(index)
-    return [some[first : first + most] for some in by_features.values() for first in range(0, len(some), most)]
+    return [group[i : i + max_trees] for group in by_features.values() for i in range(0, len(group), max_trees)]
 
 
 def tree_weights(growth: Growth, rows: TreeRows) -> tuple[NDArray[np.int64], float]:
@@ -189,8 +189,8 @@ class TreeBuffers:
         columns = growth.columns(part, np.empty(1 if growth.weighted else 0, dtype=np.int64))
         columns = columns._replace(n_bins=np.full(len(growth.n_bins), growth.most_bins))
         # Codes are not copied for branches if they are sparse, or in best-first growth, where branches grow in turn.
-        copies = part.sparse is None and params.max_leaf_nodes == 0
-        most = branch_rows(len(part.codes), params.max_features) if copies else 0
+        copies_codes = part.sparse is None and params.max_leaf_nodes == 0
+        most = branch_rows(len(part.codes), params.max_features) if copies_codes else 0
         criteria = [variant.criterion for variant in growth.spec.variants]
         table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
         sizes = Sizes(self._most_rows, growth.n_sampled, growth.n_classes, most, self._n_trees)
@@ -198,7 +198,7 @@ class TreeBuffers:
 
 
 def grow_rows(growth: Growth, rows: TreeRows, keys: Sequence[int], buffers: TreeBuffers) -> list[Tree]:
-    """Grow at most `trees_per_call` trees, each of its variant, from the rows in their samples."""
+    """Grow at most `trees_per_call` trees, each with the parameters of its variant, from the rows in their samples."""
     by_set, features, variants = growth.by_set, None, [growth.for_tree(key) for key in keys]
     if growth.rates is not None:
         growth, rows, features = encode_samples(variants[0], rows, keys)
@@ -244,8 +244,8 @@ def grow_batch(
     for indices in _calls(growth, keys, per_call):
         if is_stopped():
             break
-        called = [keys[index] for index in indices]
-        trees |= zip(indices, grow_rows(growth, part.sample(called), called, work))
+        call_keys = [keys[index] for index in indices]
+        trees |= zip(indices, grow_rows(growth, part.sample(call_keys), call_keys, work))
     # Reused by the next batch, because freed buffers would leave gaps of memory between the trees.
     spare.append(work)
     return [trees[index] for index in sorted(trees)]

@@ -44,7 +44,7 @@ class Bags:
         return np.arange(first, last) if self.kept is None else self.kept[first:last]
 
     def find(self, block: int, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the wanted rows, in ascending order, that are in a block, as indices in the block."""
+        """Return the indices in a block of the `wanted` rows that it contains; `wanted` is in ascending order."""
         rows = self.rows(block)
         first, stop = np.searchsorted(wanted, (rows[0], rows[-1] + 1))
         return np.searchsorted(rows, wanted[first:stop])
@@ -67,8 +67,8 @@ class Bags:
         first, last = (ends if self.kept is None else np.searchsorted(self.kept, ends)) // BLOCK_ROWS
 
         def count(block: int) -> NDArray[np.uint16]:
-            found = self.find(block, rows)
-            return self.counts(block, trees)[:, found] if len(found) > 0 else np.empty((len(trees), 0), dtype=np.uint16)
+            index = self.find(block, rows)
+            return self.counts(block, trees)[:, index] if len(index) > 0 else np.empty((len(trees), 0), dtype=np.uint16)
 
         return np.concatenate(list(thread_map(n_jobs)(count, range(first, last + 1))), axis=1)
 
@@ -95,7 +95,7 @@ def _assign_parts(classes: NDArray[Any]) -> NDArray[np.int8]:
     n_assigned = 0
     for k in np.unique(classes):
         is_class = classes == k
-        # Continued from the class before, so that rare classes do not all have their items in the first parts.
+        # Numbers continue from the previous class. Otherwise, rare classes would have items only in the first parts.
         numbers = np.arange(n_assigned, n_assigned + np.count_nonzero(is_class))
         parts[is_class] = generator.permutation((numbers % N_PARTS).astype(np.int8))
         n_assigned += len(numbers)
@@ -192,12 +192,12 @@ class TreeRanges:
             for rows, values in dense_blocks(X, block_rows):
                 counts = block_counts[:, rows.start - block_start : rows.stop - block_start]
                 for index, trees in enumerate(self.ranges):
-                    if index == 1 and chosen is not None:
+                    if index == 1 and chosen is not None:  # this range and the next ones have only chosen rows
                         indices = slice(*np.searchsorted(chosen, (rows.start, rows.stop)))
                         taken = chosen[indices] - rows.start
                         rows, values, counts = indices, values[taken], counts[:, taken]
-                    found = sums[index].total[rows], sums[index].n_trees[rows]
-                    self._add_trees(Sums(*found), trees, values, counts[trees.start - start : trees.stop - start])
+                    row_sums = Sums(sums[index].total[rows], sums[index].n_trees[rows])
+                    self._add_trees(row_sums, trees, values, counts[trees.start - start : trees.stop - start])
 
     def _add_trees(self, sums: Sums, trees: range, values: NDArray[np.float64], counts: NDArray[np.uint16]) -> None:
         arrays, buffers = self.packed.arrays_for(values, trees), WalkBuffers.of(len(values))
@@ -220,8 +220,9 @@ class RunningSums:
         if self._chosen is not None:
             chosen_rows = slice(*np.searchsorted(self._chosen, (first, first + n_rows)))
         slices = [rows, *[chosen_rows] * (len(self._sums) - 1)]
-        views = [Sums(sums.total[found], sums.n_trees[found]) for sums, found in zip(self._sums, slices)]
-        return views, None if self._chosen is None else self._chosen[chosen_rows] - first
+        views = [Sums(sums.total[part], sums.n_trees[part]) for sums, part in zip(self._sums, slices)]
+        indices = None if self._chosen is None else self._chosen[chosen_rows] - first
+        return views, indices
 
     def add(self, trees: TreeRanges, first: int, X: NDArray[Any] | SparseRows) -> None:
         """Add trees for consecutive rows; threads may call it concurrently for different rows."""
@@ -230,7 +231,7 @@ class RunningSums:
 
     def at_all_rows(self, kept: NDArray[np.int64] | None, n_rows: int) -> list[Sums]:
         """Return the sums of all rows, given the rows of positive weight. Sums of chosen rows are not expanded."""
-        n_expanded = 0 if kept is None else 1 if self._chosen is not None else len(self._sums)
+        n_expanded = 0 if kept is None else len(self._sums) if self._chosen is None else 1
         for index in range(n_expanded):
             total, n_trees = self._sums[index]
             self._sums[index] = Sums.zero(n_rows, total.shape[1])

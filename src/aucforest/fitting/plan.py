@@ -40,7 +40,7 @@ _REGRESSION_ADVICE = "y looks like a regression target: predict whether it excee
 
 
 def _item_bytes(*arrays: NDArray[Any]) -> int:
-    """Return the bytes of one item of each array together."""
+    """Return the total bytes of one item from each array."""
     return sum(array.itemsize for array in arrays)
 
 
@@ -255,7 +255,7 @@ class FitSize:
         return 8 * (self.n_classes + 1) * n_rows
 
     def most_tree_rows(self, n_bytes: int, bytes_of: Callable[["FitSize"], int]) -> int:
-        """Return the maximum number of rows of a tree for which bytes_of(size) is at most n_bytes, or 0 for none."""
+        """Return the maximum tree_rows for which bytes_of(size) is at most n_bytes, or 0 if there is none."""
         numbers = range(min(self.tree_rows, MOST_ROWS) + 1)
         n_fitting = bisect_right(numbers, n_bytes, key=lambda n_rows: bytes_of(replace(self, tree_rows=n_rows)))
         return max(n_fitting - 1, 0)
@@ -309,11 +309,11 @@ class DiskPlan:
 def plan_on_disk(
     spec: FitSpec, target: Target, n_features: int, limit: int, coding: Coding | None = None, *, used: int = 0
 ) -> DiskPlan:
-    """Choose the plan of a fit out of core, given a limit of bytes without the trees, of which `used` are in use.
+    """Choose the plan of a fit out of core. `limit` bytes may be used besides the trees; `used` of them are in use.
 
-    Trees grow from the mapped codes if these fit into the limit with at least one thread, else from copies of their
-    rows. Then `MAPPED_BYTES` of mapped codes are in memory for each thread. Raises ValueError if the limit is too small
-    for both, or if a tree has too many rows.
+    Trees grow from the mapped codes if these fit into the limit with at least one thread. Otherwise trees grow from
+    copies of their rows, and each thread has `MAPPED_BYTES` of mapped codes in memory. Raises ValueError if the limit
+    is too small for both, or if a tree has too many rows.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, target, n_features, coding=coding)
@@ -334,6 +334,7 @@ def plan_on_disk(
             if (n_bytes := bytes_of(size, n, copies_rows)) <= limit:
                 return DiskPlan(n, n_readers, copies_rows, n_bytes)
     n_fitting = size.most_tree_rows(limit, lambda smaller: bytes_of(smaller, 1, True))
+    # If groups are sampled, max_samples is a number of groups.
     n_fitting //= 1 if spec.sampler is None else spec.sampler.rows_per_unit
     if not choices:
         raise ValueError(
@@ -349,7 +350,7 @@ def plan_on_disk(
 
 
 def _bytes_of_reading(spec: FitSpec, size: FitSize, n_readers: int) -> int:
-    """Return the bytes of the batches of threads that read, and of the values from which they compute bins."""
+    """Return the bytes of the batches of reading threads, and of the values from which they compute bins."""
     n_sampled = size.n_rows if spec.max_bins is None else min(size.n_rows, SAMPLE_ROWS)
     sorting = n_readers * n_sampled * (_WEIGHED_BYTES if size.weight_bytes else _SORTED_BYTES)
     return _SAMPLED_BYTES * n_sampled * size.n_features + (n_readers + 2) * _BATCH_BYTES + sorting

@@ -1,7 +1,8 @@
 """Choice of the columns, interactions and smoothing of target rates (target encoding), and their totals and bins.
 
-Everything is computed from codes and labels, so it does not depend on where the rows are stored. Leave-one-out
-likelihoods in a sample of rows choose interactions and smoothing. Bins are chosen from totals, summed over all rows.
+A cell is a category or, in an interaction, a category and a part of another feature. Interactions and smoothing are
+chosen by leave-one-out likelihoods in a sample of rows. Bins are chosen from the totals of all rows. Everything is
+computed from codes and labels, so it does not depend on where the rows are stored.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,9 +31,9 @@ _MOST_CLASSES = 6
 MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
 # Maximum number of cells of all interactions together, and minimum gain in log likelihood of an interaction.
 MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
-# The same limits for the interactions of the additive model of a stack, which estimates all of them together.
+# Maximum number and minimum gain of the interactions of the additive model of a stack.
 _MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN = 16, 3.0
-# Minimum increase of the gain by more parts of a number, without which no more parts are tried.
+# More parts of a numeric feature are tried only while the gain increases by at least this amount.
 _LEAST_INCREASE = 1.0
 # In an interaction, a numeric feature is divided at its quantiles into one of these numbers of parts.
 PARTS = (2, 4, 8, 16)
@@ -64,8 +65,7 @@ def possible_encodings(given: Sequence[str], rates: TargetRates | None) -> tuple
     if rates is None:
         return (SETS,)
     has_interactions = any(table.is_interaction for table in rates.tables)
-    found = tuple(name for name in given if name != INTERACTIONS or has_interactions)
-    return found or (RATES,)
+    return tuple(name for name in given if name != INTERACTIONS or has_interactions) or (RATES,)
 
 
 def count_rated_classes(n_classes: int) -> int:
@@ -74,13 +74,13 @@ def count_rated_classes(n_classes: int) -> int:
 
 
 def count_digits(n_categories: int) -> int:
-    """Return the number of digits of a category index. The greatest number with these digits is a missing value."""
+    """Return the number of digits of a category index. The greatest number with these digits means a missing value."""
     return (n_categories.bit_length() + 7) // 8
 
 
 @dataclass(frozen=True)
 class Digits:
-    """The last rows of a matrix of codes, which contain the digits of the category indices of columns."""
+    """The digits of the category indices of columns, which are the last rows of a matrix of codes."""
 
     first: int  # the index of the first of these rows, which follow the codes of the features
     n_categories: dict[int, int]  # the number of categories of each column
@@ -91,8 +91,8 @@ class Digits:
         return sum(map(count_digits, self.n_categories.values()))
 
     @cached_property
-    def _indices(self) -> dict[int, slice]:
-        """The slice of the rows with the digits of each column."""
+    def _slices(self) -> dict[int, slice]:
+        """The rows with the digits of each column."""
         ends = self.first + np.cumsum(list(map(count_digits, self.n_categories.values())))
         starts = [self.first, *ends[:-1].tolist()]
         return dict(zip(self.n_categories, map(slice, starts, ends.tolist())))
@@ -111,7 +111,7 @@ class Digits:
     def decode(self, codes: NDArray[np.unsignedinteger], feature: int) -> NDArray[np.int32]:
         """Return the category index of each row in a column, shape (n_rows,), -1 for missing values."""
         categories = np.empty(codes.shape[1], dtype=np.int32)
-        read_categories(codes[self._indices[feature]], categories)
+        read_categories(codes[self._slices[feature]], categories)
         # Compiled code uses the result as indices, which must be less than the number of categories.
         categories[categories >= self.n_categories[feature]] = -1
         return categories
@@ -158,10 +158,10 @@ def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_cl
 
 
 class RateWeights(NamedTuple):
-    """The conversion of sample weights to weights in target rates, which are integers, because their sums are exact."""
+    """Converts sample weights to weights in target rates. These are integers, because sums of integers are exact."""
 
     fixed: FixedPoint | None  # None if all sample weights are 1
-    mean: float  # the mean sample weight of all rows, which is counted as one sample
+    mean: float  # the mean sample weight of all rows; a row of this weight counts as one sample
     by_class: NDArray[np.float64]  # (n_classes,) factors, which are lower for classes with a lower sampling rate
 
     @classmethod
@@ -215,13 +215,13 @@ def sampled_rows(
     most = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
     if n_rows <= most:
         return np.arange(codes.shape[1])
-    found = [np.empty(0, dtype=np.int64)]
+    sampled = [np.empty(0, dtype=np.int64)]
     for start in range(0, codes.shape[1], _BLOCK_ROWS):
         categories = digits.decode(codes[:, start : start + _BLOCK_ROWS], feature)
         numbers = first_row + start + np.arange(len(categories))
         hashes = _hash(np.where(categories < SHARED_CODE, numbers, n_rows + categories.astype(np.int64)))
-        found.append(start + np.flatnonzero((categories >= 0) & (hashes < np.uint64(most / n_rows * 2.0**64))))
-    return np.concatenate(found)
+        sampled.append(start + np.flatnonzero((categories >= 0) & (hashes < np.uint64(most / n_rows * 2.0**64))))
+    return np.concatenate(sampled)
 
 
 def _hash(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -259,8 +259,8 @@ class CellFinder:
     def candidates(
         self, feature: int, codes_of: Callable[[int], NDArray[Any]]
     ) -> Iterator[tuple[NDArray[Any], list[RateTable]]]:
-        """Yield codes of other features and candidate interactions, for numbers with increasing numbers of parts."""
-        nothing, n_features = np.empty((0, 0), dtype=np.int64), len(self.by_set)
+        """Yield the codes of each other feature, and its candidate interactions in ascending order of parts."""
+        no_totals, n_features = np.empty((0, 0), dtype=np.int64), len(self.by_set)
         # Try all other features, or every step-th feature if there are many.
         step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
         for other in range(feature % step, n_features, step):
@@ -269,26 +269,26 @@ class CellFinder:
                 continue
             codes = codes_of(other)
             if self.by_set[other]:
-                yield codes, [RateTable(feature, other, np.empty(0), n_bins, 0.0, nothing)]
+                yield codes, [RateTable(feature, other, np.empty(0), n_bins, 0.0, no_totals)]
                 continue
             known, tables = np.sort(codes[codes < n_bins]), []
             for n_parts in PARTS if len(known) > 0 else ():
                 cuts = known[len(known) * np.arange(1, n_parts) // n_parts].astype(np.int64)
                 cuts = np.unique(np.minimum(cuts, n_bins - 2))
                 if len(cuts) == n_parts - 1:
-                    at = self.values.first[other] + cuts
-                    edges = np.array([midway(self.values.upper[i], self.values.lower[i + 1]) for i in at.tolist()])
-                    tables.append(RateTable(feature, other, edges, n_parts, 0.0, nothing))
+                    bins = (self.values.first[other] + cuts).tolist()
+                    edges = np.array([midway(self.values.upper[i], self.values.lower[i + 1]) for i in bins])
+                    tables.append(RateTable(feature, other, edges, n_parts, 0.0, no_totals))
             yield codes, tables
 
 
 def leave_one_out(
     totals: NDArray[np.float64], towards: NDArray[np.float64], smoothings: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log likelihood of the labels for each smoothing, given the rates of the other samples of a cell.
+    """Return the leave-one-out log likelihood of the labels for each smoothing.
 
-    `totals`, (n_cells, n_classes), are the weights of the classes in cells, and `towards`, of this shape or
-    (n_classes,), are the priors of the rates.
+    The rates of a sample are computed from the other samples of its cell. `totals`, (n_cells, n_classes), are the
+    weights of the classes in cells. `towards`, of this shape or (n_classes,), are the prior rates.
     """
     cells, classes = np.nonzero(totals)  # half of the totals are 0 if most cells have one class only
     weights, priors = totals[cells, classes], np.broadcast_to(towards, totals.shape)[cells, classes]
@@ -309,13 +309,13 @@ def towards_additive(
 ) -> NDArray[np.float64]:
     """Return the rates of cells that are expected without an interaction, (n_cells, n_classes).
 
-    `alone`, (n_cells, n_classes), are the totals of the category of each cell. The rate of a class leaves out one
-    sample of this class. `ratios`, (n_cells, n_classes), are class frequencies in the part of each cell divided by
-    frequencies in all samples.
+    The rate of a class leaves out one sample of this class. `alone`, (n_cells, n_classes), are the class totals of the
+    category of each cell. `ratios`, (n_cells, n_classes), are the class frequencies in the part of the other feature,
+    divided by the class frequencies in all samples.
     """
     weights = (alone + smoothing * frequencies) * ratios
-    own = np.maximum(weights - ratios, _LEAST_RATE)
-    return own / np.maximum(weights.sum(axis=-1, keepdims=True) - ratios, own)
+    remaining = np.maximum(weights - ratios, _LEAST_RATE)
+    return remaining / np.maximum(weights.sum(axis=-1, keepdims=True) - ratios, remaining)
 
 
 def choose_tables(
@@ -325,7 +325,7 @@ def choose_tables(
     factors: NDArray[np.float64],
     with_interactions: bool,
 ) -> tuple[RateTable, list[tuple[float, RateTable]]]:
-    """Return the table of a column, and pairs of a gain in log likelihood and an interaction. Tables have no totals.
+    """Return the table of a column, and its interactions with their gains in log likelihood. Tables have no totals.
 
     Interactions have at least the gain `_LEAST_ADDITIVE_GAIN`.
     """
@@ -333,31 +333,32 @@ def choose_tables(
     n_classes, decoded = len(frequencies), rows.digits.decode(codes, feature)
     # Codes are taken for one feature at a time, because taking all codes for every column would be quadratic work.
     chosen = chosen[decoded[chosen] >= 0]
-    taken = CodedRows(codes[:0], labels[chosen], None)
+    sampled = CodedRows(codes[:0], labels[chosen], None)
     # Only categories in the sample are counted, so that tables are small.
     categories = np.unique(decoded[chosen], return_inverse=True)[1].astype(np.int64)
     n_categories = int(categories.max(initial=-1)) + 1
-    alone = count_totals(categories, n_categories, taken, n_classes) * factors
+    alone = count_totals(categories, n_categories, sampled, n_classes) * factors
     smoothing, _ = choose_smoothing(alone, frequencies)
-    nothing = np.empty((0, n_classes), dtype=np.int64)
-    table, found = RateTable(feature, -1, np.empty(0), 1, smoothing, nothing), []
-    for others, candidates in rows.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ():
-        before = -np.inf
+    no_totals = np.empty((0, n_classes), dtype=np.int64)
+    table, interactions = RateTable(feature, -1, np.empty(0), 1, smoothing, no_totals), []
+    pairs = rows.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ()
+    for other_codes, candidates in pairs:
+        previous_gain = -np.inf
         for candidate in candidates:
             n_cells = n_categories * candidate.n_parts
             n_all_cells = rows.digits.n_categories[feature] * candidate.n_parts
             if n_all_cells > MOST_CELLS or n_cells * n_classes > 4 * MOST_CELLS:
                 break
-            parts = candidate.parts_of_codes(rows.values)[others]
-            totals = count_totals(candidate.cells(categories, parts), n_cells, taken, n_classes) * factors
+            parts = candidate.parts_of_codes(rows.values)[other_codes]
+            totals = count_totals(candidate.cells(categories, parts), n_cells, sampled, n_classes) * factors
             amount, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
             if gain >= _LEAST_ADDITIVE_GAIN:
-                found.append((gain, candidate._replace(smoothing=amount, totals=nothing)))
+                interactions.append((gain, candidate._replace(smoothing=amount, totals=no_totals)))
             # More parts take longer, so they are tried only as long as the gain increases.
-            if gain < before + _LEAST_INCREASE:
+            if gain < previous_gain + _LEAST_INCREASE:
                 break
-            before = gain
-    return table, found
+            previous_gain = gain
+    return table, interactions
 
 
 def interaction_gain(
@@ -369,14 +370,14 @@ def interaction_gain(
     frequencies in all samples, and `smoothing` is the smoothing of the table of the column without interaction.
     """
     alone, by_part = totals.sum(axis=1), totals.sum(axis=0) + frequencies
-    # Relative to the class frequencies in the sample, which differ from all rows, because categories are sampled.
-    own = by_part.sum(axis=0) / by_part.sum()
-    ratios = by_part / by_part.sum(axis=1, keepdims=True) / np.maximum(own, _LEAST_RATE)
+    # The class frequencies in the sample differ from `frequencies`, because categories are sampled.
+    in_sample = by_part.sum(axis=0) / by_part.sum()
+    ratios = by_part / by_part.sum(axis=1, keepdims=True) / np.maximum(in_sample, _LEAST_RATE)
     categories, parts = np.nonzero(totals.any(axis=2))
-    used = totals[categories, parts]
+    nonzero = totals[categories, parts]
     towards = towards_additive(alone[categories], frequencies, smoothing, ratios[parts])
-    amount, score = choose_smoothing(used, towards)
-    return amount, score - float(np.sum(used * np.log(np.maximum(towards, _LEAST_RATE))))
+    amount, score = choose_smoothing(nonzero, towards)
+    return amount, score - float(np.sum(nonzero * np.log(np.maximum(towards, _LEAST_RATE))))
 
 
 class ChosenTables(NamedTuple):
@@ -396,11 +397,11 @@ def choose_rates(
     """Return the tables of a fit, given a sample of rows for each column that has rates.
 
     `labels` are the labels of all rows, and `by_class` is the weight of a row of each class. Sample weights are not
-    used: the likelihood leaves out the weight of each row, which the totals of a cell do not tell.
+    used, because leaving out a row would need its weight, which cannot be computed from the totals of a cell.
     """
     frequencies = prior_frequencies(labels, None, by_class)
     chosen = [choose_tables(rows, sample, frequencies, by_class, with_interactions) for sample in samples]
-    gains = sorted((item for _, found in chosen for item in found), key=lambda item: -item[0])
+    gains = sorted((pair for _, interactions in chosen for pair in interactions), key=lambda pair: -pair[0])
 
     def keep(most: int, least_gain: float) -> list[RateTable]:
         """Return the interactions with the greatest gains, at most one for a column and another feature."""
@@ -413,8 +414,8 @@ def choose_rates(
 
     interactions, tables = keep(MOST_INTERACTIONS, _LEAST_GAIN), list[RateTable]()
     for alone, _ in chosen:
-        own = [table for table in interactions if table.feature == alone.feature]
-        tables += [alone, *sorted(own, key=lambda table: table.other)]
+        of_column = [table for table in interactions if table.feature == alone.feature]
+        tables += [alone, *sorted(of_column, key=lambda table: table.other)]
     classes = np.array([1])
     if len(frequencies) > 2:
         classes = np.sort(np.argsort(-frequencies, kind="stable")[: count_rated_classes(len(frequencies))])
@@ -423,7 +424,7 @@ def choose_rates(
 
 
 def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
-    """Return the bins of each rate feature, chosen from the rates of cells for all and for fewer of their samples."""
+    """Return the bins of each rate feature, chosen from the rates of cells with all or some of their samples."""
     bins: list[BinValues] = []
     for number, table in enumerate(rates.tables):
         totals = table.totals
@@ -445,10 +446,10 @@ def _bins_of_cells(
 ) -> BinValues:
     """Return the bins of one feature, given the total weights of cells, the weights of the class, and the priors."""
 
-    def rate(part: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (np.maximum(part, 0.0) + smoothing * towards) / (np.maximum(of, 0.0) + smoothing)
+    def rate(class_weight: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (np.maximum(class_weight, 0.0) + smoothing * towards) / (np.maximum(weight, 0.0) + smoothing)
 
-    # Out-of-bag prediction leaves out the sample itself; trees grow on rates of about half of the samples.
+    # Out-of-bag prediction leaves out one sample, of the class or not. Trees grow on rates of about half the samples.
     values = [rate(counts - 1.0, total - 1.0), rate(counts, total - 1.0), rate(0.5 * counts, 0.5 * total), towards]
     weights = [counts, total - counts, 0.5 * total, 0.25 * total]
     weight = np.concatenate(weights)
@@ -460,15 +461,15 @@ def _bins_of_cells(
 
 
 def left_out_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> LeftOutTotals:
-    """Return a function of a table and cells that returns the class totals of each single row, (n_rows, n_classes)."""
-    own = np.zeros((len(labels), n_classes), dtype=np.int64)
-    own[np.arange(len(labels)), labels] = 1 if weights is None else weights
-    return lambda number, cells: own
+    """Return a function that returns the class totals of each single row, (n_rows, n_classes), for every table."""
+    row_totals = np.zeros((len(labels), n_classes), dtype=np.int64)
+    row_totals[np.arange(len(labels)), labels] = 1 if weights is None else weights
+    return lambda number, cells: row_totals
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOutTotalsFinder:
-    """The class totals of single training rows, or of their groups, which are left out of their out-of-bag rates."""
+    """Finds the class totals that the out-of-bag rates of a row leave out: those of the row or, if any, its group."""
 
     labels: NDArray[np.uint16]  # of all rows
     kept: NDArray[np.int64] | None  # the indices of the rows of positive weight; None for all
@@ -480,7 +481,7 @@ class LeftOutTotalsFinder:
     _lock: Any = field(default_factory=Lock)
 
     def __call__(self, rows: NDArray[np.int64]) -> LeftOutTotals:
-        """Return a function of a table and cells that returns the totals to leave out for rows of positive weight."""
+        """Return a function of a table's index and cells that returns the totals that `rows`, all kept, leave out."""
         indices = rows if self.kept is None else np.searchsorted(self.kept, rows)
         if self.groups is not None:
             groups = self.groups[indices]
