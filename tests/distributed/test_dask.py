@@ -352,7 +352,7 @@ def test_an_interrupted_fit_cancels_its_tasks(client, monkeypatch):
         n_tasks.append(client.run_on_scheduler(_count_tasks))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_on_cluster.RowsOnCluster, "_grow_some", interrupt)
+    monkeypatch.setattr(_on_cluster.RowsOnCluster, "_grow_trees", interrupt)
     with pytest.raises(KeyboardInterrupt):
         forest.fit(*chunked(2, X, Y))
     assert not hasattr(forest, "trees_")

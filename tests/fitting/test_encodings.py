@@ -61,9 +61,9 @@ def test_features_that_are_not_kept_are_found_again(forest, monkeypatch):
         return found
 
     monkeypatch.setattr(encodings, "_find_features", find)
-    monkeypatch.setattr(encodings, "_MOST_KEPT", 4 * (2 * 8 * 255 * 9))  # features with 9 columns of bins, four times
+    monkeypatch.setattr(encodings, "_MOST_CACHED", 4 * (2 * 8 * 255 * 9))  # features with 9 columns of bins, four times
     again = AUCForestClassifier(24, random_state=0, n_jobs=1).fit(*make_table())
-    assert 0 < max(sizes) <= encodings._MOST_KEPT
+    assert 0 < max(sizes) <= encodings._MOST_CACHED
     assert_same_trees(again.trees_, forest.trees_)
 
 

@@ -70,9 +70,9 @@ def test_the_estimate_for_sparse_rows_is_true(max_bins, monkeypatch):
 
 def test_stages_of_a_fit_share_buffers(monkeypatch):
     """Eight variants are evaluated after 32 and after 96 trees, so that there are three stages."""
-    made, tables, make, grow_some = [], set(), growing.make_workspace, RowsInMemory._grow_some
+    made, tables, make, grow_trees = [], set(), growing.make_workspace, RowsInMemory._grow_trees
     monkeypatch.setattr(growing, "make_workspace", lambda *given: made.append(0) or make(*given))
-    monkeypatch.setattr(RowsInMemory, "_grow_some", lambda self, *given: tables.add(self) or grow_some(self, *given))
+    monkeypatch.setattr(RowsInMemory, "_grow_trees", lambda self, *given: tables.add(self) or grow_trees(self, *given))
     small_forest(100, n_jobs=1).fit(X, Y)
     assert len(made) == 1
     assert [table._spare for table in tables] == [[]]

@@ -30,7 +30,7 @@ def is_collection(X: Any) -> bool:
 
 
 def refuse_collections(*arguments: Any) -> None:
-    """Raise TypeError for a Dask collection, which numpy would compute."""
+    """Raise TypeError if an argument is a Dask collection, because numpy would load it into memory."""
     if any(map(is_collection, arguments)):
         raise TypeError("this method does not support Dask collections: call it on to_local() with X.compute()")
 
@@ -106,16 +106,16 @@ def delayed_partitions(*collections: Any) -> list[list[Any]]:
     """Return the delayed partitions of each collection, which are chunks of whole rows for arrays.
 
     Frames and Series are put into one graph before Dask optimizes it. Otherwise their partitions could differ, because
-    Dask merges partitions if few columns of Parquet files are read, or their rows could be shuffled differently.
+    Dask merges partitions if it reads few columns of Parquet files. Their rows could also be shuffled differently.
     """
-    framed = [index for index, collection in enumerate(collections) if not hasattr(collection, "chunks")]
-    parts = {index: _delay(collection) for index, collection in enumerate(collections) if index not in framed}
-    if framed:
-        first, *others = (collections[index] for index in framed)
+    frame_indices = [index for index, collection in enumerate(collections) if not hasattr(collection, "chunks")]
+    parts = {index: _delay(collection) for index, collection in enumerate(collections) if index not in frame_indices}
+    if frame_indices:
+        first, *others = (collections[index] for index in frame_indices)
         options = {"meta": (None, object), "enforce_metadata": False, "align_dataframes": False}
         rows = _delay(first.map_partitions(_side_by_side, *others, **options))
         pick = import_dask().delayed(getitem)
-        parts |= {index: [pick(row, i) for row in rows] for i, index in enumerate(framed)}
+        parts |= {index: [pick(row, i) for row in rows] for i, index in enumerate(frame_indices)}
     return [parts[index] for index in range(len(collections))]
 
 

@@ -15,7 +15,7 @@ from aucforest.distributed._collections import import_dask
 from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import find_versions
 
-# Seconds between checks of the cluster, and until a fit is given up if no worker is active, since batch systems and
+# Seconds between checks of the cluster, and seconds without an active worker after which a fit fails. Batch systems and
 # clouds take minutes to start workers.
 _CHECK_SECONDS, _IDLE_SECONDS = 1.0, 300.0
 # Number of results that are merged in a task.
@@ -36,9 +36,9 @@ class DaskExecutor:
     Dask's functions for waiting do not return if the cluster has failed. So each wait also waits for a watchdog, a
     coroutine that checks the cluster until `close`, and raises an error if no worker is left.
 
-    `advice` is part of the error for too little memory. ClusterError is raised if there is no worker, and
-    VersionMismatchError if a worker has other versions of packages than this process; the first task of a worker that
-    joins later checks its versions.
+    `advice` is part of the error for too little memory. Raises ClusterError if there is no worker, and
+    VersionMismatchError if a worker has other versions of packages than this process. Tasks check the versions again,
+    because workers may join later.
     """
 
     def __init__(self, client: Any, advice: str = "") -> None:
@@ -76,7 +76,7 @@ class DaskExecutor:
         key = f"{function.__name__}-{self._name}", next(self._numbers)
         # Tasks that are submitted within this time have the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
-        # Dask warns of large arguments, which should be shared, but `share` itself submits them as arguments.
+        # Dask warns of large arguments and advises to share them, but `share` itself submits a large argument.
         with import_dask().config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             future = self._client.submit(_run, self._versions, function, *args, **options)
         self._futures.add(future)

@@ -34,8 +34,8 @@ from aucforest.tables.dates import find_dates, n_added
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree.prediction import PackedTrees
 
-# Minimum seconds of a task that grows trees, so that its overhead is small, and maximum, so that a lost worker loses
-# little work.
+# Minimum and maximum seconds of a task that grows trees. Shorter tasks have too much overhead. With longer tasks, more
+# work is lost with a worker.
 _LEAST_TASK_SECONDS, _MOST_TASK_SECONDS = 0.5, 20.0
 # Maximum bytes of trees that are sent to workers together.
 _GROUP_BYTES = 2**28
@@ -58,7 +58,7 @@ def read_target(
 
 
 def find_columns(meta: Any, n_columns: int, params: dict[str, Any]) -> _tasks.ColumnTypes:
-    """Return the kinds of the columns of a collection."""
+    """Return the categorical columns of a collection, and its columns of dates with their features."""
     # The meta of an array has no columns.
     table = read_table(meta if hasattr(meta, "columns") else np.empty((0, n_columns), dtype=meta.dtype))
     categorical = find_categorical(table, params["categorical_features"])
@@ -132,7 +132,7 @@ class RowsOnCluster(TrainingTable):
             pair = executor.submit(_tasks.encode_partition, self._X[index], labelled, scored, classes, coding)
             coded.append(executor.submit(getitem, pair, 0))
             scored_rows.append(executor.submit(getitem, pair, 1))
-        del pair
+        del pair  # so that workers release the last pair
         # Tables are released as soon as they are encoded.
         for table in self._X:
             table.release()
@@ -208,7 +208,7 @@ class RowsOnCluster(TrainingTable):
         }
         return digests | describe_fit(self._params, self._spec.seed, self.target)
 
-    def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
+    def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown.
 
         Trees grow from a copy of all rows, or from the rows in their samples, which are sent from all parts. In that
@@ -243,13 +243,13 @@ class RowsOnCluster(TrainingTable):
         self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
     ) -> list[Sums]:
         """Compute the sums of `sum_out_of_bag` on the workers, which read the partitions again."""
-        # Workers need the memory, and no more trees are grown.
+        # Release the rows that trees grow from. No more trees are grown, and workers need the memory.
         self.__dict__.pop("_parts", None)
         executor, target = self._executor, self.target
         running = RunningSums(bags.sampler.n_rows, len(ranges), len(target.classes), chosen)
         (tables,) = executor.compute(self._delayed)
-        reading = executor.submit(
-            _tasks.Reading, self._shared_coding, target.classes, self._rate_weights, self._coding.rates
+        reader = executor.submit(
+            _tasks.PartitionReader, self._shared_coding, target.classes, self._rate_weights, self._coding.rates
         )
         bounds, futures = list(pairwise(self._starts)), [None] * len(tables)
         for group in cut_trees(packed, len(bags.keys)):
@@ -261,8 +261,8 @@ class RowsOnCluster(TrainingTable):
                 part_sampler = sampler.part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
                 chosen_rows = running.part(start, stop - start)[1]
                 rows = _tasks.RowsOutOfBag(part_sampler, start - first, chosen_rows)
-                table, labelled, before = tables[index], self._labelled[index], futures[index]
-                futures[index] = executor.submit(_tasks.add_out_of_bag, table, labelled, reading, trees, rows, before)
+                table, labelled, earlier = tables[index], self._labelled[index], futures[index]
+                futures[index] = executor.submit(_tasks.add_out_of_bag, table, labelled, reader, trees, rows, earlier)
         for table in tables:
             table.release()
         by_future = dict(zip(futures, bounds))
@@ -279,7 +279,7 @@ def explain_plan(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_wei
     categorical, dates = find_columns(X._meta, X.shape[1], forest._params())
     sizes = {"n_features": X.shape[1] + n_added(dates), "may_have_rates": len(categorical) > 0}
     table = SimpleNamespace(target=target, names=names, dates=dates, **sizes)
-    # The plan does not depend on the seed, and a fixed seed leaves the state of a generator unchanged.
+    # The plan does not depend on the seed. With a fixed seed, a generator as random_state is not advanced.
     forest = copy(forest).set_params(random_state=0)
     spec = forest._resolve(table, forest._start())
     return plan_on_cluster(FitSize.of(spec, target, table.n_features), executor.workers(), forest.strategy)

@@ -12,15 +12,15 @@ STRATEGIES = ("auto", "replicate", "gather")
 
 # The maximum proportion of a worker's memory for the codes of all rows, since trees, tasks and results need the rest.
 _ROWS_FRACTION = 0.4
-# Minimum bytes of each value on the worker that chooses codes from all values, which is done without bins.
+# Without max_bins, one worker chooses codes from all values. This is the minimum number of bytes of a value there.
 _CHOOSING_BYTES = 24
 # Bytes of a row in memory besides its codes: its label and its weight.
 _ROW_BYTES = 12
-# Approximate bytes of the codes of a part, which is computed again if it is lost, and of the rows that a task gathers.
+# Approximate bytes of the codes of a part, and of the rows that a task gathers. A lost part is computed again.
 _PART_BYTES = 2**26
 # Maximum number of parts for each thread, since each task costs milliseconds.
 _PARTS_PER_THREAD = 4
-# Number of copies of a tree's rows for each thread: from parts, sent and joined, for a running and a waiting task.
+# Number of copies of a tree's rows for each thread: as sent and as joined, of a running and of a waiting task.
 _COPIES = 4
 
 
@@ -39,7 +39,7 @@ class Workers(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """The plan for growing a forest on a cluster; its text is a table."""
+    """The plan for growing a forest on a cluster. ``print`` shows it as a table."""
 
     size: FitSize
     workers: Workers

@@ -34,7 +34,7 @@ def predict_lazily(forest: Any, X: Any, method: str) -> Any:
 def _predict_part(part: Any, forest: Any, method: str) -> Any:
     """Return the prediction for one partition, which may be empty; for a frame, with its index."""
     refuse_sparse(part)
-    values = getattr(forest, method)(part) if len(part) > 0 else _of_no_rows(forest, method)
+    values = getattr(forest, method)(part) if len(part) > 0 else _predict_no_rows(forest, method)
     if not hasattr(part, "index"):
         return values
     pandas = import_optional("pandas", purpose="a Dask DataFrame", extra="dask")
@@ -47,7 +47,7 @@ def _predict_part(part: Any, forest: Any, method: str) -> Any:
     return pandas.DataFrame(values, index=part.index, columns=names)
 
 
-def _of_no_rows(forest: Any, method: str) -> Any:
+def _predict_no_rows(forest: Any, method: str) -> Any:
     """Return the prediction for an empty table."""
     if method == "predict":
         return forest.classes_[:0]

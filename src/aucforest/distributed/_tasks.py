@@ -98,7 +98,7 @@ def choose_codes(
     # joblib is not used, because it uses one thread in processes that Dask starts.
     n_threads = import_distributed().get_worker().state.nthreads
     run = partial(map_in_threads, n_threads=n_threads)
-    return choose_coding(summary, sample_weight, max_bins, dates, run).reading(encodings)
+    return choose_coding(summary, sample_weight, max_bins, dates, run).with_rated(encodings)
 
 
 def encode_partition(
@@ -180,8 +180,8 @@ def grow_samples(growth: Growth, keys: list[int], samples: list[list[TreeRows]])
     return trees
 
 
-class Reading(NamedTuple):
-    """The data for reading the rows of partitions in order to predict them out of bag."""
+class PartitionReader(NamedTuple):
+    """Reads the rows of partitions for out-of-bag predictions."""
 
     coding: Coding
     classes: NDArray[Any]
@@ -194,8 +194,8 @@ class Reading(NamedTuple):
         matrix = self.coding.read(read_table(X), rows)
         if self.in_rates is None:
             return matrix
-        own = left_out_rows(labels, self.in_rates.integers(weights), len(self.classes))
-        return append_rates(matrix, self.rates, own)
+        left_out = left_out_rows(labels, self.in_rates.integers(weights), len(self.classes))
+        return append_rates(matrix, self.rates, left_out)
 
 
 class RowsOutOfBag(NamedTuple):
@@ -209,19 +209,19 @@ class RowsOutOfBag(NamedTuple):
 def add_out_of_bag(
     X: Any,
     labelled: LabelledPart,
-    reading: Reading,
+    reader: PartitionReader,
     trees: tuple[PackedTrees, Sequence[range]],
     rows: RowsOutOfBag,
-    before: list[Sums] | None,
+    earlier_sums: list[Sums] | None,
 ) -> list[Sums] | None:
-    """Return the sum of `before` and the out-of-bag predictions of trees for a partition, or None if it is empty."""
+    """Return `earlier_sums` plus the out-of-bag predictions of trees for a partition, or None if it is empty."""
     kept = kept_rows(labelled.sample_weight)
     if len(labelled.labels if kept is None else kept) == 0:
         return None
     (packed, ranges), (sampler, start, chosen) = trees, rows
-    matrix = reading.read(X, labelled)
+    matrix = reader.read(X, labelled)
     sums, _ = RunningSums(len(matrix), len(ranges), packed.values.shape[1], chosen).part(0, len(matrix))
-    for total, earlier in zip(sums, before or ()):
+    for total, earlier in zip(sums, earlier_sums or ()):
         total.copy_from(earlier)
     TreeRanges(Bags(sampler, list(sampler.keys), None), packed, ranges).add(sums, start, matrix, chosen)
     return sums

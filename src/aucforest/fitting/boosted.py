@@ -1,10 +1,10 @@
 """Gradient boosting: trees are grown one after the other, each on the errors of the trees before it.
 
-For each class, or only for the second one of two, a tree separates the rows of the class from the others by the Gini
-criterion. With the class probability p so far and g = is_class - p, a row has the weight abs(g). Then the gain of a
-split is half the increase of the sum of G^2 / W over nodes, where G is the sum of g and W that of abs(g). As abs(g) is
-2 p (1 - p) in expectation, this is about half the decrease in log loss by Newton steps in the leaves (Friedman, Hastie,
-Tibshirani 2000, Annals of Statistics 28), so that the trees of a forest also serve for boosting.
+For each class (of two classes, only for the second), a tree separates the rows of the class from other rows by the Gini
+criterion. Let p be the current class probability of a row, and g = is_class - p. The weight of the row is abs(g). Then
+the gain of a split is half the increase of the sum of G^2 / W over nodes. G is the sum of g in a node, and W is the sum
+of abs(g). As abs(g) is 2 p (1 - p) in expectation, this is about half the decrease in log loss by Newton steps in the
+leaves (Friedman, Hastie, Tibshirani 2000, Annals of Statistics 28). So trees can be grown like those of a forest.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,14 @@ from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.samples import FixedPoint
 from aucforest.tree.tree import LEAF, Tree
 
-# Steps of leaves are multiplied by the learning rate, which is larger for many classes, as these have fewer trees each.
+# The learning rate, which steps of leaves are multiplied by. With more classes, each class has fewer trees, so the rate
+# is multiplied by a factor, of at most _MOST_FACTOR.
 _LEARNING_RATE, _MOST_FACTOR = 0.1, 3.0
-# The penalty on the squared steps of leaves, which is added to the second derivative, and the maximum of a step.
+# The L2 penalty on the step of a leaf, which is added to the second derivative, and the maximum of a step.
 _L2, _MOST_STEP = 1.0, 5.0
 # A tree leaves out rows whose error is below _LEAST_ERROR and below _LEAST_SHARE of the mean error.
 _LEAST_ERROR, _LEAST_SHARE = 0.01, 0.25
-# Smaller weights are raised to this number, so that the weight of a node is not 0, by which sums are divided.
+# Smaller weights are raised to this number, because sums are divided by the weight of a node, which must not be 0.
 _LEAST_WEIGHT = 1e-100
 
 
@@ -123,8 +124,8 @@ class Booster:
         counts = (error >= min(_LEAST_ERROR, _LEAST_SHARE * error.mean())).astype(np.uint16)
         tree = grow_rows(self._growth, TreeRows.of_tree(part, counts), [key], self._buffers)[0]
         if (features := self._rows.features) is not None:
-            renamed = np.append(features, LEAF).astype(np.int32)[tree.feature]
-            tree = replace(tree, feature=renamed, n_features=self._rows.values.shape[1])
+            feature = np.append(features, LEAF).astype(np.int32)[tree.feature]  # LEAF is -1, the index of the last item
+            tree = replace(tree, feature=feature, n_features=self._rows.values.shape[1])
         return tree
 
     def _with_steps(self, tree: Tree, k: int, proba: NDArray[np.float64], leaves: NDArray[np.int64]) -> BoostedTree:

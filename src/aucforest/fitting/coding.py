@@ -72,7 +72,7 @@ class Summary:
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return the rows of positive weight that bins are chosen from, and their weights, None if bins do not use them."""
+    """Return the indices of kept rows from which bins are chosen, and their weights, None if bins do not use them."""
     weight, sample = target.kept_weight, sample_rows(len(target.kept_labels), max_bins)
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
 
@@ -90,7 +90,7 @@ def summarize_table(
     counted: dict[int, Counted] = {}
     distinct: dict[int, NDArray[np.float64] | None] = {}
     rounded: set[int] = set()
-    sampled = np.full((n_features, len(sample)), np.nan)
+    sampled, kept = np.full((n_features, len(sample)), np.nan), slice(None) if rows is None else rows
     for feature in range(n_features):
         if feature in are_categorical:
             counted[feature] = count_values(read_column(table, feature), rows)
@@ -100,12 +100,8 @@ def summarize_table(
             rounded.add(feature)
         values = np.asarray(numbers, dtype=np.float64)
         sampled[feature] = values[sample]
-        if max_bins is None:
-            # Bins are computed from all rows.
-            distinct[feature] = None
-            continue
-        kept = values if rows is None else values[rows]
-        distinct[feature] = add_distinct(kept, np.empty(0), max_bins)
+        # Without max_bins, all rows are sampled.
+        distinct[feature] = None if max_bins is None else add_distinct(values[kept], np.empty(0), max_bins)
     return Summary(names, counted, distinct, sampled, frozenset(rounded))
 
 
@@ -134,7 +130,7 @@ class Coding:
         """The features, as needed to find the cells of target rates from codes."""
         return CellFinder(self.digits, self.values, self.kinds != NUMERIC)
 
-    def reading(self, encodings: Sequence[str]) -> "Coding":
+    def with_rated(self, encodings: Sequence[str]) -> "Coding":
         """Return the coding with digits for the columns that have target rates, given the encodings."""
         return replace(self, rated=tuple(find_rated(self.categories, encodings)))
 
@@ -170,6 +166,7 @@ def choose_coding(
         if feature in categories:
             return categorical_bins(min(len(categories[feature]), MAX_BINS))
         columns = summary.sampled[feature : feature + 1].copy()
+        # The function returns the distinct values of all rows, not only of the sample.
         return choose_bins(columns, weights, max_bins or columns.shape[1], lambda *_: summary.distinct[feature])
 
     values = join_bins(run(bins_of, range(len(summary.names))))

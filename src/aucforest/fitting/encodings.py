@@ -14,8 +14,8 @@ from aucforest.tree.ordered_rates import RateRule, SampleData, encode_rates, sam
 
 # The first index of the random numbers for interactions. Smaller indices are for the order of samples.
 _FIRST_OF_INTERACTIONS = 2**32
-# The maximum bytes of the bins of features that are kept for other trees, which plans do not count.
-_MOST_KEPT = 2**22
+# The maximum bytes of cached bins of features. Estimates of memory do not include them.
+_MOST_CACHED = 2**22
 
 
 class TreeFeatures(NamedTuple):
@@ -50,7 +50,7 @@ class EncodedRows(NamedTuple):
 def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> EncodedRows:
     """Return the rows of trees with the codes of their features; the target rates of a tree are those in its sample.
 
-    The trees have the same features, and each has rows of its own.
+    The trees have the same features, and each tree has separate rows.
     """
     part = rows.part
     indices, values, rules = _find_features(growth, tables_of_tree(growth, keys[0]))
@@ -65,13 +65,13 @@ def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> Encod
 
 
 def _find_features(growth: Growth, tables: tuple[int, ...]) -> TreeFeatures:
-    """Return the features of a tree; they are kept for other trees, as they take as long as some hundred samples."""
-    known = growth.tree_features
-    if tables in known:
-        return known[tables]
+    """Return the features of a tree. They are cached, because they take as much time as growing on 100 rows or more."""
+    cached = growth.tree_features
+    if tables in cached:
+        return cached[tables]
     features = TreeFeatures.of(growth, tables)
-    if (len(known) + 1) * 2 * features.values.lower.nbytes <= _MOST_KEPT:
-        known[tables] = features
+    if (len(cached) + 1) * 2 * features.values.lower.nbytes <= _MOST_CACHED:
+        cached[tables] = features
     return features
 
 
@@ -93,9 +93,9 @@ def tables_of_tree(growth: Growth, key: int) -> tuple[int, ...]:
     alone = [i for i, table in enumerate(rates.tables) if not table.is_interaction]
     if growth.encoding != INTERACTIONS:
         return () if growth.encoding == SETS else tuple(alone)
-    others = np.array([i for i, table in enumerate(rates.tables) if table.is_interaction], dtype=np.int32)
-    shuffle(np.uint64(key), _FIRST_OF_INTERACTIONS, others)
-    return tuple(sorted(alone + others[:INTERACTIONS_OF_TREE].tolist()))
+    interactions = np.array([i for i, table in enumerate(rates.tables) if table.is_interaction], dtype=np.int32)
+    shuffle(np.uint64(key), _FIRST_OF_INTERACTIONS, interactions)
+    return tuple(sorted(alone + interactions[:INTERACTIONS_OF_TREE].tolist()))
 
 
 def _write_rates(
@@ -110,22 +110,22 @@ def _write_rates(
     part, slices, first = rows.part, rows.slices, 0
     groups = None if part.groups is None else part.groups.astype(np.int64)
     data = SampleData.of(part.codes, groups, part.rate_weights)
-    order = np.concatenate([_order_of_tree(key, where, groups) for key, where in zip(keys, slices)])
+    order = np.concatenate([_order_of_tree(key, tree_rows, groups) for key, tree_rows in zip(keys, slices)])
     for column, rule in rules.items():
         categories, n_categories = digits.decode(part.codes, column), digits.n_categories[column]
-        # Each tree gets categories of its own, so that no rate counts samples of another tree.
-        for tree, where in enumerate(slices[1:], 1):
-            own = categories[where]
-            np.add(own, tree * n_categories, out=own, where=own >= 0)
+        # Each tree gets other category indices, so that no rate counts samples of another tree.
+        for tree, tree_rows in enumerate(slices[1:], 1):
+            indices = categories[tree_rows]  # a view, which is changed
+            np.add(indices, tree * n_categories, out=indices, where=indices >= 0)
         by_category = sort_by_category(categories, n_categories * len(keys), order, part.labels)
         encode_rates(rule, data, by_category, codes[first : first + rule.n_features])
         first += rule.n_features
 
 
-def _order_of_tree(key: int, where: slice, groups: NDArray[np.int64] | None) -> NDArray[np.int32]:
+def _order_of_tree(key: int, tree_rows: slice, groups: NDArray[np.int64] | None) -> NDArray[np.int32]:
     """Return a random order of the rows of a tree; groups stay together."""
-    numbers = None if groups is None else np.unique(groups[where], return_inverse=True)[1]
-    return sample_order(key, where.stop - where.start, numbers) + np.int32(where.start)
+    numbers = None if groups is None else np.unique(groups[tree_rows], return_inverse=True)[1]
+    return sample_order(key, tree_rows.stop - tree_rows.start, numbers) + np.int32(tree_rows.start)
 
 
 def _rule_of(growth: Growth, numbers: list[int]) -> RateRule:
@@ -138,7 +138,7 @@ def _rule_of(growth: Growth, numbers: list[int]) -> RateRule:
         parts[index, : len(code_parts)] = code_parts
     edges = [growth.edges_of(feature) for feature in _rates_of(growth, numbers).tolist()]
     prior = rates.frequencies[rates.classes]
-    prior_codes = [np.searchsorted(of_feature, prior[i % len(prior)]) for i, of_feature in enumerate(edges)]
+    prior_codes = [np.searchsorted(rate_edges, prior[i % len(prior)]) for i, rate_edges in enumerate(edges)]
     return RateRule(
         classes=rates.classes,
         prior=prior,

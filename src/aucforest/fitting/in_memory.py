@@ -47,7 +47,7 @@ class RowsInMemory(TrainingTable):
             values = self._bin_sparse(self.X)
         else:
             self._codes, values = self._bin(self.X)
-        coding = Coding(self._categories, values, self.dates).reading(self._spec.encodings)
+        coding = Coding(self._categories, values, self.dates).with_rated(self._spec.encodings)
         self._check(int(values.n_bins.max()) + 1, coding)
         if coding.rated:
             kept = self.target.kept
@@ -78,18 +78,18 @@ class RowsInMemory(TrainingTable):
         """Choose bins for a sparse matrix, and encode its stored values or, unless it is very sparse, all values."""
         # Check the memory before arrays with an item per feature exist.
         self._check(2)
-        most, max_bins, kept = matrix.most_stored + 1, self._spec.max_bins, self.target.kept
+        most_bins, max_bins, kept = matrix.most_stored + 1, self._spec.max_bins, self.target.kept
         if max_bins is not None:
-            most = min(most, max_bins)
-        if most > MAX_BINS:
-            self._check(most + 1)
+            most_bins = min(most_bins, max_bins)
+        if most_bins > MAX_BINS:
+            self._check(most_bins + 1)
         run = thread_map(self._spec.n_jobs)
         options: Any = {"max_bins": max_bins, "weights": self.target.kept_weight, "run": run}
         if matrix.is_very_sparse:
             self._codes = np.empty((self.n_features, 0), dtype=np.uint8)
             self._sparse, values = bin_sparse(matrix.stored_columns(kept), **options)
         else:
-            codes = np.empty((self.n_features, len(self.target.kept_labels)), dtype=code_dtype(most))
+            codes = np.empty((self.n_features, len(self.target.kept_labels)), dtype=code_dtype(most_bins))
             self._codes, values = bin_blocks(matrix.columns(kept), codes, **options)
         return values
 
@@ -97,7 +97,7 @@ class RowsInMemory(TrainingTable):
         """Return the parameters of trees, and the rows of positive weight with their codes."""
         return self._growth, self._make_part()
 
-    def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
+    def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
         return grow_batches(growth, self._make_part(), keys, self._spec.n_jobs, self._spare)
 

@@ -86,7 +86,7 @@ def digest_codes(part: Part) -> bytes:
 
 
 class JobFolder:
-    """The folder of one fit, which only one process can use at a time, until it is closed.
+    """The folder of one fit. Only one process can use it at a time, until it is closed.
 
     The folder is created if it does not exist. If it has results of the same fit, the fit is resumed. The manifest
     contains what determines the files, like parameters, seed, versions and digests of the data. It does not contain the
@@ -155,7 +155,7 @@ class JobFolder:
         write_model(self.folder / name, arrays, {"fit": self._fit, **(metadata or {})})
 
     def trees(self, kinds: NDArray[np.int8], n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
-        """Return the saved trees by index, bitwise equal, given the variants of the wanted trees by index.
+        """Return the saved trees by index. `variant_of` are the variants of the wanted trees by index.
 
         In a warm start, a tree may have another variant than the tree of the same index in a fit of all trees. A
         damaged file is removed with a warning, and its trees must be grown again. Raises ModelTooLargeError, and keeps

@@ -46,7 +46,7 @@ class FeatureBatches(NamedTuple):
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
-        """Return the kept rows of a table, None for all, the first index among all kept rows, and their number."""
+        """Return the kept rows of a table (None for all), the first index among all kept rows, and their number."""
         kept = self.target.kept
         if kept is None:
             return None, start, len(table)
@@ -89,7 +89,7 @@ class RowsOnDisk(TrainingTable):
     """Training data of a table that is read in batches; see `TrainingTable`.
 
     Codes and trees are stored in a job folder, which is opened after all checks; without one, the codes are in a
-    temporary file. `used` bytes of the memory limit are in use without the labels, weights and groups.
+    temporary file. `used` bytes of the memory limit are in use besides the labels, weights and groups.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class RowsOnDisk(TrainingTable):
             coding = self._choose_coding()
             if self._job is not None:
                 self._job.save_coding(coding)
-        self._coding = coding.reading(self._spec.encodings)
+        self._coding = coding.with_rated(self._spec.encodings)
         if self._coding.rated:  # these columns are known only now
             self._make_plan(self._coding)
         n_rows, n_digits = len(target.kept_labels), self._coding.digits.n_rows
@@ -160,7 +160,7 @@ class RowsOnDisk(TrainingTable):
             pass
         return running.at_all_rows(bags.kept, len(self.target.labels))
 
-    def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
+    def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
         part = self._make_part(copies_rows=self._plan.copies_rows)
         part = part._replace(release=self._matrix.release) if self._plan.copies_rows else part
@@ -199,14 +199,14 @@ class RowsOnDisk(TrainingTable):
 
     def _write_codes(self) -> None:
         """Write the codes that are not yet in the file, and keep the values of the `FitSpec.rows_with_values`."""
-        matrix, scored = self._matrix, self._spec.rows_with_values
+        matrix, rows_with_values = self._matrix, self._spec.rows_with_values
 
         def write(start: int, table: Table) -> int:
             rows, index, n_rows = self._features.rows_of(start, table)
             values = self._coding.read(table, rows)
             matrix.write(index, self._coding.encode(values))
-            first, after = np.searchsorted(scored, (index, index + n_rows))
-            matrix.values[first:after] = values[scored[first:after] - index]
+            first, stop = np.searchsorted(rows_with_values, (index, index + n_rows))
+            matrix.values[first:stop] = values[rows_with_values[first:stop] - index]
             return index + n_rows
 
         chunk_rows, n_rows = _CHUNK_CELLS // self.n_features, len(self.target.labels)

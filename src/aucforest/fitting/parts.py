@@ -35,7 +35,9 @@ class Part(NamedTuple):
     copies_rows: bool = False  # whether a tree grows from a copy of the rows in its sample
     sparse: SparseCodes | None = None
     groups: NDArray[np.int32] | None = None  # the groups of the rows of a sample, if groups are sampled
-    rate_weights: NDArray[np.float64] | None = None  # weights in target rates, of mean 1 in the fit, or None
+    rate_weights: NDArray[np.float64] | None = (
+        None  # weights in target rates, of mean 1 over all parts; None if all are 1
+    )
     release: Callable[[], None] | None = None  # removes codes that are mapped to a file from memory
 
     @property
@@ -52,23 +54,24 @@ class Part(NamedTuple):
         if not self.copies_rows:
             return TreeRows(self, counts.ravel(), np.arange(len(keys) + 1) * self.n_rows)
         rows = np.flatnonzero(counts > 0)  # numpy finds true items much faster than nonzero items
-        starts, sampled = np.searchsorted(rows, np.arange(len(keys) + 1) * self.n_rows), counts.ravel()[rows]
+        starts, row_counts = np.searchsorted(rows, np.arange(len(keys) + 1) * self.n_rows), counts.ravel()[rows]
         for tree in range(1, len(keys)):
-            rows[starts[tree] : starts[tree + 1]] -= tree * self.n_rows
+            rows[starts[tree] : starts[tree + 1]] -= tree * self.n_rows  # from indices of counts to indices of rows
         weights, rate_weights = (None if w is None else w[rows] for w in (self.weights, self.rate_weights))
         groups = self.sampler.groups[rows] if isinstance(self.sampler, GroupSampler) else None
         codes = self._copy_codes(counts, len(rows))
         part = Part(codes, self.labels[rows], weights, groups=groups, rate_weights=rate_weights)
-        return TreeRows(part, sampled, starts)
+        return TreeRows(part, row_counts, starts)
 
     def _copy_codes(self, counts: NDArray[np.uint16], n_sampled: int) -> NDArray[np.unsignedinteger]:
         """Return a copy of the codes of the rows in samples; mapped codes are released after every `MAPPED_BYTES`."""
         copied = np.empty((len(self.codes), n_sampled), dtype=self.codes.dtype)
         positions, n_copied = np.empty(BLOCK_ROWS, dtype=np.uint16), 0
         step = max(MAPPED_BYTES // max(copied[:, :1].nbytes, 1), 1) if self.release is not None else self.n_rows
-        for of_tree in counts:
+        for tree_counts in counts:
             for start in range(0, self.n_rows, step):
-                n_copied = copy_sampled(self.codes, start, of_tree[start : start + step], positions, copied, n_copied)
+                block = tree_counts[start : start + step]
+                n_copied = copy_sampled(self.codes, start, block, positions, copied, n_copied)
                 if self.release is not None:
                     self.release()
         return copied
@@ -85,10 +88,10 @@ class Part(NamedTuple):
 
 
 class TreeRows(NamedTuple):
-    """The rows that the trees of a call grow from: the same for all trees, or those of one tree after the other."""
+    """The rows that the trees of a call grow from: all trees have the same rows, or each tree has separate rows."""
 
     part: Part
-    counts: NDArray[np.uint16]  # (n_counts,) how often rows are in the samples of trees, tree by tree
+    counts: NDArray[np.uint16]  # (n_counts,) how often each row is in the sample of a tree, tree by tree
     starts: NDArray[np.int64]  # (n_trees + 1,) where the counts of each tree start
 
     @classmethod
@@ -103,7 +106,7 @@ class TreeRows(NamedTuple):
 
     @property
     def slices(self) -> list[slice]:
-        """The rows of each tree, if trees have rows of their own."""
+        """The rows of each tree, if each tree has separate rows."""
         return list(map(slice, self.starts[:-1].tolist(), self.starts[1:].tolist()))
 
 
@@ -122,12 +125,12 @@ class Growth:
     n_classes: int
     n_rows: int  # number of rows of the fit
     n_sampled: int  # maximum number of samples of a tree: the size of the bootstrap sample, or all rows
-    fixed: FixedPoint | None  # None if all weights are 1, or if units differ between trees
+    fixed: FixedPoint | None  # the unit of weights; None if all are 1 or each tree has its own unit
     weighted: bool  # whether the weight of a sample is not just its count in the bootstrap sample
     rates: TargetRates | None  # without totals
     digits: Digits | None
     variant_of: Mapping[int, int] = field(default_factory=dict)  # variants by tree key; empty if there is one
-    # The features of trees, by the tables of rates that they grow on; `encodings` keeps them here for all variants.
+    # A cache of `fitting.encodings` for all variants: features of trees, by the tables of rates that they grow on.
     tree_features: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     @classmethod

@@ -72,7 +72,7 @@ class FitSpec:
     numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
     n_jobs: int | None
     verbose: int
-    rates: TargetRates | None = None  # of a warm start; new trees use them, to read the same columns as the old
+    rates: TargetRates | None = None  # of the trees of a warm start; new trees use the same
     # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
     scored: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     # Rows that are compared in pairs, by the trees for which both rows are out of bag.
@@ -165,15 +165,15 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
     if isinstance(splitter, str) and splitter == "auto":
         splitters = SPLITTERS if len(criteria) > 1 else SPLITTERS[:1]
     by_name = {
-        "criterion": {_name_of("criterion", criterion, one, CRITERIA): one for one in criteria},
-        "splitter": {_name_of("splitter", splitter, one, SPLITTERS): one for one in splitters},
+        "criterion": {_name_of("criterion", criterion, value, CRITERIA): value for value in criteria},
+        "splitter": {_name_of("splitter", splitter, value, SPLITTERS): value for value in splitters},
     }
-    for (name, distinct), given, listed in zip(by_name.items(), (criterion, splitter), (criteria, splitters)):
+    for (parameter, distinct), given, listed in zip(by_name.items(), (criterion, splitter), (criteria, splitters)):
         if len(distinct) == 0 or len(distinct) < len(listed):
             hint = ", 'log_loss' is 'entropy'" if "log_loss" in map(str, listed) else ""
-            raise ValueError(f"{name}={given!r} must be a non-empty list without duplicates{hint}")
-    pairs = product(by_name["splitter"].items(), by_name["criterion"].items())
-    return {(name, splitter): (one, other) for (splitter, other), (name, one) in pairs}
+            raise ValueError(f"{parameter}={given!r} must be a non-empty list without duplicates{hint}")
+    pairs = product(by_name["splitter"], by_name["criterion"].items())
+    return {(name, split): (value, split) for split, (name, value) in pairs}
 
 
 def resolve_encodings(encoding: Any) -> tuple[str, ...]:
@@ -196,18 +196,18 @@ def _check_min_gain(params: Mapping[str, Any], criteria: list[str]) -> None:
         )
 
 
-def _name_of(parameter: str, given: Any, one: Any, names: Collection[str]) -> str:
+def _name_of(parameter: str, given: Any, value: Any, names: Collection[str]) -> str:
     """Return the name of a criterion or a splitter; raise ValueError if it is unknown."""
-    if parameter == "criterion" and callable(one):
-        return criterion_name(one)
-    if not isinstance(one, str) or one not in names:
-        alone = "; 'auto' stands alone, not in a list" if isinstance(one, str) and one == "auto" else ""
-        raise ValueError(f"{parameter}={given!r}: {one!r} is none of {', '.join(names)}{alone}")
-    return "entropy" if one == "log_loss" else one
+    if parameter == "criterion" and callable(value):
+        return criterion_name(value)
+    if not isinstance(value, str) or value not in names:
+        hint = "; 'auto' stands alone, not in a list" if isinstance(value, str) and value == "auto" else ""
+        raise ValueError(f"{parameter}={given!r}: {value!r} is none of {', '.join(names)}{hint}")
+    return "entropy" if value == "log_loss" else value
 
 
 def criterion_name(criterion: Any) -> Any:
-    """Return the name of a criterion, which for a function f is "f()", because f may be the name of a built-in one."""
+    """Return the name of a criterion. For a function f it is "f()", because a built-in criterion may be named f."""
     return f"{getattr(criterion, '__name__', 'function')}()" if callable(criterion) else criterion
 
 
@@ -223,7 +223,7 @@ def resolve_criterion(criterion: Any) -> int:
 
 
 def _resolve_rows(given: Any, n_rows: int) -> int:
-    """Return a number of rows, given as a number or fraction, limited to the number of rows plus one."""
+    """Return a number of rows, given this number, which is limited to n_rows + 1, or a fraction of n_rows."""
     return min(int(given), n_rows + 1) if isinstance(given, Integral) else int(np.ceil(given * n_rows))
 
 

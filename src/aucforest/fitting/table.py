@@ -37,12 +37,12 @@ class TrainingTable(ABC):
     n_features: int  # number of features, without target rates
     names: Sequence[str] | None  # names of the columns, if they have names
     dates: Dates  # the features that columns of dates become
-    X: Any  # a matrix, or an object that returns rows by index; out of memory only `FitSpec.rows_with_values`
+    X: Any  # a matrix, or an object that returns rows by index, at least `FitSpec.rows_with_values`
     may_have_rates: bool = True  # whether a column may have so many categories that it has target rates
     # The target rates of another forest that reads the same features, and the weights of rows in them, (n_kept,).
     rates: TargetRates | None = None
     rate_weight: NDArray[np.float64] | None = None
-    additive_interactions: tuple[RateTable, ...] = ()  # chosen for the additive model of a stack, with target rates
+    additive_interactions: tuple[RateTable, ...] = ()  # of the additive model of a stack; chosen with target rates
     sum_rows: SumRows | None = None  # computes out-of-bag sums; None if all rows are in `X`
     _spec: FitSpec
     _coding: Coding
@@ -67,7 +67,7 @@ class TrainingTable(ABC):
         """Choose codes, without target rates, and encode the rows of positive weight."""
 
     @abstractmethod
-    def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
+    def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
 
     def _choose_rates(self, coding: Coding) -> Coding:
@@ -144,7 +144,7 @@ class TrainingTable(ABC):
         total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(trees)
         is_last, n_bytes = n_before + len(missing) == total, sum(tree.nbytes for tree in trees.values())
         with progress_bar(total=total, initial=n_before, desc="trees", leave=is_last, verbose=spec.verbose) as progress:
-            for indices, grown in self._grow_some(growth, tree_keys(spec.seed, missing)) if missing else ():
+            for indices, grown in self._grow_trees(growth, tree_keys(spec.seed, missing)) if missing else ():
                 by_number = dict(sorted(zip([missing[index] for index in indices], grown, strict=True)))
                 trees |= by_number
                 n_bytes += sum(tree.nbytes for tree in grown)

@@ -15,9 +15,9 @@ from aucforest.metrics.validation import class_codes, count_classes
 from aucforest.tables.texts import alike_note
 from aucforest.tree.samples import MAX_CLASSES
 
-# Minimum number of groups of a class for choices by out-of-bag scores; measured with benchmarks/grouped_oob.py.
+# Minimum number of groups of a class for a choice by out-of-bag scores, measured with benchmarks/grouped_oob.py.
 LEAST_GROUPS = 10
-# Minimum number of samples of each of two classes for such choices; measured with benchmarks/few_positives.py.
+# Minimum number of samples of each of two classes for such a choice, measured with benchmarks/few_positives.py.
 LEAST_SAMPLES = 10
 _NO_ORDER = "y has labels that cannot be sorted, such as numbers and strings, or a missing label"
 
@@ -38,6 +38,7 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
 def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Return the sorted classes and the class indices of a part of the rows, without the warning for many classes."""
     classes, codes = number_classes(y)
+    # If a label is not an integer, the first such label is enough to raise the error for a regression target.
     suspects = classes[classes != np.rint(classes)] if classes.dtype.kind == "f" else classes
     with np.errstate(invalid="ignore"):
         check_classification_targets(suspects[:1])
@@ -133,7 +134,7 @@ class Target:
     classes: NDArray[Any]  # sorted
     labels: NDArray[np.uint16]  # the index of each row's class
     sample_weight: NDArray[np.float64] | None
-    groups: NDArray[Any] | None = None  # if trees sample groups; given for all rows, and kept as indices of kept rows
+    groups: NDArray[Any] | None = None  # given for all rows, then replaced by the group indices of kept rows
     cost: Any = None  # the costs of errors, (n_rows, 2, 2), if known
 
     def __post_init__(self) -> None:
@@ -155,7 +156,7 @@ class Target:
         if len({classes.dtype.kind in "biuf" for classes in known}) > 1:
             raise TypeError("y has labels that cannot be sorted: numbers and strings")
         classes = number_classes(np.concatenate(known))[0]
-        indices = [np.searchsorted(classes, part).astype(np.uint16) for part, _ in parts]
+        indices = [np.searchsorted(classes, known_classes).astype(np.uint16) for known_classes, _ in parts]
         labels = np.concatenate([index[codes] for index, (_, codes) in zip(indices, parts)])
         return cls(classes, labels, sample_weight)
 
