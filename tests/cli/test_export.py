@@ -51,7 +51,7 @@ def test_values_that_float32_does_not_represent(tmp_path):
     X.to_csv(tmp_path / "new.csv", index=False)
     outs = ("--onnx", tmp_path / "m.onnx", "--sklearn", tmp_path / "m.skops")
     result = succeed("export", tmp_path / "m.aucforest", *outs, "--check", tmp_path / "new.csv")
-    assert re.search(r"rounded to float32, as it rounds them; by this, \d+ rows of these 400 have", result.stdout)
+    assert re.search(r"rounding changes the probabilities of \d+ rows of 400, by up to", result.stdout)
 
 
 def test_a_stack_is_exported_to_onnx_only(files, tmp_path):

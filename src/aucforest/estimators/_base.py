@@ -74,7 +74,7 @@ class TreeBasedClassifier(TreeExports):
 
         Returns
         -------
-        self : estimator
+        self : AUCTreeClassifier or AUCForestClassifier
 
         Raises
         ------

@@ -269,26 +269,26 @@ def _find_split(functions, node, params, buffers):
 
 
 TWO_CLASSES = SearchFunctions(
-    index_classes=index_two_classes,
-    count=count_two_classes,
-    add_bin=add_bin_of_two_classes,
-    bin_weight=bin_weight_of_two_classes,
-    score_bins=score_bins_of_two_classes,
-    sort_entries=keep_entries,
-    clear=clear_two_classes,
-    scan=scan_two_classes,
-    score=score_two_classes,
+    index_two_classes,
+    count_two_classes,
+    add_bin_of_two_classes,
+    bin_weight_of_two_classes,
+    score_bins_of_two_classes,
+    keep_entries,
+    clear_two_classes,
+    scan_two_classes,
+    score_two_classes,
 )
 MORE_CLASSES = SearchFunctions(
-    index_classes=index_more_classes,
-    count=count_more_classes,
-    add_bin=add_bin_of_more_classes,
-    bin_weight=bin_weight_of_more_classes,
-    score_bins=score_bins_of_more_classes,
-    sort_entries=sort_entries,
-    clear=clear_more_classes,
-    scan=scan_more_classes,
-    score=score_more_classes,
+    index_more_classes,
+    count_more_classes,
+    add_bin_of_more_classes,
+    bin_weight_of_more_classes,
+    score_bins_of_more_classes,
+    sort_entries,
+    clear_more_classes,
+    scan_more_classes,
+    score_more_classes,
 )
 
 
