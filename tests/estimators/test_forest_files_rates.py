@@ -243,7 +243,7 @@ def test_interactions_of_the_additive_model_come_back(interaction_stack, tmp_pat
     ("number", "index", "put", "message"),
     [
         (1, 1, -1, "have a wrong number of parts or edges"),
-        (0, slice(1, 3), [-1, 1], "an interaction of the additive model has no other feature"),
+        (0, slice(1, 3), [-1, 1], "an interaction of the additive model has only one feature"),
         (0, 1, 4, "the rates of feature 0 interact with feature 4"),
         (0, 0, 1, "there are rates of feature 1, which has no categories"),
         (0, 2, 2, "have a wrong number of parts or edges"),

@@ -23,26 +23,26 @@ _QUARTILES = (0.25, 0.5, 0.75)
 _NORMAL_RANGE = 1.349
 # Greater absolute values are ignored for the scale, because their squares could overflow.
 _GREATEST = 1e150
-# Maximum number of training samples, and of samples times columns times classes, which allows at least _LEAST_ROWS
-# samples. With more samples the fit takes longer, but the coefficients hardly change.
+# Maximum number of training samples, and of samples times columns times classes, but at least _LEAST_ROWS samples. With
+# more samples the fit takes longer, but the coefficients hardly change.
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
 # Maximum bytes of the columns of _LEAST_ROWS samples; with more columns there are fewer samples.
 _MOST_BYTES = 2**30
-# The `prior` in `fit_category_ridge` of the penalty of a column of categories, because few categories do not determine
-# the penalty, and of an interaction. With a weaker prior, effects of interactions would be too small: the effective
-# number of coefficients neglects that they depend on the coefficients of the column.
+# The `prior` of `fit_category_ridge` for the penalty of a column of categories, and for that of an interaction. Few
+# categories do not determine a penalty. The penalty of an interaction would be too large with a weaker prior, because
+# its estimate neglects that coefficients of an interaction depend on those of its column.
 _CATEGORY_PRIOR, _INTERACTION_PRIOR = 2.0, 100.0
 # Maximum number of coefficients for which Newton's method is used.
 _MOST_NEWTON = 256
 # Maximum number of rows for which predictions have the columns in memory at the same time.
 _BLOCK_ROWS = 2**13
 
-# The limit of BLAS threads is for the whole process. The lock keeps it from ending with the first of several fits.
+# The limit of BLAS threads is for the whole process. Without the lock, the first of several fits would remove it.
 _LOCK = Lock()
 
 
 def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the median, and the first scale that is not 0: by the quartiles, the standard deviation, or 1."""
+    """Return the median, and a scale by the quartiles; if this is 0, the standard deviation; if this is 0 too, 1."""
     values = values.astype(np.float64)
     values = values[np.abs(values) < _GREATEST]
     if len(values) == 0:
@@ -69,8 +69,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     only scaled numbers are used. Each category of the training data has a coefficient, however rare it is. The penalty
     of these coefficients is chosen for each column. A category that is not in the training data has no coefficient.
 
-    `categorical` are the features that are codes of categories, in ascending order. `interactions` are tables of cells,
-    without totals. A cell has a coefficient like a category: the i-th interaction is the feature n_features + i.
+    `categorical` are the features that are codes of categories, in ascending order. `interactions` define the cells of
+    pairs of features, see `RateTable`. A cell has a coefficient like a category: the i-th interaction is the feature
+    n_features + i.
     """
 
     n_features_: int

@@ -1,11 +1,12 @@
 """The boosted trees of a stack: a series of trees for each fold, fitted to the rows of the other folds.
 
-Every training row has scores by a series that was not fitted to it. New rows are predicted by the mean of all series,
-so no series is fitted to all rows. The trees are stored as a forest, which can be saved, exported and explained. For
-this, steps become values of leaves that are not negative and sum to 1. Let c be the largest absolute step. A leaf with
-the step s for class k gets the value (1 + (is_k - 1 / K) s / c) / K for each of K > 2 classes, where is_k is 1 for
-class k and else 0. For two classes these are (1 - s / c) / 2 and (1 + s / c) / 2. So the mean over trees, times a
-scale, is the mean over series of the sum of steps, up to a number that all classes share.
+Every training row has scores by a series that was not fitted to it. New rows are predicted by the mean of all series;
+there is no further series that is fitted to all rows. The trees are stored as a forest, which can be saved, exported
+and explained. A leaf has a step, which it adds to the score of a class. In the forest, its values must not be negative
+and must sum to 1. Let c be the largest absolute step. A leaf with the step s for class k gets the value
+(1 + (is_k - 1 / K) s / c) / K for each of K > 2 classes, where is_k is 1 for class k and else 0. For two classes these
+are (1 - s / c) / 2 and (1 + s / c) / 2. So the mean over the trees of the forest, times a scale, is the sum of steps,
+averaged over series, up to a number that all classes share.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS
 from aucforest.tree.tree import Tree
 
 # The parameters and limits were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on the
-# tables of benchmarks/many_categories.py on which constants are chosen.
+# tables of `benchmarks/many_categories.py tables`.
 _PARAMS: dict[str, Any] = {
     "criterion": "gini",
     "splitter": "best",
@@ -50,8 +51,8 @@ _PARAMS: dict[str, Any] = {
 # A series stops after _PATIENCE stages without a lower log loss of its fold, or after _MOST_STAGES stages or
 # _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 600, 2400
-# Boosted trees are left out for fewer rows, for which a fit would take several times as long and be no better, and for
-# more classes, which would have few trees each.
+# There are no boosted trees for fewer rows, for which the fit of a stack would take several times as long without being
+# better, or for more classes, which would have few trees each.
 LEAST_ROWS, MOST_CLASSES = 500, 50
 # For estimates of memory: bytes of a code, of a row without its features and scores, and of a node without frequencies.
 _MOST_CODE_BYTES, _ROW_BYTES, _NODE_BYTES = 4, 100, 76
@@ -82,7 +83,7 @@ class _Rows:
             self._rate_weights = given * (growth.rates.factors / unsampled)[part.labels]
 
     def values(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the features of rows, with the target rates of new rows."""
+        """Return the features of training rows, with target rates as for new rows."""
         # The kernel that finds leaves would be compiled once more for float32.
         return np.require(self._table.X[self.indices[rows]], np.float64, ["C", "W"])
 
@@ -207,7 +208,7 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     """Encode the rows; set all fitted attributes of the model but those of trees; return the seed of the trees."""
     start, target = model._start(), table.target
     n_rows, n_classes, table_without_groups = len(target.kept_labels), len(target.classes), copy(table)
-    # Trees grow on all rows, so they sample no groups. The groups of `table` are left out of target rates.
+    # Trees grow on all rows, so they sample no groups. `table` has groups: target rates of a row leave out its group.
     table_without_groups.target = replace(target, groups=None)
     spec = model._resolve(table_without_groups, start)
     n_features = table.n_features + (0 if table.rates is None else table.rates.n_features)

@@ -146,14 +146,15 @@ class DecisionModel(Model):
         self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, is_raw)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
-            what = "the same samples stay positive, and set_threshold tunes it for these"
+            what = "the same samples stay positive; call set_threshold to tune it for the new frequencies"
             warn(f"threshold={self.threshold!r} was tuned for other class frequencies: {what}")
         return self
 
     def _shifted_threshold(self, shift: NDArray[np.float64], is_raw: bool) -> float:
         """Return the tuned threshold after a shift of the log odds, lowered a little to allow for rounding errors.
 
-        `is_raw` is whether the shift applies to the mean over trees, where 0 and 1 are replaced before the logarithm.
+        `is_raw` is whether probabilities are not calibrated. Then probabilities below LEAST are raised to LEAST before
+        the logarithm.
         """
         positive, threshold = self._positive, self.threshold_
         least = LEAST if is_raw else 0.0

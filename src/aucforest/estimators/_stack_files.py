@@ -171,7 +171,7 @@ def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> 
     for i, item in enumerate(stored.take("interactions", list) if "interactions" in stored else []):
         edges = stored.take_array(f"interactions.{i}.edges", "d", (-1,))
         tables.append(restore_rate_table(item, edges, forest.categories_, n_features))
-        require(tables[-1].is_interaction, "an interaction of the additive model has no other feature")
+        require(tables[-1].is_interaction, "an interaction of the additive model has only one feature")
     return tuple(tables)
 
 

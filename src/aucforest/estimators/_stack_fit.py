@@ -82,7 +82,7 @@ class _Training(NamedTuple):
         return cls(X, classes, labels, weights, sample_weight, groups, target.few_groups)
 
     def is_evidence(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether every class has two of the rows, and the training data have enough samples or groups."""
+        """Return whether each class has at least two of the rows, and the training data enough samples or groups."""
         few = self.few_groups is not None or (self.groups is None and has_few_samples(self.labels[self.weights > 0.0]))
         return not few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
 
@@ -163,8 +163,8 @@ class StackFit(DecisionModel, OnnxExport):
     ) -> None:
         """Fit all members and their combination, and set the threshold and the out-of-bag score.
 
-        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member, and
-        the penalty pulls the weights towards this member alone.
+        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member. The
+        penalty pulls its weight towards 1 and the other weights towards 0.
         """
         X = as_csr(X) if issparse(X) else X
         self.__dict__.pop("_boosted_scale", None)  # of an earlier fit
@@ -178,7 +178,7 @@ class StackFit(DecisionModel, OnnxExport):
                 rule = self._check_target(table.target, cost)
                 training = _Training.from_target(X, table.target, forest.class_weight)
                 features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
-                # A model of the user is fitted before the forest, which takes longer, because it may reject the data.
+                # A model of the user may reject the data. Its fit comes first, since that of the forest takes longer.
                 linear = []
                 if self.linear not in ("auto", None):
                     linear = _fit_linear(training, [self.linear], indexable_rows(X))
@@ -207,7 +207,8 @@ class StackFit(DecisionModel, OnnxExport):
             take_rows = partial(safe_indexing, indexable_rows(X))
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, take_rows, training.groups_of)
             if is_roc_auc(self.oob_score):
-                # All members predict rows that they were not fitted to. Bias and optimism are assumed as in the forest.
+                # All members predict rows that they were not fitted to. Bias and optimism are assumed to be those of
+                # the forest, so its correction is added.
                 forest_score = score_out_of_bag(forest, tuned, forest_proba, take_rows, training.groups_of)
                 correction = forest.oob_score_ - forest_score
                 self.oob_score_ = float(np.clip(self.oob_score_ + correction, 0.0, 1.0))
@@ -294,7 +295,7 @@ class StackFit(DecisionModel, OnnxExport):
     def _combine_by_part(
         self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64], whole: Combination
     ) -> NDArray[np.float64]:
-        """Return the combined probabilities of rows; relative weights for a part of them are fitted to the other parts.
+        """Return the combined probabilities of rows, part by part, with weights that are fitted to the other parts.
 
         The intercepts and the sum of the weights are those of `whole`, so that different parts are comparable.
         """

@@ -88,19 +88,20 @@ class AUCForestClassifier(ForestFit):
         of each class. Not available if `sampling` is a dict.
     calibration : {"auto"} or None, default="auto"
         Whether to calibrate probabilities. "auto" maps the mean p_k over trees to p_k ** b * exp(a_k), normalized, with
-        b and a_k fitted to out-of-bag samples (:doc:`details </mathematics/forests>`). With fewer than 10 samples of
-        one of two classes, or more than 362 classes (512 in a forest of one variant), only different rates r_k of
-        `sampling` are corrected, by p_k / r_k. With two classes the ranking does not change. The effect of
-        `class_weight` is not undone. None predicts the mean over trees.
+        b and a_k fitted to out-of-bag samples (:doc:`details </mathematics/forests>`). They are not fitted with fewer
+        than 10 samples of one of two classes, or with more than 362 classes (512 in a forest of one variant). Then
+        probabilities are only divided by the rates r_k at which `sampling` samples classes, if these differ. With two
+        classes the ranking does not change. The effect of `class_weight` is not undone. None predicts the mean over
+        trees.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
         The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
-        the predictions of its ancestors. The unit is one sample of mean weight; without a bootstrap, integer weights
-        count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
-        trees (300 on large data, and if trees have different encodings). If no other value is clearly better, if there
-        are no out-of-bag samples, or if one of two classes has fewer than 10 samples, it is 5, or 50 if some trees have
-        the encoding "rates" or "interactions". 0 or None turns shrinkage off.
+        the predictions of its ancestors. It is in samples of mean weight; without a bootstrap, an integer weight w
+        counts as w samples. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96 trees (300
+        on large data, and if trees have different encodings). It is 5, or 50 if some trees have the encoding "rates" or
+        "interactions", unless another value is clearly better, and also without out-of-bag samples or with fewer than
+        10 samples of one of two classes. 0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
         The positive class of two, for `threshold` and `oob_score`. None stands for the second of ``classes_``.
         The trees, the probabilities and the order of ``classes_`` do not depend on it.
@@ -149,8 +150,8 @@ class AUCForestClassifier(ForestFit):
           only those of the six most frequent. Each tree puts the samples in a random order and computes the frequencies
           of a sample from the samples before it [4]_. Frequencies for an out-of-bag sample are computed from all other
           samples, and for new samples from all training samples.
-        - "interactions": like "rates", and also class frequencies of pairs of a category and a part of another feature,
-          where the pair predicts the class better than the category and the feature do separately.
+        - "interactions": like "rates", and also class frequencies of pairs of a category and an interval or category of
+          another feature. These are used where a pair predicts the class better than both features separately.
         - list: several of these encodings, one for each tree.
 
         "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
@@ -158,8 +159,8 @@ class AUCForestClassifier(ForestFit):
     date_parts : "auto", list of str or None, default="auto"
         The features computed from dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
-        Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
-        tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
+        Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. The sampling
+        must be the same for `oob_score`, tuned thresholds, and a calibration if classes are sampled at different rates.
         If new trees are sampled in another way, shrinkage, mixture and calibration stay, with a warning unless
         `calibration` is None.
     n_jobs : int or None, default=None
@@ -270,10 +271,10 @@ class AUCForestClassifier(ForestFit):
     `random_state`, but not on `n_jobs` or on where the data is stored. A forest with more trees starts with the trees
     of a smaller one.
 
-    If a column has more than 50 categories, trees also have different encodings, which are evaluated after the same
-    numbers of trees. Encodings and variants are then evaluated once more after 192 trees
-    (:doc:`details </howto/many_categories>`). An encoding with a weight below 1 % at the first evaluation is dropped,
-    and its trees are replaced. A forest that ends before it keeps them.
+    If a column has more than 50 categories, trees also have different encodings, which are evaluated when variants are.
+    Encodings and variants are then evaluated once more after 192 trees (:doc:`details </howto/many_categories>`). An
+    encoding with a weight below 1 % at the first evaluation is dropped, and its trees are replaced. A forest with too
+    few trees for this evaluation keeps them.
 
     References
     ----------
@@ -465,7 +466,7 @@ class AUCForestClassifier(ForestFit):
         return [np.repeat(rows, sampler.counts(key)) for key in tree_keys(self._seed, range(len(self.trees_)))]
 
     def predict_interval(self, X: ArrayLike, level: float = 0.95) -> NDArray[np.float64]:
-        """Return confidence intervals of the class probabilities, for the forest's expected probability.
+        """Return confidence intervals of class probabilities that forests predict on average over training samples.
 
         They show how much a probability would vary with other training samples and another `random_state`, not how far
         it is from the true probability. The variance of the mean p over trees is estimated between half-samples ([1]_,

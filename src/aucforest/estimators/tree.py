@@ -95,9 +95,9 @@ class AUCTreeClassifier(TreeBasedClassifier):
 
     A split on a categorical feature divides its categories into two sets. For two classes these are the best possible
     sets, unless constraints on the children rule them out. With more classes, the categories are ordered by the first
-    principal component of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best
-    split can then be missed, for up to about 1 % of the gain on average. Categories that were not in the node, or not
-    in the training data, go to the same side as missing values.
+    principal component of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The
+    split may then not be the best; its gain is at most about 1 % lower on average. Categories that were not in the
+    node, or not in the training data, go to the same side as missing values.
 
     A custom criterion is a function ``f(left_totals, node_totals) -> score`` compiled by ``numba.njit``. Both arguments
     are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child,

@@ -5,11 +5,11 @@ samples of the block. Let S_b be the sum of the influences (see `_rows`) of the 
 one of the m_b labels changes from 0 to 1, the estimated metric changes by S_b / m_b.
 
 Estimates on the reference samples to which a curve was fitted are optimistic. So the difference (estimated - realized)
-on the reference is subtracted from every estimate. The label of reference sample r, in block b, has the influence
-(S_b - Sref_b) / m_b + psi_ref_r on the corrected estimate. Sref_b is S_b for the reference samples, and psi_ref_r is
-the influence of the label on the realized metric. The variance due to the curves is a quadratic form of the covariance
-matrix of the label sums of blocks. Since the matrix is estimated, intervals use Student's t distribution, with
-Satterthwaite's degrees of freedom; see docs/mathematics/monitoring.md.
+on the reference is subtracted from every estimate. Let Sref_b be S_b for the reference samples, and psi_ref_r the
+influence of the label of reference sample r on the realized metric. If r is in block b, its label has the influence
+(S_b - Sref_b) / m_b + psi_ref_r on the corrected estimate. The variance due to the curves is a quadratic form of the
+covariance matrix of the label sums of blocks. Since the matrix is estimated, intervals use Student's t distribution,
+with Satterthwaite's degrees of freedom; see docs/mathematics/monitoring.md.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,9 @@ from aucforest.monitoring._rows import (
 from aucforest.monitoring.metrics import EstimatedMetric
 from aucforest.monitoring.soft import is_small, soft_roc_auc
 
-ONE_SIDED_95 = 1.645  # Critical values of the normal distribution, for one-sided tests at 95 %
-TWO_SIDED_97 = 2.241  # and two-sided tests at 97.5 %.
+# Critical values of the normal distribution.
+ONE_SIDED_95 = 1.645
+TWO_SIDED_97 = 2.241  # at 97.5 %
 N_FOLDS = 5  # the number of folds of the out-of-fold calibration
 MOST_FREEDOM = 1e9  # the maximum degrees of freedom for numpy's generator of the t distribution: it rejects infinity
 
@@ -176,8 +177,8 @@ class Curves:
     """Calibration curves fitted to the reference, and the variance of estimates due to the labels of the reference.
 
     `curves` has a curve for each index k of a column with ``fitted[k]``. The scores of other columns are probabilities.
-    The variance is that of reference labels drawn with the probabilities `p`. They are smoothed: in a block with k
-    positives among m samples, p is (k + 1/2) / (m + 1), so that it is never 0 or 1.
+    The variance is that of reference labels drawn with the probabilities `p`. In a block with h positives among m
+    samples, p is (h + 1/2) / (m + 1), so that it is never 0 or 1.
     """
 
     def __init__(self, reference: Rows, fitted: NDArray[np.bool_], weights: FloatArray | None = None) -> None:
@@ -302,7 +303,7 @@ def evaluate(
     else:
         variance = label_variance(scored.rows.p, estimate.influence) + noise
         error = np.sqrt(variance)
-        freedom = freedom * (variance / noise) ** 2 if noise > 0.0 else np.inf  # Satterthwaite's, of the sum
+        freedom = freedom * (variance / noise) ** 2 if noise > 0.0 else np.inf  # Satterthwaite's
         half_width = error * t_quantile(freedom, cbpe.level)
         bounds = np.array([centre - half_width, centre + half_width])
     value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()

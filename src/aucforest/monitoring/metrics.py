@@ -98,8 +98,8 @@ def expected_accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     """Return precision, recall, specificity or F1 and its gradient; for more than two classes the mean over classes."""
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
-    # The metric is a ratio. The numerator has the derivative `by_hits` with respect to the hits of the class, and the
-    # denominator has the derivative `by_rows` with respect to the number of samples of the class.
+    # The metric is a ratio. Predictions are fixed and only labels vary. The numerator has the derivative `by_hits` with
+    # respect to the hits of the class, the denominator `by_rows` with respect to the number of samples of the class.
     numerator, denominator, by_hits, by_rows = {
         "precision": (hits, predicted, 1.0, 0.0),
         "recall": (hits, actual, 1.0, 1.0),
@@ -231,7 +231,7 @@ def alert_limits(metric: EstimatedMetric, values: FloatArray, threshold: float) 
 def relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
     """Return the distance of the alert limits from the mean, divided by that of `chance`. NaN if undefined.
 
-    `chance` is the metric of scores without information. If the result is above 1, it is within the limits.
+    `chance` is the metric of scores without information. If the result is above 1, `chance` is within the limits.
     """
     if values.size < 2 or not is_beyond(values.mean(), chance, chance):
         return np.nan

@@ -42,8 +42,8 @@ class ShiftReport(NamedTuple):
     effective_sample_size : float
         (sum w)^2 / sum w^2 / n for the density ratios w (new / reference) of n reference samples. 1 without a shift.
     psi_limit, domain_auc_limit, effective_sample_size_limit : float
-        There is an alert if `psi` or `domain_auc` is above its limit, or `effective_sample_size` is below. The limits
-        are computed from full reference chunks, each compared with the rest of the reference. NaN without limits.
+        There is an alert if the PSI or the domain AUC is above its limit, or the effective sample size is below. The
+        limits are computed from full reference chunks, each compared with the rest of the reference. NaN if unknown.
     valid : bool or None
         Whether the three measures are within their limits. If not, the estimates are in doubt. None (undefined) if
         there are no limits, if no shift could be beyond them, or if the chunk has fewer than two samples.

@@ -18,7 +18,8 @@ from aucforest.monitoring._rows import Estimate, RankedColumn, Rows, check_score
 
 FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
 CELLS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
-# The range, and the nodes and weights on [0, 1], of the Gauss-Legendre quadrature in `_expected_precision`.
+# The quadrature in `_expected_precision` is over 1 - t from 0 to REACH / sum(p). QUADRATURE has the nodes and weights
+# of Gauss-Legendre quadrature on [0, 1].
 REACH = 30.0
 QUADRATURE = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
 
@@ -270,7 +271,8 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
         factors = 1.0 - p * step  # Their product is E[t^N].
         tilted = p * (1.0 - step) / factors
         precision, positives, n_selected = _precision_steps(column, tilted)
-        # A label is in both factors of precision * positives, so E_t[W] contains the variances of the labels, too.
+        # A label is in both factors of precision * positives. The expectation of its square is the square of its
+        # expectation plus its variance, which is added here.
         expected_w = dot(precision, positives) + float((column.sums(tilted * (1.0 - tilted)) / n_selected).sum())
         expected += weight * expected_w * np.exp(np.log(factors).sum()) / (1.0 - step)
     with np.errstate(divide="ignore"):
@@ -406,7 +408,10 @@ def _simulate(
     n_simulations: int,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Return the mean over classes of a metric; it takes the scores and labels of shape (n_simulations, n_samples)."""
+    """Return the mean over classes of a metric for each simulation.
+
+    `metric` takes the scores of a class and simulated labels, (n_simulations, n_samples).
+    """
     batch = max(1, CELLS // rows.p.size)
     values = []
     for start in range(0, n_simulations, batch):
