@@ -21,7 +21,7 @@ def check_fold_options(groups: str | None, time: str | None) -> None:
 
 def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[Fold] | int:
     """Return folds by time or by group, if a column is given for one of them, else the number of stratified folds."""
-    labels = data.classes[data.y]
+    labels = data.classes[data.y]  # so that messages name the classes
     if data.times is not None:
         return make_folds(data.X, labels, cv=time_folds(data.times, n_folds))
     folds = make_folds(data.X, labels, cv=n_folds, n_repeats=n_repeats, groups=data.groups, random_state=seed)

@@ -35,7 +35,7 @@ class Samples(NamedTuple):
 
     def take(self, rows: NDArray[np.int64]) -> "Samples":
         """Return the given rows."""
-        weights, groups = (None if values is None else values[rows] for values in self[2:])
+        weights, groups = (None if values is None else values[rows] for values in (self.sample_weight, self.groups))
         return Samples(safe_indexing(self.X, rows), self.y[rows], weights, groups)
 
 
@@ -55,9 +55,9 @@ def run_folds(
 
     def fit(forest: Any, rows: NDArray[np.int64]) -> float:
         """Fit a forest to the given rows and return the fit time in seconds."""
-        training = samples.take(rows)._asdict()
+        X, y, weights, groups = samples.take(rows)
         start = perf_counter()
-        forest.fit(**training)
+        forest.fit(X, y, sample_weight=weights, groups=groups)
         return perf_counter() - start
 
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(folds))
@@ -79,7 +79,8 @@ def run_folds(
         train, test = folds[fold]
         forest = clone(forests[names[k]])
         _forest_in(forest).set_params(random_state=seeds[fold])
-        fitted = FittedFold(forest, fit(forest, train), *samples.take(test)[:3])
+        X, y, weights, _ = samples.take(test)
+        fitted = FittedFold(forest, fit(forest, train), X, y, weights)
         scores = (find_metric(metric).measure(fitted) for metric in metrics)
         table[fold, k] = (fold, names[k], len(train), len(test), *scores)
     return table
