@@ -22,7 +22,6 @@ _LONG = (
     "test_compile",
     "test_dask",
     "test_docs",
-    "test_evidence",
     "test_forest.py",
     "test_forms",
     "test_job",
