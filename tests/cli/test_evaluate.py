@@ -182,6 +182,27 @@ def test_more_classes_have_no_interval(tmp_path):
     check_refusal(run("evaluate", model, *arguments, "--by", "colour"), "--by is for two classes, but the model has 3")
 
 
+def test_labels_in_another_spelling_are_those_of_the_fit(files, tmp_path):
+    rows, other = pd.read_csv(files.test_csv), tmp_path / "t.csv"
+    rows.assign(label=rows["label"].map({"no": " No", "yes": "YES"})).to_csv(other, index=False)
+    arguments = ["--target", "label", "--json"]
+    succeed("evaluate", files.model_aucforest, files.test_csv, *arguments, tmp_path / "a.json")
+    result = succeed("evaluate", files.model_aucforest, other, *arguments, tmp_path / "b.json")
+    for label, known in ((" No", "no"), ("YES", "yes")):
+        assert f"column 'label': the label {label!r} is read as {known!r}, as it is spelled in fit\n" in result.stderr
+    expected, found = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
+    assert found["metrics"] == expected["metrics"]
+
+
+def test_labels_that_fit_two_classes_are_refused(tmp_path):
+    rows = pd.DataFrame({"x": np.arange(60.0), "label": ["a", "A", "b"] * 20})
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    succeed("fit", tmp_path / "t.csv", "--target", "label", "--trees", 3, "--out", tmp_path / "m")
+    rows.assign(label=rows["label"].replace("b", "B")).to_csv(tmp_path / "t.csv", index=False)
+    result = run("evaluate", tmp_path / "m", tmp_path / "t.csv", "--target", "label")
+    check_refusal(result, "has the label 'B', but the classes of the model are 'A', 'a', 'b'")
+
+
 def test_wrong_labels_and_columns_are_refused_in_one_line(files, tmp_path):
     rows = pd.read_csv(files.test_csv)
     changed = {

@@ -5,9 +5,11 @@ import gzip
 import io
 import os
 import sys
+from contextlib import nullcontext
 from datetime import date
 from threading import Thread
 from types import SimpleNamespace
+from zipfile import ZipFile
 
 import pandas as pd
 import pytest
@@ -93,6 +95,33 @@ def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path, spreadshe
         result = succeed("predict", tmp_path / "m", tmp_path / name, "--keep", "count,flag,day,at")
         written.append((result.stdout, (tmp_path / "m").read_bytes()))
     assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_noted"),
+    [
+        ("<c r='C2'><f>1+1</f></c>", True),
+        ("<c r='C2' s='4'><f>1+1</f><v> </v></c>", True),
+        ("<c r='C2'><f t='shared' si='0'/><v/></c>", True),
+        ("<c r='C2'><f t='shared' si='0'/><v>2</v></c>", False),
+        ("<c r='C2' t='str'><f>TRIM(A1)</f><v></v></c>", False),
+    ],
+)
+def test_formulas_without_results_are_noted(tmp_path, spreadsheet, cell, is_noted):
+    """As openpyxl writes them. The result of a formula of text may be empty."""
+    path, changed = spreadsheet(pd.DataFrame({"a": [1.5], "b": [2]})), tmp_path / "changed.xlsx"
+    with ZipFile(path) as archive, ZipFile(changed, "w") as copy:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                content = content.replace(
+                    b"</row></sheetData>", cell.replace("'", '"').encode() + b"</row></sheetData>"
+                )
+                assert b"<f" in content
+            copy.writestr(name, content)
+    note = "changed.xlsx has formulas without stored results, which are read as missing: open it in a spreadsheet"
+    with pytest.warns(UserWarning, match=note) if is_noted else nullcontext():
+        open_source(changed, as_text=None)
 
 
 def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):

@@ -97,7 +97,12 @@ def test_text_is_read_unchanged(tmp_path_factory, rows, separator):
         ("a,b\n1,2,\n", {"a": ["1"], "b": ["2"]}),
         (f"a,b\n1,{'y' * 200_000}\n", {"a": ["1"], "b": ["y" * 200_000]}),
         ("a;b\n1,5;2,5\n", {"a": ["1,5"], "b": ["2,5"]}),
-        ("a b\n1 2\n", {"a b": ["1 2"]}),
+        ("a b\n1 2\n", {"a": ["1"], "b": ["2"]}),
+        ('"a" "b c"\n"1" 5 "x y"\n"2" 6 NA\n', {"": ["1", "2"], "a": ["5", "6"], "b c": ["x y", "NA"]}),
+        ("a,b\nr1,1,2\nr2,,\n", {"": ["r1", "r2"], "a": ["1", None], "b": ["2", None]}),
+        ("at\n2024-01-02 10:00\n", {"at": ["2024-01-02 10:00"]}),
+        ("as is\ntwo words\nthree words now\nend\n", {"as is": ["two words", "three words now", "end"]}),
+        ("a,b\n1,2,\n3,4,\n", {"a": ["1", "3"], "b": ["2", "4"]}),
     ],
 )  # fmt: skip
 def test_dialects_of_csv(written, text, columns):

@@ -36,7 +36,7 @@ from aucforest.tables.notes import suspicious_columns
 from aucforest.tables.predictions import ModelColumns
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import NAMES, Source, is_table, open_source, stray_notes
-from aucforest.tables.texts import listed
+from aucforest.tables.texts import folded, listed
 from aucforest.tables.values import FLAG, TEXT
 
 # Notes on a table that is read batch by batch are based on at most _MOST_ROWS rows, from _BLOCKS parts of the table.
@@ -307,6 +307,19 @@ def _label_reader(model: Any, table: Source, target: str, positive: str | None) 
     return None
 
 
+def _spelled_as_in_fit(labels: Any, classes: Sequence[str], target: str) -> Any:
+    """Return labels with the classes of a model in place of those that differ from them only by case and spaces."""
+    class_of = {folded(label): label for label in classes}
+    if len(class_of) < len(classes):
+        return labels
+    others = [label for label in pc.unique(labels.drop_null()).to_pylist() if label not in classes]
+    for label in others:
+        if (known := class_of.get(folded(label))) is not None:
+            echo_notes([f"column {target!r}: the label {label!r} is read as {known!r}, as it is spelled in fit"])
+            labels = pc.if_else(pc.equal(labels, label), known, labels)
+    return labels
+
+
 def labels_for_model(model: Any, table: Source, column: Any, target: str, reader: LabelReader | None) -> NDArray[Any]:
     """Return labels as the classes of a model; ValueError if one is missing or not a class, or if all are the same.
 
@@ -319,15 +332,15 @@ def labels_for_model(model: Any, table: Source, column: Any, target: str, reader
         labels = reader.finish()[1]
         echo_notes(reader.alike_notes())
         return classes[positive_last(model)][labels]
-    class_of_word = {str(label).lower(): label for label in classes.tolist()}
-    if pa.types.is_boolean(column.type) and kind == TEXT and class_of_word.keys() == {"false", "true"}:
-        # Booleans become labels in the spelling of the training data.
-        column = pc.if_else(column, class_of_word["true"], class_of_word["false"])
+    if pa.types.is_boolean(column.type) and kind == TEXT:
+        column = column.cast(pa.string())
     try:
         labels = kinds.as_kind(column, kind, target, table)
     except ValueError as error:
         advice = "; if the model was fitted with a positive label, pass --positive" if kind == FLAG else ""
         raise ValueError(f"{error}{advice}") from error
+    if kind == TEXT:
+        labels = _spelled_as_in_fit(labels, classes.tolist(), target)
     missing = pc.is_null(labels, nan_is_null=True)
     if n_missing := pc.sum(missing).as_py():
         refuse_missing(table, target, n_missing, pc.index(missing, True).as_py())

@@ -12,6 +12,7 @@ from io import BufferedReader, StringIO, TextIOWrapper
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+from zipfile import ZipFile
 
 import pyarrow as pa
 
@@ -33,6 +34,8 @@ _MARKS = {
     BOM_UTF8 + b'"': "utf-8-sig",
     BOM_UTF8 + b"'": "utf-8-sig",
 }
+# A cell of a spreadsheet with a formula and no result. The result of cells with t="str" may be an empty text.
+_FORMULA_ALONE = re.compile(rb'<c (?![^>]*t="str")[^>]*><f(?: [^>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v>\s*</v>)?</c>')
 # Characters of glob patterns, and characters that the engine cannot represent. Paths with them are replaced by links.
 _STRANGE = re.compile(r"[*?\[\\\ud800-\udfff]")
 
@@ -135,11 +138,21 @@ def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
         raise ValueError(f"cannot read {file.name}: {error}") from error
     if len(names) > 1:
         warn(f"{file.name} has {len(names)} sheets: the first, {names[0]!r}, is read")
+    if _lacks_results(file):
+        advice = "open it in a spreadsheet program and save it"
+        warn(f"{file.name} has formulas without stored results, which are read as missing: {advice}")
     # Spreadsheets store whole numbers as floats.
     cells = [[int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in row] for row in rows]
     content = StringIO()
     csv.writer(content).writerows(cells)
     return content.getvalue(), 1 if start is None else start[0] + 1
+
+
+def _lacks_results(file: Path) -> bool:
+    """Return whether a spreadsheet has a formula without its result, as programs write them that compute nothing."""
+    with ZipFile(file) as archive:
+        sheets = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
+        return any(_FORMULA_ALONE.search(archive.read(name)) for name in sheets)
 
 
 def _is_utf8(start: bytes) -> bool:

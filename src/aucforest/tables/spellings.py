@@ -19,7 +19,8 @@ MINUSES = "\u2010-\u2013\u2212\ufe63\uff0d"
 SPACE, _NO_WIDTH = " \u00a0\u2007\u2009\u202f\u3000", "\u200b\u200e\u200f\ufeff"
 SYMBOLS = "€$£¥₹₩₽₺¢₱฿₦₫₪₴"
 _SYMBOL = f"[A-Z]{{0,2}}[{SYMBOLS}]"
-_CURRENCY = f"(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|Rs|{_SYMBOL})"
+ABBREVIATIONS = "(?:Rs|[Kk]r)"
+_CURRENCY = rf"(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|{ABBREVIATIONS}\.?|{_SYMBOL})"
 # What may stand before and after a number.
 EDGE = rf"[ \t\n\f\r{SPACE}{_NO_WIDTH}]*"
 _UNIT = "[A-Za-zµ°\u00c0-\u024f\u0370-\u03ff]{1,12}[23²³]?"
@@ -47,10 +48,10 @@ def _pattern(decimal: str) -> str:
 
 
 PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
-# Patterns of a minus (but not of the dashes in 15.- and 15.--), of the digits of a number with the marks among them, of
-# a factor after the digits, and of everything but a unit.
+# Patterns of a minus (but not of the dashes in 15.- and 15.--), of the digits of a number with the marks among them (a
+# group, without the point of Rs.500), of a factor after the digits, and of everything but a unit.
 MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
-DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
+DIGITS = rf"(?:{ABBREVIATIONS}\.)?([.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?)"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{SPACE}{_NO_WIDTH}{MINUSES}]"
@@ -149,7 +150,7 @@ def is_number(text: str) -> bool:
 def as_number(text: str, decimal: str) -> str:
     """Return a number in Python's spelling and without its unit, from text with the given decimal mark."""
     digits, factor = re.search(DIGITS, text), re.search(FACTOR, text)
-    kept = re.sub(rf"[^-+0-9eE{decimal}]", "", digits[0]).replace(",", ".") if digits else text
+    kept = re.sub(rf"[^-+0-9eE{decimal}]", "", digits[1]).replace(",", ".") if digits else text
     kept = f"{float(kept) * FACTORS[factor[1]]:.15g}" if factor else kept
     return f"-{kept}" if re.search(MINUS, text) else kept
 

@@ -90,7 +90,7 @@ ZONED = TextType(pa.timestamp("us", "UTC"), _ZONED, "zoned date")
 def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
     """Return the type of numbers with a decimal mark, and possibly with marks between thousands and a unit."""
     decimal, unit = text_format["decimal"], text_format.get("unit", "")
-    digits = f"regexp_extract({{0}}, {text(spellings.DIGITS)})"
+    digits = f"regexp_extract({{0}}, {text(spellings.DIGITS)}, 1)"
     kept = f"replace(regexp_replace({digits}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
     factors = " ".join(f"WHEN {text(letter)} THEN {value!r}" for letter, value in spellings.FACTORS.items())
     number = _if(
@@ -146,7 +146,8 @@ def _plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
 # A pattern of the beginnings of numbers, dates and times. Few words match it.
 _START = (
     rf"^{spellings.EDGE}([-+(.,0-9{spellings.MINUSES}{spellings.SYMBOLS}]"
-    rf"|[A-Z]{{1,3}}[{spellings.SYMBOLS}]?[-(0-9{spellings.SPACE}{spellings.MINUSES}]|Rs|[A-Za-z]{{3,9}}(\.? +|-)[0-9])"
+    rf"|[A-Z]{{1,3}}[{spellings.SYMBOLS}]?[-(0-9{spellings.SPACE}{spellings.MINUSES}]|{spellings.ABBREVIATIONS}"
+    r"|[A-Za-z]{3,9}(\.? +|-)[0-9])"
 )
 # The counts that identify words: values that are not missing, booleans, and values that may be numbers or dates.
 _WORD_COUNTS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]

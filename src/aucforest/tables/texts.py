@@ -149,8 +149,8 @@ def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, given
     groups: dict[str, list[str]] = {}
     for value, count in zip(values, counts):
         if isinstance(value, str):
-            groups.setdefault(_folded(value), []).append(f"{str(value)!r} ({count:,})")
-    alike = [group for text, group in groups.items() if len(group) > 1 and (given is None or text == _folded(given))]
+            groups.setdefault(folded(value), []).append(f"{str(value)!r} ({count:,})")
+    alike = [group for text, group in groups.items() if len(group) > 1 and (given is None or text == folded(given))]
     if not alike:
         return None
     others = f", as do {len(alike) - 1:,} more groups," if alike[1:] else ""
@@ -158,7 +158,7 @@ def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, given
     return f"{first} differ only by case and spaces{others} and are different {kind}: write what is the same alike"
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Return a text in lower case, with one space between words and none at the ends."""
     return " ".join(text.split()).casefold()
 
