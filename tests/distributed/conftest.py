@@ -4,6 +4,8 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+# hypothesis imports it late. Python 3.11 can fail to parse it while another thread parses, as those of Dask may do.
+import hypothesis.internal.conjecture.optimiser  # noqa: F401
 import pytest
 
 

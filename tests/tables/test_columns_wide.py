@@ -108,8 +108,10 @@ def out_of_core(table):
     list(predict_out_of_core(forest, table.csv, keep=list(table.columns)))
 
 
-def report_of(table, **training):
-    return report(table.forest, table.X, Y, n_repeats=1, n_bootstrap=2, n_jobs=1, **training)
+def page(table):
+    """Make a report with training rows, whose importance is out of bag."""
+    options = {"X_train": table.X, "y_train": Y, "n_repeats": 1, "n_bootstrap": 2, "n_jobs": 1}
+    report(table.forest, table.X, Y, **options)
 
 
 def command(*arguments):
@@ -130,8 +132,7 @@ FUNCTIONS = {
     "encode": lambda table: table.forest.encode(table.X),
     "notes": lambda table: column_notes(table.X, Y, model=table.forest),
     "importance": lambda table: oob_permutation_importance(table.forest, table.X, Y, n_repeats=1, n_jobs=1),
-    "report": report_of,
-    "report out of bag": lambda table: report_of(table, X_train=table.X, y_train=Y),
+    "report": page,
     "summary": lambda table: (repr(forest_summary(table.forest)), table.forest.split_features_),
     "tree": lambda table: AUCTreeClassifier(random_state=0).fit(table.X, Y).predict(table.X),
     "stack": lambda table: AUCStackingClassifier(new_forest()).fit(table.X, Y).predict(table.X),
