@@ -90,11 +90,13 @@ def test_times_are_those_of_python(engine, moment):
     moment = moment.astimezone(UTC) if moment.utcoffset().seconds % 60 else moment
     plain = moment.replace(tzinfo=None)
     texts = [str(plain), plain.isoformat(), f" {plain}", plain.strftime("%Y/%m/%d %H:%M:%S.%f").rjust(26, "0")]
-    assert evaluated(engine, MOMENT.sql, texts) == [plain] * 4
+    texts.append(str(plain).replace(".", ","))
+    assert evaluated(engine, MOMENT.sql, texts) == [plain] * 5
     microseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     spaced = f"{plain} {str(moment)[-6:]}"
-    assert evaluated(engine, ZONED.sql, [str(moment), moment.isoformat(), spaced]) == [microseconds] * 3
-    assert evaluated(engine, ZONED.sql, texts) == [None] * 4
+    zoned = [str(moment), moment.isoformat(), spaced, spaced.replace(".", ",")]
+    assert evaluated(engine, ZONED.sql, zoned) == [microseconds] * 4
+    assert evaluated(engine, ZONED.sql, texts) == [None] * 5
 
 
 def test_text_with_parts_that_the_engine_ignores_is_no_date(engine):
@@ -113,7 +115,10 @@ def test_dates_in_a_format_are_those_of_strptime(engine, moment, day):
     clocks = ["", " %H:%M", " %H:%M:%S", "T%H:%M:%S", ", %I:%M %p", " %H:%M:%S.%f"]
     for form in (f"{day}{clock}" for clock in clocks):
         text = moment.strftime(form)
-        assert evaluated(engine, text_types.dates_in(day), [text, f"{text} "]) == [datetime.strptime(text, form)] * 2
+        texts = [text, f"{text} "]
+        if "%b" in day or "%B" in day:
+            texts += [f"{moment:%A}, {text}", f" {moment:%a}  {text}"]
+        assert evaluated(engine, text_types.dates_in(day), texts) == [datetime.strptime(text, form)] * len(texts)
     assert evaluated(engine, text_types.dates_in(day), [str(moment), "soon", None]) == [moment, None, None]
 
 

@@ -38,7 +38,9 @@ COLUMNS = [
     (["5-Jan-23"], DAY), (["March 5, 2024", "May 6, 2024"], DAY), (["5. Mai 2023"], TEXT), (["10:00", "9:30"], TIME),
     (["10:00:01", "25:00:00"], DURATION), (["3 days", "-1 days +23:59:58"], DURATION), (["25:00"], TEXT),
     (["0000-00-00"], TEXT), (["a", "b"], TEXT), (["NA", "null", ""], pa.null()), (["NA", "1"], INTEGER),
-    ([" "], TEXT), (["-", "1"], TEXT),
+    ([" "], TEXT), (["-", "1"], TEXT), (["2024-02-29 10:00:00,123", "2024-03-01"], MOMENT),
+    (["2024-02-29 10:00:00,5+01:00"], ZONED), (["Thursday, February 29, 2024", "Friday, March  1, 2024"], DAY),
+    (["Thu 29 Feb 2024 10:30", "Fri. 1 Mar 2024"], MOMENT), (["Mon 5", "Tue 7"], TEXT), (["Sun 3 kg"], TEXT),
 ]  # fmt: skip
 
 

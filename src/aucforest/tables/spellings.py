@@ -156,17 +156,20 @@ def as_number(text: str, decimal: str) -> str:
 
 
 # Dates that begin with the year need no format. The pattern also matches invalid dates such as 2024-13-01. It does not
-# allow text after the time that the engine would ignore, such as PM.
+# allow text after the time that the engine would ignore, such as PM. Seconds may have a decimal comma, as in log files.
 ISO_DATE = (
-    r"^\s*[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}([ T]\s*([01]?[0-9]|2[0-3]):[0-9]{1,2}(:[0-9.]*)?"
+    r"^\s*[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}([ T]\s*([01]?[0-9]|2[0-3]):[0-9]{1,2}(:[0-9.,]*)?"
     r"\s*([-+][0-9:]+|Z|UTC)?)?\s*$"
 )
 OFFSET, UTC = r":[0-9]{2}.*([-+][0-9]{2}(:?[0-9]{2})?|Z)\s*$", r"([-+]00(:?00)?|Z)\s*$"
 # The zeros that databases and spreadsheets write for a missing date.
 ZEROS = r"^\s*(0{1,4}[-./]0{1,2}[-./]0{1,4}|1900-01-00)([T ]00:00(:00(\.0+)?)?)?\s*$"
+# A day of the week before a date with the name of its month.
+WEEKDAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}[.,]? +"
 # All dates match this pattern. Numbers, and words without digits, do not.
 DATE_LIKE = (
-    r"^\s*([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? +[0-9]"
+    rf"^\s*(?:{WEEKDAY})?"
+    r"([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? +[0-9]"
     r"|[0-9]{4}-[A-Za-z]{3}-[0-9]|[0-9]{1,2}[A-Za-z]{3}[0-9]{4}"
     r"|([0-9]{4}[-/][0-9]{2}|[0-9]{2}/[0-9]{4}|[A-Za-z]{3,9}-[0-9]{4})\s*$)"
 )
@@ -212,7 +215,13 @@ def date_pattern(date_format: str) -> str | None:
     may_be_code = "%d" not in date_format or date_format == "%d%b%Y"
     directives = _DIRECTIVES | ({"%m": "[0-9]{2}", "%Y": "(19|20)[0-9]{2}"} if may_be_code else {})
     pattern = "".join(directives.get(part) or re.escape(part) for part in parts)
+    pattern = f"(?:{WEEKDAY})?{pattern}" if has_month_name(date_format) else pattern
     return rf"^\s*{pattern.replace(re.escape(' '), ' +')}([^0-9]|$)"
+
+
+def has_month_name(date_format: str) -> bool:
+    """Return whether a date format has the name of the month."""
+    return "%b" in date_format or "%B" in date_format
 
 
 _DATE_PATTERNS = {form: re.compile(pattern) for form in DATE_FORMATS if (pattern := date_pattern(form)) is not None}

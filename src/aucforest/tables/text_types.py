@@ -40,12 +40,12 @@ _INTEGER = (
 )
 _TWELVE_HOURS = "try_strptime(upper(trim({0})), ['%I:%M %p', '%I:%M:%S %p', '%I:%M%p', '%I:%M:%S%p'])::TIME"
 _TIME = f"coalesce({_if(spellings.TIME_OF_DAY, 'try_cast({0} AS TIME)')}, {_if(spellings.TWELVE_HOURS, _TWELVE_HOURS)})"
-_ISO = _if(spellings.ISO_DATE, "try_cast({0} AS TIMESTAMP)")
+_ISO = _if(spellings.ISO_DATE, "try_cast(replace({0}, ',', '.') AS TIMESTAMP)")
 # The engine would read dates without an offset in the machine's time zone, and it accepts no space before an offset.
 _ZONED = _if(
     spellings.ISO_DATE,
     f"CASE WHEN {_matches(spellings.OFFSET)} THEN"
-    r" epoch_us(try_cast(regexp_replace({0}, '\s+([-+])', '\1') AS TIMESTAMPTZ)) END",
+    r" epoch_us(try_cast(regexp_replace(replace({0}, ',', '.'), '\s+([-+])', '\1') AS TIMESTAMPTZ)) END",
 )
 # Durations in the spelling of the engine: "1 days 02:00:00" for "1 day, 02:00:00" or "1 days +02:00:00".
 _INTERVAL = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
@@ -114,6 +114,8 @@ def dates_in(date_format: str) -> str:
     pattern = spellings.date_pattern(date_format)
     may_be_date = "{0} IS NOT NULL" if pattern is None else _matches(pattern)
     one_space = "regexp_replace(trim({0}), ' +', ' ', 'g')"
+    if spellings.has_month_name(date_format):
+        one_space = f"regexp_replace({one_space}, '^{spellings.WEEKDAY}', '')"
     return f"coalesce({_ISO}, CASE WHEN {may_be_date} THEN try_strptime({one_space}, [{texts(formats)}]) END)"
 
 
@@ -147,7 +149,7 @@ def _plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
 _START = (
     rf"^{spellings.EDGE}([-+(.,0-9{spellings.MINUSES}{spellings.SYMBOLS}]"
     rf"|[A-Z]{{1,3}}[{spellings.SYMBOLS}]?[-(0-9{spellings.SPACE}{spellings.MINUSES}]|{spellings.ABBREVIATIONS}"
-    r"|[A-Za-z]{3,9}(\.? +|-)[0-9])"
+    rf"|({spellings.WEEKDAY})?([0-9]|[A-Za-z]{{3,9}}(\.? +|-)[0-9]))"
 )
 # The counts that identify words: values that are not missing, booleans, and values that may be numbers or dates.
 _WORD_COUNTS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]
@@ -191,6 +193,7 @@ _CONDITIONS = {
     "n_durations": f"({_DURATION}) IS NOT NULL",
     "n_iso": f"({_ISO}) IS NOT NULL",
     "n_clocks": _has_clock(_ISO),
+    "n_decimal_commas": f"{_matches(spellings.ISO_DATE)} AND contains({{0}}, ',')",
     "n_offsets": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.OFFSET)}",
     "n_utc": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.UTC)}",
     "n_zeros": _matches(spellings.ZEROS),
@@ -237,7 +240,7 @@ def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     """Return the type of dates that begin with the year, TEXT if only some have an offset, None for other columns."""
     if not counts.are_dates(counts.n_iso, most_stray):
         return None
-    is_sure = counts.n_iso == counts.n_values
+    is_sure = counts.n_iso == counts.n_values and counts.n_decimal_commas == 0  # the engine would read no comma
     if counts.n_offsets == 0:
         return (MOMENT if counts.n_clocks else DAY)._replace(is_sure=is_sure)
     if counts.n_offsets < counts.n_iso:
