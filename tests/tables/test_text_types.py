@@ -125,3 +125,8 @@ def test_dates_in_a_format_are_those_of_strptime(engine, moment, day):
 def test_a_format_with_a_clock_is_the_whole_text(engine):
     sql = text_types.dates_in("%d.%m.%Y %H.%M")
     assert evaluated(engine, sql, ["29.02.2024 10.30", "29.02.2024"]) == [datetime(2024, 2, 29, 10, 30), None]
+
+
+def test_a_format_may_have_the_day_of_the_week(engine):
+    sql = text_types.dates_in("%a, %d %b %Y")
+    assert evaluated(engine, sql, ["Thu, 29 Feb 2024", "29 Feb 2024"]) == [datetime(2024, 2, 29), None]

@@ -206,6 +206,7 @@ _DIRECTIVES = {
 def date_pattern(date_format: str) -> str | None:
     """Return the pattern of dates in a format, or None if the format has directives other than `_DIRECTIVES`.
 
+    The first group is the date without the day of the week before it and the time of day after it.
     The pattern limits the digits of years, as the engine would accept any number of them. Codes and quarters, such as
     4711-03, 12DEC1001 and 2020-1, fit some formats, which therefore need years from 1900 to 2099 and two-digit months.
     """
@@ -215,8 +216,8 @@ def date_pattern(date_format: str) -> str | None:
     may_be_code = "%d" not in date_format or date_format == "%d%b%Y"
     directives = _DIRECTIVES | ({"%m": "[0-9]{2}", "%Y": "(19|20)[0-9]{2}"} if may_be_code else {})
     pattern = "".join(directives.get(part) or re.escape(part) for part in parts)
-    pattern = f"(?:{WEEKDAY})?{pattern}" if has_month_name(date_format) else pattern
-    return rf"^\s*{pattern.replace(re.escape(' '), ' +')}([^0-9]|$)"
+    weekday = f"(?:{WEEKDAY})?" if has_month_name(date_format) else ""
+    return rf"^\s*{weekday}({pattern.replace(re.escape(' '), ' +')})([^0-9]|$)"
 
 
 def has_month_name(date_format: str) -> bool:

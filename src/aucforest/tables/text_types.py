@@ -111,12 +111,17 @@ def spelled_dates(text_format: Mapping[str, str], arrow: Any, note: str = "") ->
 def dates_in(date_format: str) -> str:
     """Return the SQL that converts dates in a format; unless it has a time of day, one may follow the dates."""
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
-    pattern = spellings.date_pattern(date_format)
-    may_be_date = "{0} IS NOT NULL" if pattern is None else _matches(pattern)
     one_space = "regexp_replace(trim({0}), ' +', ' ', 'g')"
+    pattern = spellings.date_pattern(date_format)
+    if pattern is None:
+        return f"coalesce({_ISO}, try_strptime({one_space}, [{texts(formats)}]))"
+    # Most other values are no dates even without the time of day. To try all formats of times takes much longer.
+    day = one_space.replace("{0}", f"regexp_extract({{0}}, {text(pattern)}, 1)")
     if spellings.has_month_name(date_format):
         one_space = f"regexp_replace({one_space}, '^{spellings.WEEKDAY}', '')"
-    return f"coalesce({_ISO}, CASE WHEN {may_be_date} THEN try_strptime({one_space}, [{texts(formats)}]) END)"
+    is_date = f"try_strptime({day}, {text(date_format)}) IS NOT NULL"
+    date = _if(pattern, f"CASE WHEN {is_date} THEN try_strptime({one_space}, [{texts(formats)}]) END")
+    return f"coalesce({_ISO}, {date})"
 
 
 N_VALUES = "count({0})"
