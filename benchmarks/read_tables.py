@@ -15,6 +15,7 @@ nan, with its message above the table.
     Parquet   the same 200,000 rows, and as JSON lines: fit
     commas    200 x 3,000, numbers with decimal commas: reading alone
     keys      200 x 3,000 as JSON lines, numbers and text: reading alone
+    dates     500,000 x 3, dates and times in three formats, nearly all of them distinct: reading alone
     large     only with `--large`: a CSV of so many gigabytes like "long", few samples for each tree, a limit of 2 GiB
               for the process: fit, one round
 
@@ -53,6 +54,7 @@ ROWS = {
     "orders.jsonl": 200_000,
     "commas.csv": 200,
     "keys.jsonl": 200,
+    "dates.csv": 500_000,
 }
 # Each state has a folder of its own for its models, beside the tables. Earlier ones need to be told semicolons.
 CASES = {
@@ -65,6 +67,7 @@ CASES = {
     "JSON lines, fit": "fit ../orders.jsonl --target y --out json.model --trees 10",
     "commas, reading": "read ../commas.csv",
     "keys, reading": "read ../keys.jsonl",
+    "dates, reading": "read ../dates.csv",
 }
 N_MANY = 3000  # columns of "commas" and "keys"
 READ = """
@@ -158,6 +161,13 @@ def make_many(n_rows: int) -> pa.Table:
     )
 
 
+def make_dates(n_rows: int) -> pa.Table:
+    """Return moments with the day first, with the name of the month, and with the month first."""
+    random, formats = np.random.default_rng(0), {"a": "%d/%m/%Y %H:%M", "b": "%d-%b-%Y %H:%M", "c": "%m/%d/%Y %H:%M"}
+    moments = (np.datetime64("2020-01-01T00:00") + random.integers(0, 2_000_000, n_rows)).astype("datetime64[s]")
+    return pa.table({name: pc.strftime(pa.array(moments), format_) for name, format_ in formats.items()})
+
+
 def as_european(column: pa.ChunkedArray) -> pa.ChunkedArray | list[str]:
     """Return dates as 03.02.2024, numbers as 1.234,50, and all else as it is."""
     if pa.types.is_date(column.type):
@@ -170,7 +180,7 @@ def as_european(column: pa.ChunkedArray) -> pa.ChunkedArray | list[str]:
 def write(file: str, n_rows: int) -> str:
     """Write a table in the format of the name of its file, and return its shape."""
     path = Path(file)
-    makers = {"wide": make_wide, "long": make_long, "commas": make_many, "keys": make_many}
+    makers = {"wide": make_wide, "long": make_long, "commas": make_many, "keys": make_many, "dates": make_dates}
     table = makers.get(path.stem, make_orders)(n_rows)
     if path.suffix == ".parquet":
         pyarrow.parquet.write_table(table, path)

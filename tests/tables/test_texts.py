@@ -105,6 +105,8 @@ def test_dates_among_text():
     iso = text_note(["2024-12-31", "2024-12-30", "soon"], [9, 9, 1])
     assert iso.endswith("; 1 of 19 values is no date ('soon'): leave it empty")
     assert text_note([*days, "soon"], [1] * 20 + [20]) is None
+    named = text_note(["Montag, 30. Dez. 2024", "Dienstag, 31. Dez. 2024", "Thu 2 Jan 2025"], [1, 1, 1])
+    assert named.startswith("dates such as 'Montag, 30. Dez. 2024' are read as text")
 
 
 def test_percentages_of_rows():

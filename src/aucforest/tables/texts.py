@@ -19,7 +19,7 @@ MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 _PLAIN = re.compile(PLAIN)
 _YEAR = r"\d{4}"
 _DATE = re.compile(
-    rf"\s*({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)"
+    rf"\s*([^\W\d]{{2,10}}[.,]? +)?({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)"
     rf"|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+({_YEAR}|\d\d)|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR})([T ,]+\d\d?:\d\d.*)?\s*"
 )
 _ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")  # dates that need no format
