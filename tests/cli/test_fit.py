@@ -362,6 +362,7 @@ def refusals(folder):
         ((path(f"{text}1,2\n{text}".encode()),), "line 42: the header has 7 columns, but the row has 2"),
         ((path(b"PAR1", "parquet"),), "cannot read"),
         ((path(b"PK", "xls"),), "the name of a table must end in .csv, .tsv, .txt, .jsonl or .ndjson (or .gz"),
+        ((path(f"{text}{text}".encode()),), "line 42 repeats the header: remove that line"),
         ((table, "--target", "lable"), "has no column 'lable'; did you mean 'label'?"),
         ((table, "--drop", "i"), "has no column 'i'"),
         ((table, "--drop", "id,width,colour,count,flag,weight"), "has no feature columns besides 'label'"),

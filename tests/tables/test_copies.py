@@ -11,6 +11,7 @@ from threading import Thread
 from types import SimpleNamespace
 from zipfile import ZipFile
 
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -122,6 +123,14 @@ def test_formulas_without_results_are_noted(tmp_path, spreadsheet, cell, is_note
     note = "changed.xlsx has formulas without stored results, which are read as missing: open it in a spreadsheet"
     with pytest.warns(UserWarning, match=note) if is_noted else nullcontext():
         open_source(changed, as_text=None)
+
+
+def test_hidden_sheets_are_skipped(tmp_path, spreadsheet):
+    path = spreadsheet(pd.DataFrame({"x": [1]}), shown=pd.DataFrame({"a": [2], "b": ["u"]}))
+    book = openpyxl.load_workbook(path)
+    book["rows"].sheet_state, book.active = "hidden", 1
+    book.save(path)
+    assert read_all(path).to_pydict() == {"a": [2], "b": ["u"]}
 
 
 def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):

@@ -50,14 +50,21 @@ def indices(path, n_rows, **options):
     return [int(source.location(row).partition(", line ")[2]) for row in range(n_rows)]
 
 
-def test_missing_value_markers_are_those_of_pandas_and_two_more(written):
+def test_missing_value_markers_are_those_of_pandas_and_of_others(written):
     """pandas reads each of them as missing, in numeric and string columns, and a few other strings not."""
     words = [*MISSING, "none", "-", "0"]
     text = "a,b\n" + "".join(f"{word},x\n" for word in words) + '"NA",x\n"",x\n'
     content = read_all(written(text))
     missing = [value is None for value in content.column("a").to_pylist()]
-    assert missing == pd.read_csv(io.StringIO(text), na_values=[r"\N", "NaT"])["a"].isna().tolist()
+    assert missing == pd.read_csv(io.StringIO(text), na_values=[r"\N", "NaT", *MISSING[-20:]])["a"].isna().tolist()
     assert missing == [*(word in MISSING for word in words), True, True]
+
+
+@pytest.mark.parametrize("escape", ["\\", '"'])
+def test_missing_values_of_mysql(tmp_path, escape):
+    path = tmp_path / "t.csv"
+    path.write_text(f'"a","n"\n"12.5","x {escape}"q{escape}""\n\\N,"z"\n3,\\N\n')
+    assert read_all(path).to_pydict() == {"a": [12.5, None, 3.0], "n": ['x "q"', "z", None]}
 
 
 CELLS = st.text(st.sampled_from("ab1,;\t|'\"\n\r ü#"), max_size=6)
@@ -143,6 +150,7 @@ def test_separators_and_compressed_files(written, ending, separator, given):
     assert indices(path, 2, separator=given) == [2, 4]
 
 
+OPEN = "a quote is not closed, or text follows a closing quote: double the quotes within values"
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 NAMELESS, NONE = "columns without a name (columns", "and is probably no header: remove the rows above the header"
 # Contents, their encoding and that which is given, and the beginning of the sentence on them.
@@ -154,7 +162,7 @@ REFUSED = [
     ("a,b\n1,2\n3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 1"),
     ("a,b\n1,2\n1,2,3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 3"),
     ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, "t.csv, line 5002: the header has 2 columns, but the row has 1"),
-    ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, "t.csv, line 12: a quote is not closed"),
+    ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, f"t.csv, line 12: {OPEN}"),
     ("a\n" + "x" * 3_000_000, None, None, "t.csv, line 2 is longer than 2 MiB: a quote may not be closed"),
     ("a,b\n1,2\r\n3,4\n", None, None, "t.csv, line 2 ends in another way than the header: let all lines end alike"),
     ("\r\na,b\n1,2\n3,4\n", None, None, "t.csv, line 1 ends in another way than the header: let all lines end alike"),
@@ -275,7 +283,7 @@ def test_values_of_several_lines_in_a_large_file(written, text):
     ids=["inches", "within", "space", "large"],
 )  # fmt: skip
 def test_no_row_is_lost_after_a_quote_that_is_not_closed(written, text):
-    with pytest.raises(ValueError, match=r"^table.csv, line [0-9]+: a quote is not closed$"):
+    with pytest.raises(ValueError, match=rf"^table.csv, line [0-9]+: {OPEN}$"):
         open_source(written(text)).schema(["a" if text[0] == "a" else "name"])
 
 

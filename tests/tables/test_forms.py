@@ -234,7 +234,7 @@ def test_missing_labels_raise(type_, in_values):
     for y in (column, as_arrow_extension(column), column.chunk(0)):
         with pytest.raises((TypeError, ValueError), match=r"^y has labels that cannot be sorted.* or a missing label$"):
             forest().fit(features[: len(y)], y)
-    with pytest.raises(ValueError, match=r"column 'c' has 17 missing labels, the first in the Table, row 4$"):
+    with pytest.raises(ValueError, match=r"column 'c' has 17 missing labels, the first in the Table, row 4: write"):
         fit_out_of_core(forest(), table_of(column), "c")
 
 

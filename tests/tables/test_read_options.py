@@ -24,6 +24,14 @@ def test_invalid_options(options, sentence):
     assert str(caught.value).startswith(sentence)
 
 
+@pytest.mark.parametrize(
+    "date_format", ["%d/%m/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%d%b%Y:%H:%M:%S", "%I:%M:%S %p %d.%m.%y"]
+)
+def test_formats_of_dates_may_have_a_time(date_format):
+    options = read_options.ReadOptions(date_format=date_format)
+    assert options.check() == options
+
+
 def test_the_decimal_mark_follows_from_the_thousands_separator():
     options = [
         read_options.ReadOptions(decimal=decimal, thousands=mark)

@@ -110,6 +110,7 @@ def test_dates_among_text():
 
 
 def test_percentages_of_rows():
+    assert "319 of 320 rows (99.69 %)" in unseen_note("a", 319, 320, ["x"])
     assert "1 of 3,000 rows (0.033 %)" in unseen_note("a", 1, 3000, ["x"])
     assert "3,000 of 3,000 rows (100 %) have a category that training has not seen ('a', 'b', 'c', ...)" in unseen_note(
         "a", 3000, 3000, list("abcd")

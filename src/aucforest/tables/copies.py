@@ -125,14 +125,18 @@ def open_unpacked(path: Path) -> Any:
 
 
 def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
-    """Return the first sheet of a spreadsheet as a CSV, and the number of its first row that is not empty.
+    """Return the first visible sheet of a spreadsheet as a CSV, and the number of its first row that is not empty.
 
     Raise ValueError if it cannot be read.
     """
     calamine = import_optional("python_calamine", purpose=f"reading {file.name}", extra="xlsx")
     try:
         with calamine.load_workbook(file) as book:
-            names, sheet = book.sheet_names, book.get_sheet_by_index(0)
+            visible = [
+                sheet.name for sheet in book.sheets_metadata if sheet.visible == calamine.SheetVisibleEnum.Visible
+            ]
+            names = visible or book.sheet_names
+            sheet = book.get_sheet_by_name(names[0])
             rows, start = sheet.to_python(), sheet.start
     except calamine.CalamineError as error:
         raise ValueError(f"cannot read {file.name}: {error}") from error

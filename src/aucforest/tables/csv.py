@@ -60,9 +60,11 @@ class CsvFiles(TextFiles):
         for file in self._readable:
             dialect, columns = _read_head(file, self._options.separator)
             if not self.columns:
-                self.columns, self.hint = columns, _hint(columns)
+                self.columns, self.hint = columns, _hint(columns, is_spreadsheet=file.is_spreadsheet)
             check_same_names(first, self.columns, file.original, columns)
             self._dialects.append(dialect)
+        if any(dialect.escape == "\\" for dialect in self._dialects):  # the engine allows no marker with the escape
+            self._unmarked, self._reads_types = r"nullif({0}, '\N')", False
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         columns = ", ".join(f"'c{index}': '{engine.get(f'c{index}', 'VARCHAR')}'" for index in range(len(self.columns)))
@@ -104,7 +106,8 @@ class CsvFiles(TextFiles):
             line = _line_with_other_end(file, dialect)
             if line is not None:
                 return _OTHER_END.format(f"{name}, line {line}")
-            return f"{where}: a quote is not closed{', or text follows it' * ('invalid state' in message)}"
+            advice = "double the quotes within values"
+            return f"{where}: a quote is not closed, or text follows a closing quote: {advice}"
         reason = message.split(":", 1)[-1].strip().splitlines()[0]
         return f"cannot read {where}: {reason}"
 
@@ -268,12 +271,13 @@ def _as_one_text(head: Sequence[str]) -> str:
     return "\n".join(line.rstrip("\r\n") for line in head)
 
 
-def _hint(columns: Sequence[str]) -> str:
+def _hint(columns: Sequence[str], *, is_spreadsheet: bool) -> str:
     """Return the end of an error message on a missing column if the header is suspicious, else ""."""
     if columns[0].startswith("#"):
         return "; the first line begins with '#': remove it if it is a comment"
     if len(columns) == 1:
-        return f"; only the column {columns[0]!r} was found: pass the separator of the values, or remove a title"
+        advice = "remove a title" if is_spreadsheet else "pass the separator of the values, or remove a title"
+        return f"; only the column {columns[0]!r} was found: {advice}"
     named = [name for name in columns if name]
     return f"; the first line is {named[0]!r}: remove it if it is a title" if len(named) == 1 else ""
 

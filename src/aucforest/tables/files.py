@@ -54,7 +54,10 @@ def check_column_names(name: str, columns: Sequence[str]) -> None:
         raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
     for column in columns:
         if "\0" in str(column):
-            raise ValueError(f"{name} has the column {column!r}: column names must not have the null character")
+            advice = "pass the encoding if it is another one, such as utf-16-le"
+            raise ValueError(
+                f"{name} has the column {column!r}: column names must not have the null character; {advice}"
+            )
 
 
 def check_same_names(first: Path, first_names: Sequence[str], file: Path, names: Sequence[str]) -> None:

@@ -147,7 +147,10 @@ class LabelReader:
         return pc.equal(text, positive)
 
     def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-        """Return the sorted classes and the class index of each row; ValueError if there are fewer than two classes."""
+        """Return the sorted classes and the class index of each row.
+
+        Raise ValueError if there are fewer than two classes, if a label is missing, or if a row repeats the header.
+        """
         labels = self._labels()
         if self._n_missing:
             refuse_missing(self._table, self.target, self._n_missing, self._first_missing)
@@ -165,6 +168,8 @@ class LabelReader:
         self._codes.clear()
         if self._positive is None:
             self._seen.update(dict(zip(classes.tolist(), count_classes(indices, len(classes)).tolist())))
+        if self._table.is_text and self.target in self._seen:
+            self._table.refuse_repeated_header()
         return classes, indices
 
     def alike_notes(self) -> list[str]:
@@ -222,7 +227,8 @@ def check_has_rows(table: NamedTable, n_rows: int) -> None:
 def refuse_missing(table: NamedTable, target: str, n_missing: int, first: int) -> NoReturn:
     """Raise ValueError for `n_missing` missing labels, of which the first is in the row `first`."""
     stray = f": {table.stray[target]}" if target in table.stray else ""
-    raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.location(first)}{stray}")
+    what = f"column {target!r} has {n_missing} missing labels, the first in {table.location(first)}{stray}"
+    raise ValueError(f"{what}: write these labels, or leave these rows out")
 
 
 def _codes_of_rows(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) -> NDArray[Any]:

@@ -169,31 +169,35 @@ WEEKDAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}[.,]? +"
 # All dates match this pattern. Numbers, and words without digits, do not.
 DATE_LIKE = (
     rf"^\s*(?:{WEEKDAY})?"
-    r"([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? +[0-9]"
-    r"|[0-9]{4}-[A-Za-z]{3}-[0-9]|[0-9]{1,2}[A-Za-z]{3}[0-9]{4}"
+    r"([0-9]{1,4}([-/.]|\. |年)[0-9]{1,2}([-/.]|\. |月)[0-9]{1,4}"
+    r"|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? +[0-9]|[0-9]{4}-[A-Za-z]{3}-[0-9]"
+    r"|[0-9]{1,2}[A-Za-z]{3}[0-9]{4}"
     r"|([0-9]{4}[-/][0-9]{2}|[0-9]{2}/[0-9]{4}|[A-Za-z]{3,9}-[0-9]{4})\s*$)"
 )
 TIME_OF_DAY = r"^\s*([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\s*$"
-TWELVE_HOURS = r"^\s*(0?[1-9]|1[0-2]):[0-5][0-9](:[0-5][0-9])?\s?(?i:[AP]M)\s*$"
+TWELVE_HOURS = rf"^\s*(0?[1-9]|1[0-2]):[0-5][0-9](:[0-5][0-9])?[{SPACE}]?(?i:[AP]M)\s*$"
 # Days and a time as pandas, Python and DuckDB write them.
 DURATION = r"^\s*([-+]?[0-9]{1,6} days?(,? |\s*$))?([-+]?[0-9]{1,4}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?)?\s*$"
 
 # Formats with points that end with the year have the day first. With the name of a month, either order is possible.
 _MONTHS, YEAR_FIRST = ("%b", "%B"), "%y/%m/%d"
 DATE_FORMATS = (
-    "%Y.%m.%d", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%d/%m/%y", "%m/%d/%Y", "%m/%d/%y",
+    "%Y.%m.%d", "%Y-%m-%d", "%Y/%m/%d", "%Y. %m. %d.", "%Y年%m月%d日", "%d. %m. %Y",
+    "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%d/%m/%y", "%m/%d/%Y", "%m/%d/%y",
     YEAR_FIRST, "%d-%m-%Y", "%m-%d-%Y", "%Y-%b-%d", "%d%b%Y",
     *(f"%d{mark}{month}{mark}%{year}" for mark in "- /." for month in _MONTHS for year in "Yy"),
     *(form.format(month) for month in _MONTHS for form in ("%d. {} %Y", "{} %d, %Y", "{} %d %Y", "{}. %d, %Y")),
     # Months without a day are dates of their first day.
     "%Y-%m", "%Y/%m", "%m/%Y", *(f"{month}{mark}%Y" for month in _MONTHS for mark in " -"),
 )  # fmt: skip
-_CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p")
+_CLOCKS = (
+    "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p", "%H.%M", "%H.%M.%S",
+)  # fmt: skip
 
 
 def with_clocks(date_format: str) -> list[str]:
     """Return a date format, and the formats that have a time of day after it."""
-    return [date_format, *(f"{date_format}{gap}{clock}" for gap in (" ", "T", ", ") for clock in _CLOCKS)]
+    return [date_format, *(f"{date_format}{gap}{clock}" for gap in (" ", "T", ", ", ":") for clock in _CLOCKS)]
 
 
 # The patterns of directives of strptime.

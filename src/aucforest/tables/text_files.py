@@ -304,6 +304,17 @@ class TextFiles(Files):
         what = f"column {name!r} has the value {value!r}, which is not a {stray.kind}"
         raise ValueError(f"{self.location(row)}: {what}; {stray}{stray.advice}")
 
+    def refuse_repeated_header(self) -> None:
+        """Raise ValueError if a row has the names of all columns, as where files were appended to each other."""
+        named = [f"{self._engine_names[name]} = {text(name)}" for name in self.columns if name]
+
+        def statement() -> str:
+            rows = f"(SELECT *, row_number() OVER () - 1 AS row FROM {self._table({}, raw=True)})"
+            return f"SELECT row FROM {rows} WHERE {' AND '.join(named)} LIMIT 1"
+
+        for (row,) in self._fetch(statement):
+            raise ValueError(f"{self.location(row)} repeats the header: remove that line")
+
     def proportion(self, n_rows: int) -> float | None:
         """Return `n_rows` as a proportion of all rows, or None if the rows have not been counted."""
         return n_rows / self._n_rows if self._n_rows else None

@@ -38,7 +38,10 @@ _INTEGER = (
     "CASE WHEN NOT contains({0}, '.') AND NOT contains({0}, '_') AND NOT contains({0}, 'e') AND NOT contains({0}, 'E')"
     " THEN try_cast({0} AS HUGEINT) END"
 )
-_TWELVE_HOURS = "try_strptime(upper(trim({0})), ['%I:%M %p', '%I:%M:%S %p', '%I:%M%p', '%I:%M:%S%p'])::TIME"
+_TWELVE_HOURS = (
+    f"try_strptime(upper(regexp_replace(trim({{0}}), '[{spellings.SPACE}]', ' ')),"
+    " ['%I:%M %p', '%I:%M:%S %p', '%I:%M%p', '%I:%M:%S%p'])::TIME"
+)
 _TIME = f"coalesce({_if(spellings.TIME_OF_DAY, 'try_cast({0} AS TIME)')}, {_if(spellings.TWELVE_HOURS, _TWELVE_HOURS)})"
 _ISO = _if(spellings.ISO_DATE, "try_cast(replace({0}, ',', '.') AS TIMESTAMP)")
 # The engine would read dates without an offset in the machine's time zone, and it accepts no space before an offset.
@@ -111,7 +114,7 @@ def spelled_dates(text_format: Mapping[str, str], arrow: Any, note: str = "") ->
 def dates_in(date_format: str) -> str:
     """Return the SQL that converts dates in a format; unless it has a time of day, one may follow the dates."""
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
-    one_space = "regexp_replace(trim({0}), ' +', ' ', 'g')"
+    one_space = f"regexp_replace(trim({{0}}), '[{spellings.SPACE}]+', ' ', 'g')"
     pattern = spellings.date_pattern(date_format)
     if pattern is None:
         return f"coalesce({_ISO}, try_strptime({one_space}, [{texts(formats)}]))"

@@ -19,8 +19,10 @@ MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 _PLAIN = re.compile(PLAIN)
 _YEAR = r"\d{4}"
 _DATE = re.compile(
-    rf"\s*([^\W\d]{{2,10}}[.,]? +)?({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)"
-    rf"|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+({_YEAR}|\d\d)|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR})([T ,]+\d\d?:\d\d.*)?\s*"
+    r"\s*([^\W\d]{2,10}[.,]? +)?"  # the day of the week
+    rf"({_YEAR}([-./] ?|年)\d\d?([-./] ?|月)\d\d?[.日]?|\d\d?[-./] ?\d\d?[-./] ?({_YEAR}|\d\d)"
+    rf"|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+({_YEAR}|\d\d)|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR}|\d\d?[^\W\d]{{3}}{_YEAR})"
+    r"([T ,:]+([^\W\d]{1,4} ?)?\d\d?[:.]\d\d.*)?\s*"
 )
 _ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")  # dates that need no format
 
@@ -181,10 +183,12 @@ def listed_columns(names: Sequence[str]) -> str:
 
 def unseen_note(name: str, n_unseen: int, n_rows: int, examples: Sequence[str]) -> str:
     """Return a note on the categories of a column that the training data did not have."""
-    percentage = f"{100.0 * n_unseen / n_rows:.2g} %" if n_unseen < n_rows else "100 %"
+    percentage = 100.0 * n_unseen / n_rows
+    digits = ".2g" if percentage < 99.5 else ".4g"
     shown = ", ".join(map(repr, map(readable, examples[:_EXAMPLES])))
     more = ", ..." if len(examples) > _EXAMPLES else ""
+    which = f"{n_unseen:,} of {n_rows:,} rows ({percentage:{digits}} %)"
     return (
-        f"column {name!r}: {n_unseen:,} of {n_rows:,} rows ({percentage}) have a category that training has not seen"
-        f" ({shown}{more}); it counts as a missing value"
+        f"column {name!r}: {which} have a category that training has not seen ({shown}{more}); it counts as a missing"
+        " value"
     )
