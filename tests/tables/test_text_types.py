@@ -56,6 +56,9 @@ def test_what_a_note_says_is_what_is_read(engine, decimal):
     assert len(numbers) >= 10
     for text, value in numbers:
         assert value == pytest.approx(float(as_number(text, decimal)), rel=1e-12), text
+    in_dollars = text_types.spelled_numbers({"decimal": decimal, "unit": "$"})
+    assert evaluated(engine, in_dollars.sql, [" $ -   ", "$ 1", "-", "$"]) == [0.0, 1.0, None, None]
+    assert as_number(" $ -   ", decimal) == "0"
 
 
 @given(st.timedeltas(timedelta(-9999), timedelta(9999)))

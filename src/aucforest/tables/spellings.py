@@ -44,7 +44,8 @@ def _pattern(decimal: str) -> str:
     no_cents = rf"(?:{sign}[{SPACE}]?)?{money}{whole}[{decimal}][-{MINUSES}]{{1,2}}(?:[{SPACE}]?{_CURRENCY})?"
     sign_last = rf"{money}{number}[{SPACE}]?[-{MINUSES}]"
     in_parentheses = rf"(?:{_SYMBOL}[{SPACE}]?)?\({money}{number}\)"
-    return rf"^{EDGE}(?:{sign_first}|{money_first}|{sign_last}|{no_cents}|{in_parentheses}){EDGE}$"
+    zero = rf"{_SYMBOL}[{SPACE}]*[-{MINUSES}]"  # in the accounting format of spreadsheets
+    return rf"^{EDGE}(?:{sign_first}|{money_first}|{sign_last}|{no_cents}|{in_parentheses}|{zero}){EDGE}$"
 
 
 PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
@@ -150,7 +151,9 @@ def is_number(text: str) -> bool:
 def as_number(text: str, decimal: str) -> str:
     """Return a number in Python's spelling and without its unit, from text with the given decimal mark."""
     digits, factor = re.search(DIGITS, text), re.search(FACTOR, text)
-    kept = re.sub(rf"[^-+0-9eE{decimal}]", "", digits[1]).replace(",", ".") if digits else text
+    if digits is None:
+        return "0"
+    kept = re.sub(rf"[^-+0-9eE{decimal}]", "", digits[1]).replace(",", ".")
     kept = f"{float(kept) * FACTORS[factor[1]]:.15g}" if factor else kept
     return f"-{kept}" if re.search(MINUS, text) else kept
 

@@ -99,7 +99,8 @@ def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
     number = _if(
         spellings.PATTERNS[decimal],
         f"CASE WHEN {_UNIT} IN ('', {text(unit)}) THEN"
-        f" try_cast({kept} AS DOUBLE) * CASE WHEN {_matches(spellings.MINUS)} THEN -1 ELSE 1 END"
+        f" CASE WHEN {_matches('[0-9]')} THEN try_cast({kept} AS DOUBLE) ELSE 0 END"
+        f" * CASE WHEN {_matches(spellings.MINUS)} THEN -1 ELSE 1 END"
         f" * CASE regexp_extract({{0}}, {text(spellings.FACTOR)}, 1) {factors} ELSE 1 END END",
     )
     sql = f"coalesce({_PLAIN}, {number})" if decimal == "." else number
