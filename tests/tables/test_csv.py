@@ -104,11 +104,11 @@ def test_text_is_read_unchanged(tmp_path_factory, rows, separator):
         ("a,b\n1,2,\n", {"a": ["1"], "b": ["2"]}),
         (f"a,b\n1,{'y' * 200_000}\n", {"a": ["1"], "b": ["y" * 200_000]}),
         ("a;b\n1,5;2,5\n", {"a": ["1,5"], "b": ["2,5"]}),
-        ("a b\n1 2\n", {"a": ["1"], "b": ["2"]}),
+        ("a b\n1 2\n", {"a b": ["1 2"]}),
+        ('"a" "b c"\n5 "x y"\n6 NA\n', {"a": ["5", "6"], "b c": ["x y", "NA"]}),
+        ('"a b"\n"1 2"\n', {"a b": ["1 2"]}),
         ('"a" "b c"\n"1" 5 "x y"\n"2" 6 NA\n', {"": ["1", "2"], "a": ["5", "6"], "b c": ["x y", "NA"]}),
-        ("a,b\nr1,1,2\nr2,,\n", {"": ["r1", "r2"], "a": ["1", None], "b": ["2", None]}),
-        ("at\n2024-01-02 10:00\n", {"at": ["2024-01-02 10:00"]}),
-        ("as is\ntwo words\nthree words now\nend\n", {"as is": ["two words", "three words now", "end"]}),
+        ('"a","b"\n"r1",1,2\n"r2",,\n', {"": ["r1", "r2"], "a": ["1", None], "b": ["2", None]}),
         ("a,b\n1,2,\n3,4,\n", {"a": ["1", "3"], "b": ["2", "4"]}),
     ],
 )  # fmt: skip
@@ -151,6 +151,7 @@ def test_separators_and_compressed_files(written, ending, separator, given):
 
 
 OPEN = "a quote is not closed, or text follows a closing quote: double the quotes within values"
+ROW_NAMES = "name the first column if it has names of rows"
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 NAMELESS, NONE = "columns without a name (columns", "and is probably no header: remove the rows above the header"
 # Contents, their encoding and that which is given, and the beginning of the sentence on them.
@@ -161,6 +162,12 @@ REFUSED = [
     ("\n\n", None, None, "t.csv has no header"),
     ("a,b\n1,2\n3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 1"),
     ("a,b\n1,2\n1,2,3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 3"),
+    ('"id","text"\n1,hello, world\n2,bye\n', None, None,
+     f"t.csv, line 2: the header has 2 columns, but the row has 3: {ROW_NAMES}"),
+    ('"a","b"\n"1",2,3\n"2",3\n', None, None,
+     f"t.csv, line 2: the header has 2 columns, but the row has 3: {ROW_NAMES}"),
+    ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None,
+     "t.csv, line 32: the header has 3 columns, but the row has 2"),
     ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, "t.csv, line 5002: the header has 2 columns, but the row has 1"),
     ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, f"t.csv, line 12: {OPEN}"),
     ("a\n" + "x" * 3_000_000, None, None, "t.csv, line 2 is longer than 2 MiB: a quote may not be closed"),

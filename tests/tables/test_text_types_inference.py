@@ -20,7 +20,8 @@ TIME, DURATION = pa.time32("s"), pa.duration("us")
 COLUMNS = [
     (["1", "-2", "+3"], INTEGER), (["1", "2.5"], NUMBER), (["1e5", "inf", "-Infinity"], NUMBER), (["0x1F"], TEXT),
     (["1_000"], TEXT), (["007", "123"], TEXT), (["00.5", "1"], NUMBER), (["0", "1"], INTEGER), ([" 1", "2 "], INTEGER),
-    (["\u00a01", "\u200b2"], NUMBER), (["$(1.5)", "$ 2"], NUMBER), (["1.234,-", "5,- €"], NUMBER), (["kr 5"], NUMBER),
+    (["\u00a01", "\u200b2"], NUMBER), (["$(1.5)", "$ 2"], NUMBER), (["1.234,-", "5,- €"], NUMBER),
+    (["kr 5"], NUMBER), (["5 kr.", "7 kr."], NUMBER), (["Rs.500"], NUMBER), (["kr. 1.234"], TEXT),
     (["Rs. 500", "Rs. 1,23,456.00"], NUMBER), (["5 KB", "3 MB"], TEXT), (["2024-01", "1999-12"], DAY),
     (["Jan 2024", "May 2024"], DAY), (["4711-01", "2024-01"], TEXT), (["1:06 PM", "12:00:01am"], TIME),
     (["24/01/01", "25/12/28"], TEXT), (["99/12/31"], DAY), (["01JAN2024"], DAY),

@@ -107,6 +107,8 @@ def test_dates_among_text():
     assert text_note([*days, "soon"], [1] * 20 + [20]) is None
     named = text_note(["Montag, 30. Dez. 2024", "Dienstag, 31. Dez. 2024", "Thu 2 Jan 2025"], [1, 1, 1])
     assert named.startswith("dates such as 'Montag, 30. Dez. 2024' are read as text")
+    for codes in (["Version 1.2.34", "Version 1.3.10"], ["Level 2 Room 14", "Level 3 Room 22"], ["Lot 12-03-04"]):
+        assert text_note(codes, [1] * len(codes)) is None
 
 
 def test_percentages_of_rows():

@@ -35,7 +35,7 @@ _MARKS = {
     BOM_UTF8 + b"'": "utf-8-sig",
 }
 # A cell of a spreadsheet with a formula and no result. The result of cells with t="str" may be an empty text.
-_FORMULA_ALONE = re.compile(rb'<c (?![^>]*t="str")[^>]*><f(?: [^>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v>\s*</v>)?</c>')
+_FORMULA_ALONE = re.compile(rb'<c (?![^<>]*t="str")[^<>]*><f(?: [^<>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v>\s*</v>)?</c>')
 # Characters of glob patterns, and characters that the engine cannot represent. Paths with them are replaced by links.
 _STRANGE = re.compile(r"[*?\[\\\ud800-\udfff]")
 
@@ -132,17 +132,15 @@ def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
     calamine = import_optional("python_calamine", purpose=f"reading {file.name}", extra="xlsx")
     try:
         with calamine.load_workbook(file) as book:
-            visible = [
-                sheet.name for sheet in book.sheets_metadata if sheet.visible == calamine.SheetVisibleEnum.Visible
-            ]
-            names = visible or book.sheet_names
-            sheet = book.get_sheet_by_name(names[0])
-            rows, start = sheet.to_python(), sheet.start
+            is_visible = [sheet.visible == calamine.SheetVisibleEnum.Visible for sheet in book.sheets_metadata]
+            index, n_sheets = is_visible.index(True), sum(is_visible)
+            sheet = book.get_sheet_by_index(index)
+            name, rows, start = sheet.name, sheet.to_python(), sheet.start
     except calamine.CalamineError as error:
         raise ValueError(f"cannot read {file.name}: {error}") from error
-    if len(names) > 1:
-        warn(f"{file.name} has {len(names)} sheets: the first, {names[0]!r}, is read")
-    if _lacks_results(file):
+    if n_sheets > 1:
+        warn(f"{file.name} has {n_sheets} sheets: the first, {name!r}, is read")
+    if _lacks_results(file, index):
         advice = "open it in a spreadsheet program and save it"
         warn(f"{file.name} has formulas without stored results, which are read as missing: {advice}")
     # Spreadsheets store whole numbers as floats.
@@ -152,11 +150,11 @@ def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
     return content.getvalue(), 1 if start is None else start[0] + 1
 
 
-def _lacks_results(file: Path) -> bool:
-    """Return whether a spreadsheet has a formula without its result, as programs write them that compute nothing."""
-    with ZipFile(file) as archive:
-        sheets = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
-        return any(_FORMULA_ALONE.search(archive.read(name)) for name in sheets)
+def _lacks_results(file: Path, index: int) -> bool:
+    """Return whether a sheet has a formula without its result, as programs write them that compute nothing."""
+    with ZipFile(file) as archive, suppress(KeyError):  # programs number the files of sheets in this way
+        return _FORMULA_ALONE.search(archive.read(f"xl/worksheets/sheet{index + 1}.xml")) is not None
+    return False
 
 
 def _is_utf8(start: bytes) -> bool:

@@ -97,7 +97,10 @@ class CsvFiles(TextFiles):
         name = file.original.name
         where = name if match is None else f"{name}, line {_line_of(file, dialect, int(match[1]))}"
         if numbers := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
-            return f"{where}: the header has {numbers[1]} columns, but the row has {numbers[2]}"
+            n_columns, n_values = map(int, numbers.groups())
+            is_first = match is not None and match[1] == "2"
+            advice = ": name the first column if it has names of rows" * (is_first and n_values == n_columns + 1)
+            return f"{where}: the header has {n_columns} columns, but the row has {n_values}{advice}"
         if "not utf-8 encoded" in message:
             return f"{where} is {NOT_UTF8}"
         if "Maximum line size" in message:
@@ -182,8 +185,7 @@ def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[st
         dialect = _Dialect(separator, quote, escape, r"\n", 0)
         reader = dialect.rows(iter(head))
         n_skipped, columns = next((n, columns) for n, columns in enumerate(reader, 1) if columns)
-        n_header_lines = reader.line_num
-        if _has_row_names(columns, list(reader)):
+        if _has_row_names(head, dialect):
             columns = ["", *columns]
     except csv.Error as error:
         raise ValueError(f"cannot read the header of {name}: {error}") from error
@@ -191,7 +193,7 @@ def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[st
         raise ValueError(f"{name} has no header" if any(head) else f"cannot read {name}: it is empty") from None
     _check_header(name, columns)
     # The header's end, which is "" if no line follows, and the ends of the blank lines before the header.
-    ends = [_end_of(line) for line in (head[n_header_lines - 1], *head[: n_skipped - 1])]
+    ends = [_end_of(line) for line in (head[reader.line_num - 1], *head[: n_skipped - 1])]
     different = [n for n, end in enumerate(ends[1:], 1) if ends[0] not in (end, "")]
     if different:
         raise ValueError(_OTHER_END.format(f"{name}, line {different[0]}"))
@@ -222,32 +224,31 @@ def _first_lines(file: Readable) -> list[str]:
 def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
     """Return the separator that gives the header most columns, preferably one that gives the other rows as many.
 
-    If none of them is in the header, it is a space, provided that it gives all rows as many columns, or one more.
+    It is a space if all names of the header are in quotes with single spaces between them, as R writes tables.
     """
+    if re.fullmatch('"[^"]*"( "[^"]*")+', head[0].rstrip("\r\n") if head else ""):
+        return " "
     tab_first = name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv")
     separators = ("\t", *_SEPARATORS) if tab_first else _SEPARATORS
 
-    def rows(separator: str) -> list[list[str]]:
-        return [row for row in csv.reader(head, delimiter=separator, quotechar=quote) if row]
-
     def priority(separator: str) -> tuple[bool, int]:
-        n_columns = [len(row) for row in rows(separator)]
+        n_columns = [len(row) for row in csv.reader(head, delimiter=separator, quotechar=quote) if row]
         is_regular = len(set(n_columns[:-1])) <= 1 and n_columns[:1] != [1]  # the last row may be cut off
         return is_regular, n_columns[0] if n_columns else 0
 
-    best = max(separators, key=priority)
-    header, *others = rows(" ") or [[]]
-    n_columns = {len(row) for row in (others[:-1] or others)}
-    is_space = priority(best)[1] == 1 < len(header) and (n_columns == {len(header)} or _has_row_names(header, others))
-    return " " if is_space else best
+    return max(separators, key=priority)
 
 
-def _has_row_names(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether each of the first rows has one value more than the header, as R writes tables with row names."""
-    # The last row may be cut off. The engine ignores a separator at the end of each row.
-    rows = [row for row in (rows[:-1] or rows) if row]
-    has_more = {len(row) for row in rows} == {len(columns) + 1} and any(row[-1] for row in rows)
-    return has_more and len(columns) > 1 and "" not in columns
+def _has_row_names(head: Sequence[str], dialect: _Dialect) -> bool:
+    """Return whether the first values of rows are names of rows, for which the header has no name, as R writes tables.
+
+    The names of rows and columns must be in quotes, because rows also have one value more than the header if a value
+    without quotes has a separator.
+    """
+    header, *rows = dialect.rows(iter(head))
+    rows = rows[:-1] if len(head) == _MOST_HEAD_LINES else rows  # the last row may be cut off
+    is_quoted = all(line.startswith('"') for line in head) and head[0].count('"') == 2 * len(header)
+    return is_quoted and len(rows) > 0 and {len(row) for row in rows} == {len(header) + 1}
 
 
 def _find_quote(head: Sequence[str]) -> str:

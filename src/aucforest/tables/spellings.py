@@ -58,14 +58,14 @@ FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{SPACE}{_NO_WIDTH}{MINUSES}]"
 
 _REGEXES = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
-_NO_UNIT, _FACTOR = re.compile(NO_UNIT), re.compile(FACTOR)
+_NO_UNIT, _FACTOR, _DIGITS_OF = re.compile(NO_UNIT), re.compile(FACTOR), re.compile(DIGITS)
 
 
 class Readings(NamedTuple):
     """Counts of the values of a text column that are numbers with a decimal point, or with a decimal comma.
 
-    `n_both` values are numbers whichever the mark is. Of these, `n_ambiguous` contain a point or a comma, so that the
-    mark decides which number it is. `n_factors` values have a factor such as K.
+    `n_both` values are numbers whichever the mark is. Of these, `n_ambiguous` have a point or comma among their digits:
+    the mark decides which number it is. `n_factors` values have a factor such as K.
     """
 
     n_values: int = 0
@@ -136,7 +136,8 @@ def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
         n_comma += n * has_comma
         if has_point and has_comma:
             n_both += n
-            n_ambiguous += n * ("." in text or "," in text)
+            digits = _DIGITS_OF.search(text)
+            n_ambiguous += n * (digits is not None and ("." in digits[1] or "," in digits[1]))
         if has_point or has_comma:
             units[_NO_UNIT.sub("", text)] = None
         n_factors += n * (_FACTOR.search(text) is not None)
@@ -150,7 +151,7 @@ def is_number(text: str) -> bool:
 
 def as_number(text: str, decimal: str) -> str:
     """Return a number in Python's spelling and without its unit, from text with the given decimal mark."""
-    digits, factor = re.search(DIGITS, text), re.search(FACTOR, text)
+    digits, factor = _DIGITS_OF.search(text), _FACTOR.search(text)
     if digits is None:
         return "0"
     kept = re.sub(rf"[^-+0-9eE{decimal}]", "", digits[1]).replace(",", ".")

@@ -59,6 +59,10 @@ UNMARKED = f"CASE WHEN {{0}} NOT IN ({texts(MISSING)}) THEN {{0}} END"
 _FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({texts(WORDS[False])}) THEN false END"
 
 
+# The digits of a number with the marks among them.
+_DIGITS = f"regexp_extract({{0}}, {text(spellings.DIGITS)}, 1)"
+
+
 class TextType(NamedTuple):
     """The type of a column of text: its Arrow type, and the SQL that converts a value to it.
 
@@ -93,8 +97,7 @@ ZONED = TextType(pa.timestamp("us", "UTC"), _ZONED, "zoned date")
 def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
     """Return the type of numbers with a decimal mark, and possibly with marks between thousands and a unit."""
     decimal, unit = text_format["decimal"], text_format.get("unit", "")
-    digits = f"regexp_extract({{0}}, {text(spellings.DIGITS)}, 1)"
-    kept = f"replace(regexp_replace({digits}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
+    kept = f"replace(regexp_replace({_DIGITS}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
     factors = " ".join(f"WHEN {text(letter)} THEN {value!r}" for letter, value in spellings.FACTORS.items())
     number = _if(
         spellings.PATTERNS[decimal],
@@ -210,7 +213,7 @@ _CONDITIONS = {
     "n_point": _POINT,
     "n_comma": _COMMA,
     "n_both": f"{_POINT} AND {_COMMA}",
-    "n_ambiguous": f"{_POINT} AND {_COMMA} AND {_matches('[.,]')}",
+    "n_ambiguous": f"{_POINT} AND {_COMMA} AND regexp_matches({_DIGITS}, '[.,]')",
     "n_factors": _matches(spellings.FACTOR),
     "n_plain_points": f"contains({{0}}, '.') AND ({_PLAIN}) IS NOT NULL",
 }

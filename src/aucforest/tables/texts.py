@@ -18,11 +18,13 @@ MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 
 _PLAIN = re.compile(PLAIN)
 _YEAR = r"\d{4}"
+_WORD = r"[^\W\d]"
 _DATE = re.compile(
-    r"\s*([^\W\d]{2,10}[.,]? +)?"  # the day of the week
-    rf"({_YEAR}([-./] ?|年)\d\d?([-./] ?|月)\d\d?[.日]?|\d\d?[-./] ?\d\d?[-./] ?({_YEAR}|\d\d)"
-    rf"|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+({_YEAR}|\d\d)|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR}|\d\d?[^\W\d]{{3}}{_YEAR})"
-    r"([T ,:]+([^\W\d]{1,4} ?)?\d\d?[:.]\d\d.*)?\s*"
+    rf"\s*({_YEAR}([-./] ?|年)\d\d?([-./] ?|月)\d\d?[.日]?|\d\d?[-./] ?\d\d?[-./] ?({_YEAR}|\d\d)"
+    rf"|\d\d?[-. ]+{_WORD}{{3,9}}[-., ]+({_YEAR}|\d\d)|{_WORD}{{3,9}}\.? \d\d?,? {_YEAR}|\d\d?{_WORD}{{3}}{_YEAR}"
+    # with the day of the week
+    rf"|{_WORD}{{2,10}}[.,]? +(\d\d?[-. ]+{_WORD}{{3,9}}[-., ]+|{_WORD}{{3,9}}\.? \d\d?,? ){_YEAR})"
+    rf"([T ,:]+({_WORD}{{1,4}} ?)?\d\d?[:.]\d\d.*)?\s*"
 )
 _ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")  # dates that need no format
 
