@@ -50,13 +50,13 @@ def indices(path, n_rows, **options):
     return [int(source.location(row).partition(", line ")[2]) for row in range(n_rows)]
 
 
-def test_missing_value_markers_are_those_of_pandas_and_of_others(written):
+def test_missing_value_markers_are_those_of_pandas_and_two_more(written):
     """pandas reads each of them as missing, in numeric and string columns, and a few other strings not."""
     words = [*MISSING, "none", "-", "0"]
     text = "a,b\n" + "".join(f"{word},x\n" for word in words) + '"NA",x\n"",x\n'
     content = read_all(written(text))
     missing = [value is None for value in content.column("a").to_pylist()]
-    assert missing == pd.read_csv(io.StringIO(text), na_values=[r"\N", "NaT", *MISSING[-20:]])["a"].isna().tolist()
+    assert missing == pd.read_csv(io.StringIO(text), na_values=[r"\N", "NaT"])["a"].isna().tolist()
     assert missing == [*(word in MISSING for word in words), True, True]
 
 

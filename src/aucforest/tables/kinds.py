@@ -22,11 +22,10 @@ _TYPES = {
     ZONED: pa.timestamp("us", "UTC"),
     DURATION: pa.duration("us"),
 }
-# The missing-value markers of pandas.read_csv, those of database dumps, those that pandas writes for dates, and spaces,
-# with which programs fill fields of fixed width.
+# The missing-value markers of pandas.read_csv, those of database dumps, and those that pandas writes for dates.
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
-    "NULL", "NaN", "None", "n/a", "nan", "null", r"\N", "NaT", *(" " * width for width in range(1, 21)),
+    "NULL", "NaN", "None", "n/a", "nan", "null", r"\N", "NaT",
 )  # fmt: skip
 # The spellings of booleans, which are those that pyarrow.csv reads by default.
 WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}

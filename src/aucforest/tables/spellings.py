@@ -49,16 +49,18 @@ def _pattern(decimal: str) -> str:
 
 
 PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
-# Patterns of a minus (but not of the dashes in 15.- and 15.--), of the digits of a number with the marks among them (a
-# group, without the point of Rs.500), of a factor after the digits, and of everything but a unit.
+# Patterns of a minus (but not of the dashes in 15.- and 15.--), of the digits of a number with the marks among them, of
+# a factor after the digits, and of everything but a unit.
 MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
-DIGITS = rf"(?:{ABBREVIATIONS}\.)?([.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?)"
+DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
+# The point of an abbreviation is none of the digits', as in Rs.500. Marks of numbers do not follow its last letter.
+ABBREVIATED, MARK = rf"{ABBREVIATIONS}\.", "(^|[^rs])[.,]"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{SPACE}{_NO_WIDTH}{MINUSES}]"
 
 _REGEXES = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
-_NO_UNIT, _FACTOR, _DIGITS_OF = re.compile(NO_UNIT), re.compile(FACTOR), re.compile(DIGITS)
+_NO_UNIT, _FACTOR, _MARK = re.compile(NO_UNIT), re.compile(FACTOR), re.compile(MARK)
 
 
 class Readings(NamedTuple):
@@ -136,8 +138,7 @@ def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
         n_comma += n * has_comma
         if has_point and has_comma:
             n_both += n
-            digits = _DIGITS_OF.search(text)
-            n_ambiguous += n * (digits is not None and ("." in digits[1] or "," in digits[1]))
+            n_ambiguous += n * (_MARK.search(text) is not None)
         if has_point or has_comma:
             units[_NO_UNIT.sub("", text)] = None
         n_factors += n * (_FACTOR.search(text) is not None)
@@ -151,10 +152,10 @@ def is_number(text: str) -> bool:
 
 def as_number(text: str, decimal: str) -> str:
     """Return a number in Python's spelling and without its unit, from text with the given decimal mark."""
-    digits, factor = _DIGITS_OF.search(text), _FACTOR.search(text)
+    digits, factor = re.search(DIGITS, re.sub(ABBREVIATED, "", text)), _FACTOR.search(text)
     if digits is None:
         return "0"
-    kept = re.sub(rf"[^-+0-9eE{decimal}]", "", digits[1]).replace(",", ".")
+    kept = re.sub(rf"[^-+0-9eE{decimal}]", "", digits[0]).replace(",", ".")
     kept = f"{float(kept) * FACTORS[factor[1]]:.15g}" if factor else kept
     return f"-{kept}" if re.search(MINUS, text) else kept
 

@@ -16,7 +16,18 @@ from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few
-from aucforest.tables.text_types import N_VALUES, N_ZEROS, NESTED, NUMBER, RAW, TEXT, UNMARKED, TextType, infer_types
+from aucforest.tables.text_types import (
+    N_VALUES,
+    N_ZEROS,
+    NESTED,
+    NOT_BLANK,
+    NUMBER,
+    RAW,
+    TEXT,
+    UNMARKED,
+    TextType,
+    infer_types,
+)
 from aucforest.tables.texts import StrayText
 
 # The maximum number of stray values (such as text among numbers) that are kept per column, as examples for messages.
@@ -285,7 +296,7 @@ class TextFiles(Files):
             counted = self._count(names, [N_VALUES, f"count({sql})"])
             with_stray = [name for name, (n_values, n_typed) in counted.items() if n_values > n_typed]
             most_frequent = f"list({{0}} ORDER BY n DESC, {{0}})[:{_MOST_EXAMPLES}]"
-            is_stray = f"{{0}} IS NOT NULL AND ({sql}) IS NULL"
+            is_stray = f"{NOT_BLANK} AND ({sql}) IS NULL"
             for name, (examples,) in self._count(with_stray, [most_frequent], distinct=True, where=is_stray).items():
                 n_values, n_typed = counted[name]
                 self.stray[name] = StrayText(n_values - n_typed, n_values, examples, types[name].kind)
@@ -298,7 +309,7 @@ class TextFiles(Files):
         def statement() -> str:
             columns = f"row_number() OVER () - 1 AS row, {text_value} AS value, ({typed}) IS NULL AS is_stray"
             rows = f"(SELECT {columns} FROM {self._table({})})"
-            return f"SELECT row, value FROM {rows} WHERE is_stray AND value IS NOT NULL LIMIT 1"
+            return f"SELECT row, value FROM {rows} WHERE is_stray AND {NOT_BLANK.replace('{0}', 'value')} LIMIT 1"
 
         ((row, value),) = self._fetch(statement)
         what = f"column {name!r} has the value {value!r}, which is not a {stray.kind}"

@@ -59,10 +59,6 @@ UNMARKED = f"CASE WHEN {{0}} NOT IN ({texts(MISSING)}) THEN {{0}} END"
 _FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({texts(WORDS[False])}) THEN false END"
 
 
-# The digits of a number with the marks among them.
-_DIGITS = f"regexp_extract({{0}}, {text(spellings.DIGITS)}, 1)"
-
-
 class TextType(NamedTuple):
     """The type of a column of text: its Arrow type, and the SQL that converts a value to it.
 
@@ -97,12 +93,17 @@ ZONED = TextType(pa.timestamp("us", "UTC"), _ZONED, "zoned date")
 def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
     """Return the type of numbers with a decimal mark, and possibly with marks between thousands and a unit."""
     decimal, unit = text_format["decimal"], text_format.get("unit", "")
-    kept = f"replace(regexp_replace({_DIGITS}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
+    digits = f"regexp_extract({{0}}, {text(spellings.DIGITS)})"
+    if re.fullmatch(spellings.ABBREVIATIONS, unit):
+        digits = digits.replace("{0}", f"regexp_replace({{0}}, {text(spellings.ABBREVIATED)}, '')")
+    kept = f"replace(regexp_replace({digits}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
     factors = " ".join(f"WHEN {text(letter)} THEN {value!r}" for letter, value in spellings.FACTORS.items())
+    value = f"try_cast({kept} AS DOUBLE)"
+    if any(symbol in unit for symbol in spellings.SYMBOLS):  # zeros may be written as "$ -"
+        value = f"CASE WHEN {_matches('[0-9]')} THEN {value} ELSE 0 END"
     number = _if(
         spellings.PATTERNS[decimal],
-        f"CASE WHEN {_UNIT} IN ('', {text(unit)}) THEN"
-        f" CASE WHEN {_matches('[0-9]')} THEN try_cast({kept} AS DOUBLE) ELSE 0 END"
+        f"CASE WHEN {_UNIT} IN ('', {text(unit)}) THEN {value}"
         f" * CASE WHEN {_matches(spellings.MINUS)} THEN -1 ELSE 1 END"
         f" * CASE regexp_extract({{0}}, {text(spellings.FACTOR)}, 1) {factors} ELSE 1 END END",
     )
@@ -115,27 +116,40 @@ def spelled_dates(text_format: Mapping[str, str], arrow: Any, note: str = "") ->
     return TextType(arrow, dates_in(text_format["date"]), "date", format=text_format, note=note)
 
 
+# Dates with one space between their parts; a narrow one may stand before AM.
+_ONE_SPACE = "regexp_replace(trim(replace({0}, '\u202f', ' ')), ' +', ' ', 'g')"
+
+
 def dates_in(date_format: str) -> str:
     """Return the SQL that converts dates in a format; unless it has a time of day, one may follow the dates."""
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
-    one_space = f"regexp_replace(trim({{0}}), '[{spellings.SPACE}]+', ' ', 'g')"
+    pattern = spellings.date_pattern(date_format)
+    has_weekday = pattern is not None and spellings.has_month_name(date_format)
+    day = f"regexp_replace({_ONE_SPACE}, '^{spellings.WEEKDAY}', '')" if has_weekday else _ONE_SPACE
+    date = f"try_strptime({day}, [{texts(formats)}])"
+    return f"coalesce({_ISO}, {date if pattern is None else _if(pattern, date)})"
+
+
+def _possible_dates_in(date_format: str) -> str:
+    """Return SQL like that of `dates_in`, which takes less time for values in other formats and more for dates.
+
+    They are mostly no dates even without the time of day, which is tested before all formats with times are tried.
+    """
     pattern = spellings.date_pattern(date_format)
     if pattern is None:
-        return f"coalesce({_ISO}, try_strptime({one_space}, [{texts(formats)}]))"
-    # Most other values are no dates even without the time of day. To try all formats of times takes much longer.
-    day = one_space.replace("{0}", f"regexp_extract({{0}}, {text(pattern)}, 1)")
-    if spellings.has_month_name(date_format):
-        one_space = f"regexp_replace({one_space}, '^{spellings.WEEKDAY}', '')"
-    is_date = f"try_strptime({day}, {text(date_format)}) IS NOT NULL"
-    date = _if(pattern, f"CASE WHEN {is_date} THEN try_strptime({one_space}, [{texts(formats)}]) END")
-    return f"coalesce({_ISO}, {date})"
+        return dates_in(date_format)
+    day = _ONE_SPACE.replace("{0}", f"regexp_extract({{0}}, {text(pattern)}, 1)")
+    is_day = f"try_strptime({day}, {text(date_format)}) IS NOT NULL"
+    return f"CASE WHEN {_matches(spellings.ISO_DATE)} OR {is_day} THEN {dates_in(date_format)} END"
 
 
-N_VALUES = "count({0})"
+# Fields of spaces, which programs write in columns of fixed width, do not count as values except in columns of text.
+NOT_BLANK = "trim({0}) <> ''"
+N_VALUES = "count(nullif(trim({0}), ''))"
 # Aggregates that decide on plain numbers: counts of values, of numbers and of integers; the maximum of n and -(n + 1)
 # over the integers n, which is below 2**63 if all fit into int64; and the count of integers with leading zeros.
 _NUMBER_COUNTS = [
-    N_VALUES, f"count({_PLAIN})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
+    "count({0})", f"count({_PLAIN})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
     f"count_if({{0}} >= '00' AND {{0}} < '0:' AND ({_INTEGER}) IS NOT NULL)",
 ]  # fmt: skip
 _N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
@@ -200,12 +214,12 @@ _N_SURE_OF_POINT = f"count_if(contains({{0}}, '.') AND NOT {_COMMA})"
 N_ZEROS = f"count_if({_matches(spellings.ZEROS)})"
 # The conditions that decide the type of all other columns, by the names of their counts in `Counts`.
 _CONDITIONS = {
-    "n_values": "{0} IS NOT NULL",
+    "n_values": NOT_BLANK,
     "n_times": f"({_TIME}) IS NOT NULL",
     "n_durations": f"({_DURATION}) IS NOT NULL",
     "n_iso": f"({_ISO}) IS NOT NULL",
     "n_clocks": _has_clock(_ISO),
-    "n_decimal_commas": f"{_matches(spellings.ISO_DATE)} AND contains({{0}}, ',')",
+    "n_converted": f"NOT {NOT_BLANK} OR ({_matches(spellings.ISO_DATE)} AND contains({{0}}, ','))",
     "n_offsets": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.OFFSET)}",
     "n_utc": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.UTC)}",
     "n_zeros": _matches(spellings.ZEROS),
@@ -213,7 +227,7 @@ _CONDITIONS = {
     "n_point": _POINT,
     "n_comma": _COMMA,
     "n_both": f"{_POINT} AND {_COMMA}",
-    "n_ambiguous": f"{_POINT} AND {_COMMA} AND regexp_matches({_DIGITS}, '[.,]')",
+    "n_ambiguous": f"{_POINT} AND {_COMMA} AND {_matches(spellings.MARK)}",
     "n_factors": _matches(spellings.FACTOR),
     "n_plain_points": f"contains({{0}}, '.') AND ({_PLAIN}) IS NOT NULL",
 }
@@ -252,7 +266,7 @@ def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     """Return the type of dates that begin with the year, TEXT if only some have an offset, None for other columns."""
     if not counts.are_dates(counts.n_iso, most_stray):
         return None
-    is_sure = counts.n_iso == counts.n_values and counts.n_decimal_commas == 0  # the engine would read no comma
+    is_sure = counts.n_iso == counts.n_values and counts.n_converted == 0  # the engine would not read the others
     if counts.n_offsets == 0:
         return (MOMENT if counts.n_clocks else DAY)._replace(is_sure=is_sure)
     if counts.n_offsets < counts.n_iso:
@@ -297,13 +311,18 @@ def infer_types(
     most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
     plain = count(names, _NUMBER_COUNTS)
     types = {name: _plain_type(row, most_stray) for name, row in plain.items()}
+    words = count([name for name, type_ in types.items() if type_ is None], _WORD_COUNTS)
+    types |= {
+        name: type_._replace(is_sure=False)  # the engine would read no blank fields
+        for name, row in words.items()
+        if (type_ := _plain_type([row[0], *plain[name][1:]], most_stray)) is not None
+    }
     date_format = options.date_format or known.date_format
     types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, date_format, most_stray)
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= _EXACT]
     rounded = {name for name, (n_rounded,) in count(large, [_N_ROUNDED]).items() if n_rounded}
-    words = count([name for name, type_ in types.items() if type_ is None], _WORD_COUNTS)
-    types |= {name: _type_of_words(row, most_stray) for name, row in words.items()}
+    types |= {name: _type_of_words(row, most_stray) for name, row in words.items() if types[name] is None}
     others = count([name for name, type_ in types.items() if type_ is None], _TEXT_COUNTS, distinct=True)
     counts_by_column = {name: Counts(row) for name, row in others.items()}
     mark, with_comma = _decimal_mark(counts_by_column, [] if has_numbers else numbers, count, options, known)
@@ -381,7 +400,7 @@ def _types_of_dates(
         return {}
     counts_of_formats = [
         sql
-        for date in map(dates_in, formats)
+        for date in map(_possible_dates_in, formats)
         for sql in (_n_rows(f"{date} IS NOT NULL"), _n_rows(_has_clock(date)), f"max({date}) - min({date})")
     ]
     fits = {}
