@@ -312,9 +312,8 @@ def _spelled_as_in_fit(labels: Any, classes: Sequence[str], target: str) -> Any:
     class_of = {folded(label): label for label in classes}
     if len(class_of) < len(classes):
         return labels
-    others = [label for label in pc.unique(labels.drop_null()).to_pylist() if label not in classes]
-    for label in others:
-        if (known := class_of.get(folded(label))) is not None:
+    for label in pc.unique(labels.drop_null()).to_pylist():
+        if (known := class_of.get(folded(label), label)) != label:
             echo_notes([f"column {target!r}: the label {label!r} is read as {known!r}, as it is spelled in fit"])
             labels = pc.if_else(pc.equal(labels, label), known, labels)
     return labels

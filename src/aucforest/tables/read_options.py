@@ -77,9 +77,9 @@ def _check_mark(mark: str, name: str, marks: str) -> None:
 def _check_date_format(date_format: str) -> None:
     """Raise ValueError if a date that is written in a format cannot be read again by strptime."""
     try:
-        day = pc.strptime(
-            pc.strftime(pa.array([datetime(2024, 2, 29)], pa.timestamp("s")), format=date_format), date_format, "s"
-        )
+        # In smaller units than seconds, seconds would be written with a fraction, which strptime does not read.
+        written = pc.strftime(pa.array([datetime(2024, 2, 29)], pa.timestamp("s")), format=date_format)
+        day = pc.strptime(written, date_format, "s")
         # In the SQL that reads dates, {0} is replaced by the name of a column.
         if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:
             return

@@ -305,26 +305,25 @@ class TextFiles(Files):
         """Raise ValueError for the first value of a column that does not have its type."""
         engine_name = self._engine_names[name]
         typed, text_value = (sql.replace("{0}", engine_name) for sql in (self._types[name].sql, self._unmarked))
-
-        def statement() -> str:
-            columns = f"row_number() OVER () - 1 AS row, {text_value} AS value, ({typed}) IS NULL AS is_stray"
-            rows = f"(SELECT {columns} FROM {self._table({})})"
-            return f"SELECT row, value FROM {rows} WHERE is_stray AND {NOT_BLANK.replace('{0}', 'value')} LIMIT 1"
-
-        ((row, value),) = self._fetch(statement)
+        is_stray = f"({typed}) IS NULL AND {NOT_BLANK.replace('{0}', text_value)}"
+        ((row, value),) = self._first_row(is_stray, text_value)
         what = f"column {name!r} has the value {value!r}, which is not a {stray.kind}"
         raise ValueError(f"{self.location(row)}: {what}; {stray}{stray.advice}")
 
     def refuse_repeated_header(self) -> None:
         """Raise ValueError if a row has the names of all columns, as where files were appended to each other."""
         named = [f"{self._engine_names[name]} = {text(name)}" for name in self.columns if name]
+        for row, _ in self._first_row(" AND ".join(named), raw=True):
+            raise ValueError(f"{self.location(row)} repeats the header: remove that line")
+
+    def _first_row(self, condition: str, value: str = "NULL", *, raw: bool = False) -> list[Any]:
+        """Return [] or, in a list, the index of the first row for which SQL is true, and a value of it, also as SQL."""
 
         def statement() -> str:
-            rows = f"(SELECT *, row_number() OVER () - 1 AS row FROM {self._table({}, raw=True)})"
-            return f"SELECT row FROM {rows} WHERE {' AND '.join(named)} LIMIT 1"
+            columns = f"row_number() OVER () - 1 AS row, {value} AS value, {condition} AS is_wanted"
+            return f"SELECT row, value FROM (SELECT {columns} FROM {self._table({}, raw=raw)}) WHERE is_wanted LIMIT 1"
 
-        for (row,) in self._fetch(statement):
-            raise ValueError(f"{self.location(row)} repeats the header: remove that line")
+        return self._fetch(statement)
 
     def proportion(self, n_rows: int) -> float | None:
         """Return `n_rows` as a proportion of all rows, or None if the rows have not been counted."""

@@ -145,7 +145,7 @@ def _possible_dates_in(date_format: str) -> str:
 
 # Fields of spaces, which programs write in columns of fixed width, do not count as values except in columns of text.
 NOT_BLANK = "trim({0}) <> ''"
-N_VALUES = "count(nullif(trim({0}), ''))"
+N_VALUES = f"count(*) FILTER ({NOT_BLANK})"
 # Aggregates that decide on plain numbers: counts of values, of numbers and of integers; the maximum of n and -(n + 1)
 # over the integers n, which is below 2**63 if all fit into int64; and the count of integers with leading zeros.
 _NUMBER_COUNTS = [
