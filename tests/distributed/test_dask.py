@@ -79,7 +79,7 @@ def test_forests_with_other_parameters_and_weights_are_equal(client, options, we
 
 def test_large_trees_are_sent_in_groups(client, monkeypatch):
     options = {"threshold": "youden", "oob_score": True, "random_state": 3, "max_depth": 4}
-    monkeypatch.setattr("aucforest.estimators._forest_fit.SPREAD_ROWS", 2000)
+    monkeypatch.setattr("aucforest.estimators._forest_fit.THRESHOLD_STD_ROWS", 2000)
     local = AUCForestClassifier(40, **options).fit(X, Y)
     monkeypatch.setattr(_on_cluster, "_GROUP_BYTES", 5000)
     assert len(_on_cluster.cut_trees(local._pack(), 40)) > 5

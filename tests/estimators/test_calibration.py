@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 import aucforest
 from aucforest.distributed import fit_out_of_core
-from aucforest.estimators._calibration import LEAST, Calibration, CalibrationSample, calibrate, odds_formula
+from aucforest.estimators._calibration import MIN_PROBA, Calibration, CalibrationSample, calibrate, prior_correction
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.out_of_bag import Sums
@@ -45,7 +45,7 @@ def rarer_size(labels, weights):
 def test_the_formula_divides_odds_by_rates(sizes, n_sampled):
     n_classes = len(sizes)
     labels = np.repeat(np.arange(n_classes, dtype=np.uint16), sizes)
-    calibration = odds_formula(BootstrapSampler.for_strata(labels, np.array(n_sampled)), n_classes)
+    calibration = prior_correction(BootstrapSampler.for_strata(labels, np.array(n_sampled)), n_classes)
     proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), 5)
     expected = proba * sizes / n_sampled
     np.testing.assert_allclose(calibration.apply(proba), expected / expected.sum(axis=1, keepdims=True))
@@ -55,8 +55,8 @@ def test_the_formula_divides_odds_by_rates(sizes, n_sampled):
 
 def test_equal_rates_need_no_formula():
     labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
-    assert odds_formula(BootstrapSampler.for_rows(100, 50), 2) is None
-    assert odds_formula(BootstrapSampler.for_strata(labels, np.array([45, 5])), 2) is None
+    assert prior_correction(BootstrapSampler.for_rows(100, 50), 2) is None
+    assert prior_correction(BootstrapSampler.for_strata(labels, np.array([45, 5])), 2) is None
 
 
 def test_two_classes_are_a_logistic_regression():
@@ -117,7 +117,7 @@ def test_rows_are_calibrated_in_blocks_by_threads(n_classes):
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(n_classes), max(7, 70_000 // n_classes))
     calibration = Calibration(1.4, rng.normal(size=n_classes))
-    expected = softmax(1.4 * np.log(np.maximum(proba, LEAST)) + calibration.intercepts, axis=1)
+    expected = softmax(1.4 * np.log(np.maximum(proba, MIN_PROBA)) + calibration.intercepts, axis=1)
     for n_jobs in (3, 1):
         np.testing.assert_array_equal(calibration.apply(proba, n_jobs), expected)
     assert calibration.apply(proba[:0]).shape == (0, n_classes)
@@ -134,7 +134,7 @@ def test_a_default_forest_is_calibrated(n_classes):
     assert forest.calibration_.n_samples == 1000
     ours, theirs = forest.predict_proba(X[1000:]), plain.predict_proba(X[1000:])
     np.testing.assert_array_equal(ours, forest.calibration_.apply(theirs))
-    loss = [-np.mean(np.log(np.maximum(proba, LEAST)[np.arange(2000), y[1000:]])) for proba in (ours, theirs)]
+    loss = [-np.mean(np.log(np.maximum(proba, MIN_PROBA)[np.arange(2000), y[1000:]])) for proba in (ours, theirs)]
     assert loss[0] < loss[1] - 0.01
     if n_classes == 2:
         np.testing.assert_array_equal(np.argsort(ours[:, 1], kind="stable"), np.argsort(theirs[:, 1], kind="stable"))

@@ -14,7 +14,7 @@ def test_places_by_rank(mask, at_a_time, data):
     wanted = data.draw(st.sets(st.integers(0, 49)).map(lambda ranks: [r for r in sorted(ranks) if r < mask.sum()]))
     ranks = np.array(wanted, dtype=np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_class_sample, "_MASK_ROWS", at_a_time)
+        patch.setattr(_class_sample, "_BLOCK_ROWS", at_a_time)
         np.testing.assert_array_equal(_class_sample._positions(mask, ranks), np.flatnonzero(mask)[ranks])
 
 

@@ -9,8 +9,8 @@ from sklearn.metrics import roc_auc_score
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.estimators import _evidence
-from aucforest.estimators._calibration import LEAST
-from aucforest.estimators._evidence import AMOUNTS, ENCODING_STRENGTH, PRIOR, SCORED_TREES
+from aucforest.estimators._calibration import MIN_PROBA
+from aucforest.estimators._evidence import AMOUNTS, ENCODING_FACTOR, PRIOR, SCORED_TREES
 from aucforest.estimators._forest_fit import Alternatives
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import parts_of_rows
@@ -92,7 +92,7 @@ def choice_by_hand(table, labels, weight, n_classes, params):
         proba /= np.where(out.any(axis=1), out.sum(axis=1), np.nan)[:, None]
         if params["sampling"] == "balanced":
             # The formula alone, which divides by the rates of sampling: the correction is fitted after the choice.
-            proba = np.maximum(proba, LEAST) * np.bincount(labels if weight is None else labels[weight > 0])
+            proba = np.maximum(proba, MIN_PROBA) * np.bincount(labels if weight is None else labels[weight > 0])
             proba /= proba.sum(axis=1, keepdims=True)
         return proba, out
 
@@ -201,13 +201,13 @@ def test_the_optimism_of_choices_equals_that_by_definition(n_classes, kind, shri
             np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount * weights.mean()))[of_tree]
             for tree, of_tree in zip(forest.trees_, leaves)
         ])
-        for amount in (AMOUNTS if is_auto else [_evidence.WEIGHED_BY, shrinkage])
+        for amount in (AMOUNTS if is_auto else [_evidence.COMPARISON_AMOUNT, shrinkage])
     ]  # fmt: skip
     encodings = np.array([("sets", "rates", "interactions").index(name) for name in forest.encodings_ or ["sets"] * 60])
     prior = list(AMOUNTS).index(forest._prior_amount) if is_auto else 1
     is_out, parts = (rows.counts(range(60))[kept] == 0).T, parts_of_rows(y[kept], groups)
     trees = Trees(by_amount, is_out, encodings, y[kept], weights, parts)
-    expected = optimism_by_definition(trees, prior, ENCODING_STRENGTH, chooses_amount=is_auto)
+    expected = optimism_by_definition(trees, prior, ENCODING_FACTOR, chooses_amount=is_auto)
     assert (forest.oob_optimism_ != 0.0) == (kind != "numbers" or is_auto)
     assert forest.oob_optimism_ == pytest.approx(expected, abs=1e-12)
     forest.set_params(oob_score=False).fit(X, y, weight)
@@ -301,7 +301,7 @@ def test_the_most_classes_with_evidence(most, n_variants):
 
 
 @pytest.mark.parametrize("criterion", ["auc", "auto"])
-@pytest.mark.parametrize("shrinkage", ["auto", None, _evidence.WEIGHED_BY, 7.5])
+@pytest.mark.parametrize("shrinkage", ["auto", None, _evidence.COMPARISON_AMOUNT, 7.5])
 @pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
 def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
     forest = small_forest(shrinkage=shrinkage, criterion=criterion)

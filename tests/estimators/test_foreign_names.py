@@ -41,5 +41,5 @@ def test_only_parameters_that_there_are_are_told():
 
     assert Seeded(seed=3).set_params(seed=4).seed == 4
     ours = set(AUCForestClassifier().get_params())
-    assert set(_foreign_names._OURS) <= ours
-    assert not ours & {*_foreign_names._COUNTERPARTS, *_foreign_names._ABSENT}
+    assert set(_foreign_names._FOREIGN_NAMES) <= ours
+    assert not ours & {*_foreign_names._COUNTERPARTS, *_foreign_names._WITHOUT_COUNTERPART}

@@ -204,7 +204,7 @@ def test_whole_groups_are_sampled(monkeypatch, tmp_path, weight, copied):
 
 
 def test_the_spread_of_a_threshold_is_that_of_the_same_rows(monkeypatch):
-    monkeypatch.setattr("aucforest.estimators._forest_fit.SPREAD_ROWS", 700)
+    monkeypatch.setattr("aucforest.estimators._forest_fit.THRESHOLD_STD_ROWS", 700)
     check(TABLE, {"threshold": "gmean", "n_estimators": 30, "max_samples": 0.5}, "weight")
 
 

@@ -61,7 +61,7 @@ def test_many_rows_have_the_spread_of_some_of_them(monkeypatch):
     for rule in ("gmean", {"alerts": 40}):
         whole = small_forest(threshold=rule, n_estimators=60).fit(X, Y, WEIGHT)
         with monkeypatch.context() as fewer:
-            fewer.setattr("aucforest.estimators._forest_fit.SPREAD_ROWS", 120)
+            fewer.setattr("aucforest.estimators._forest_fit.THRESHOLD_STD_ROWS", 120)
             some, again = (small_forest(threshold=rule, n_estimators=60, n_jobs=n).fit(X, Y, WEIGHT) for n in (1, 2))
         assert some.threshold_ == whole.threshold_
         assert some.threshold_std_ == again.threshold_std_ != whole.threshold_std_

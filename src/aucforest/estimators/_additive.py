@@ -21,30 +21,30 @@ from aucforest.tree.random import STACK_SAMPLE
 _QUARTILES = (0.25, 0.5, 0.75)
 # The interquartile range of the standard normal distribution.
 _NORMAL_RANGE = 1.349
-# Greater absolute values are ignored for the scale, because their squares could overflow.
-_GREATEST = 1e150
-# Maximum number of training samples, and of samples times columns times classes, but at least _LEAST_ROWS samples. With
-# more samples the fit takes longer, but the coefficients hardly change.
+# Values with a greater absolute value are not used for the scale, because their squares could overflow.
+_MAX_ABS_VALUE = 1e150
+# Maximum number of training samples, and maximum of samples times columns times classes, which _LEAST_ROWS samples may
+# exceed. With more samples the fit takes longer, but the coefficients hardly change.
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
-# Maximum bytes of the columns of _LEAST_ROWS samples; with more columns there are fewer samples.
+# With many columns, fewer than _LEAST_ROWS samples are used, so that the columns have at most this number of bytes.
 _MOST_BYTES = 2**30
 # The `prior` of `fit_category_ridge` for the penalty of a column of categories, and for that of an interaction. Few
 # categories do not determine a penalty. The penalty of an interaction would be too large with a weaker prior, because
-# its estimate neglects that coefficients of an interaction depend on those of its column.
+# its estimate ignores that the coefficients of an interaction depend on those of its column.
 _CATEGORY_PRIOR, _INTERACTION_PRIOR = 2.0, 100.0
 # Maximum number of coefficients for which Newton's method is used.
 _MOST_NEWTON = 256
-# Maximum number of rows for which predictions have the columns in memory at the same time.
+# Maximum number of rows that are predicted at once, to limit the memory of their columns.
 _BLOCK_ROWS = 2**13
 
-# The limit of BLAS threads is for the whole process. Without the lock, the first of several fits would remove it.
+# The limit of BLAS threads is for the whole process. Without the lock, the first fit that ends would remove it.
 _LOCK = Lock()
 
 
 def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the median, and a scale by the quartiles; if this is 0, the standard deviation; if this is 0 too, 1."""
+    """Return the median and a scale: the scaled interquartile range or, if it is 0, the standard deviation or 1."""
     values = values.astype(np.float64)
-    values = values[np.abs(values) < _GREATEST]
+    values = values[np.abs(values) < _MAX_ABS_VALUE]
     if len(values) == 0:
         return 0.0, 1.0
     lower, median, upper = np.quantile(values, _QUARTILES)
@@ -55,7 +55,7 @@ def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
 def _scales_of_stored(X: Any) -> NDArray[np.float64]:
     """Return the root mean square of the stored values of each column of a CSR matrix, or 1 if this is 0."""
     stored = X.data.astype(np.float64)
-    is_used = np.abs(stored) < _GREATEST
+    is_used = np.abs(stored) < _MAX_ABS_VALUE
     columns, values = X.indices[is_used], stored[is_used]
     squares, counts = (np.bincount(columns, weights, minlength=X.shape[1]) for weights in (values**2, None))
     scales: NDArray[np.float64] = np.sqrt(squares / np.maximum(counts, 1))
@@ -70,8 +70,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     of these coefficients is chosen for each column. A category that is not in the training data has no coefficient.
 
     `categorical` are the features that are codes of categories, in ascending order. `interactions` define the cells of
-    pairs of features, see `RateTable`. A cell has a coefficient like a category: the i-th interaction is the feature
-    n_features + i.
+    pairs of features, see `RateTable`. The i-th interaction is an additional feature with the index n_features + i,
+    whose categories are the cells.
     """
 
     n_features_: int
@@ -92,8 +92,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: NDArray[np.int64], sample_weight: NDArray[np.float64] | None = None) -> Self:
         """Fit the coefficients to training data, or to a random sample if it is large; y are indices of classes."""
         n_classes = int(y.max()) + 1
-        most = _MOST_ROWS if issparse(X) else self._most_rows(X, n_classes)
-        sample = sample_classes(y, n_classes, max(2, most // n_classes), seed=[0, STACK_SAMPLE])
+        max_rows = _MOST_ROWS if issparse(X) else self._most_rows(X, n_classes)
+        sample = sample_classes(y, n_classes, max(2, max_rows // n_classes), seed=[0, STACK_SAMPLE])
         weight = class_factors(y, y[sample])
         if sample_weight is not None:
             weight = weight * sample_weight[sample]
@@ -137,19 +137,19 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         is_known = indices < n_codes
         row, _ = np.nonzero(is_known)
         indicators = csr_matrix((np.ones(len(row)), (row, indices[is_known])), shape=(len(X), n_codes))
-        coded, column = np.unique(self.code_features_, return_inverse=True)
+        features, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
-        prior = np.where(coded >= self.n_features_, _INTERACTION_PRIOR, _CATEGORY_PRIOR)
+        prior = np.where(features >= self.n_features_, _INTERACTION_PRIOR, _CATEGORY_PRIOR)
         fitted = fit_category_ridge(self._columns(X), indicators, column, prior, labels, weight)
         coef, self.intercepts_, self.penalties_ = fitted
         return coef
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
         """Return the maximum number of rows of a dense matrix that the model is fitted to."""
-        # A categorical feature or interaction counts like a numeric one, as its fit takes about as long.
+        # Categorical features and interactions are counted like numeric ones, because they take about as long.
         n_columns = (1 + len(_QUARTILES)) * (X.shape[1] + len(self.interactions))
-        least = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
-        return max(least, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
+        min_rows = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
+        return max(min_rows, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
 
     def _choose_columns(self, X: NDArray[np.float64]) -> None:
         """Set the scales, knots and categories from training data."""
@@ -163,9 +163,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         is_knot[1:] &= quartiles[1:] > quartiles[:-1]
         quantile, self.knot_indices_ = np.nonzero(is_knot)
         self.knots_ = quartiles[quantile, self.knot_indices_]
-        coded = [*self.categorical, *range(self.n_features_, X.shape[1])]
-        codes = [np.unique(X[~np.isnan(X[:, feature]), feature]) for feature in coded]
-        self.code_features_ = np.repeat(np.array(coded, dtype=np.int64), [len(values) for values in codes])
+        features = [*self.categorical, *range(self.n_features_, X.shape[1])]
+        codes = [np.unique(X[~np.isnan(X[:, feature]), feature]) for feature in features]
+        self.code_features_ = np.repeat(np.array(features, dtype=np.int64), [len(values) for values in codes])
         self.codes_ = np.concatenate((np.empty(0), *codes))
         if len(self.numbers_) + len(self.missing_) + len(self.codes_) == 0:
             # The model needs at least one column. This column of zeros leaves only the intercept to fit.
@@ -218,7 +218,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return np.concatenate((number_means, code_means[:-1]))
 
     def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the coefficients (n_classes, n_columns) and intercepts of all classes; 0 for the first of two."""
+        """Return the coefficients, (n_classes, n_columns), and intercepts of all classes; 0 for the first of two."""
         if len(self.classes_) > 2:
             return self.column_weights_, self.intercepts_
         weights = self.column_weights_
@@ -253,7 +253,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         """Return the effect of each feature on the class scores, and the mean scores of the training samples.
 
         Effects have the shape (n_classes, n_samples, n_features), and the mean 0 over the training samples. The effect
-        of an interaction belongs to its column of categories.
+        of an interaction is added to that of its categorical column.
         """
         coef, intercept = self.coef_by_class()
         effects, column_of = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]

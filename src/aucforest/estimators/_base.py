@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._sklearn import Interval, RealNotInt, StrOptions
 from aucforest.estimators._exports import TreeExports
 from aucforest.estimators._foreign_names import describe_foreign
-from aucforest.estimators._validation import check_weights_of
+from aucforest.estimators._validation import check_weights
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec, check_signs
@@ -61,8 +61,8 @@ class TreeBasedClassifier(TreeExports):
 
     def __new__(cls, *_: Any, **params: Any) -> Self:
         """Raise TypeError for a parameter of another library that has a different name here or no counterpart."""
-        if sentence := describe_foreign(cls, params):
-            raise TypeError(sentence)
+        if message := describe_foreign(cls, params):
+            raise TypeError(message)
         return super().__new__(cls)
 
     def set_params(self, **params: Any) -> Self:
@@ -81,8 +81,8 @@ class TreeBasedClassifier(TreeExports):
         ValueError
             If there is no such parameter; the message names the counterpart of a parameter of another library.
         """
-        if sentence := describe_foreign(type(self), params):
-            raise ValueError(sentence)
+        if message := describe_foreign(type(self), params):
+            raise ValueError(message)
         super().set_params(**params)
         return self
 
@@ -92,7 +92,7 @@ class TreeBasedClassifier(TreeExports):
 
     def _validate_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, cost: Any = None) -> RowsInMemory:
         """Validate the arguments of `fit`, and return them as training rows."""
-        sample_weight = check_weights_of(X, unmask(sample_weight))
+        sample_weight = check_weights(X, unmask(sample_weight))
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept_rows(sample_weight))
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
@@ -124,7 +124,7 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The importance of each column of X: the sum of the importances of the features computed from the column."""
+        """The importance of each column of X: the sum over the features that are computed from it."""
         check_is_fitted(self, "trees_")
         total = np.zeros(self.n_features_in_)
         np.add.at(total, self._columns_of_features, self.split_importances_)
@@ -132,7 +132,7 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def split_importances_(self) -> NDArray[np.float64]:
-        """The mean over trees of each feature's proportion of the total gain of a tree, normalized to sum to 1.
+        """The proportion of each feature in the total gain of a tree, averaged over trees and normalized to sum to 1.
 
         This impurity-based importance favors features with many distinct values, even if they are noise.
         """

@@ -1,12 +1,13 @@
 """The boosted trees of a stack: a series of trees for each fold, fitted to the rows of the other folds.
 
 Every training row has scores by a series that was not fitted to it. New rows are predicted by the mean of all series;
-there is no further series that is fitted to all rows. The trees are stored as a forest, which can be saved, exported
-and explained. A leaf has a step, which it adds to the score of a class. In the forest, its values must not be negative
-and must sum to 1. Let c be the largest absolute step. A leaf with the step s for class k gets the value
-(1 + (is_k - 1 / K) s / c) / K for each of K > 2 classes, where is_k is 1 for class k and else 0. For two classes these
-are (1 - s / c) / 2 and (1 + s / c) / 2. So the mean over the trees of the forest, times a scale, is the sum of steps,
-averaged over series, up to a number that all classes share.
+there is no further series that is fitted to all rows.
+
+A leaf adds a step s to the score of a class k. The trees are stored as a forest, which can be saved, exported and
+explained. There, the values of a leaf must not be negative and must sum to 1. So the value of class j of K > 2 classes
+is (1 + (d - 1 / K) s / c) / K, where d is 1 if j = k and else 0, and c is the largest absolute step of all leaves. For
+two classes, the values are (1 - s / c) / 2 and (1 + s / c) / 2. The mean of the forest times a scale is the mean score
+of the series plus a constant, which is the same for all classes.
 """
 
 from collections.abc import Callable
@@ -48,11 +49,11 @@ _PARAMS: dict[str, Any] = {
     "shrinkage": None,
     "calibration": None,
 }
-# A series stops after _PATIENCE stages without a lower log loss of its fold, or after _MOST_STAGES stages or
-# _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
+# A series stops after _PATIENCE stages that do not reduce the log loss of its fold, or after _MOST_STAGES stages or
+# _MOST_TREES trees. A stage is one tree or, with more than two classes, a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 600, 2400
-# There are no boosted trees for fewer rows, for which the fit of a stack would take several times as long without being
-# better, or for more classes, which would have few trees each.
+# With fewer rows, boosted trees would make the fit of a stack several times as long, but not better. With more classes,
+# each class would have few trees. In both cases there are no boosted trees.
 LEAST_ROWS, MOST_CLASSES = 500, 50
 # For estimates of memory: bytes of a code, of a row without its features and scores, and of a node without frequencies.
 _MOST_CODE_BYTES, _ROW_BYTES, _NODE_BYTES = 4, 100, 76
@@ -67,7 +68,7 @@ class BoostedTrees(NamedTuple):
 
 
 class _Rows:
-    """The training rows, from which series take those of a fold and of the other folds."""
+    """The training rows. They are split into held-out rows and rows to fit for each series."""
 
     def __init__(self, table: RowsInMemory) -> None:
         self._table = table
@@ -87,13 +88,13 @@ class _Rows:
         # The kernel that finds leaves would be compiled once more for float32.
         return np.require(self._table.X[self.indices[rows]], np.float64, ["C", "W"])
 
-    def take(self, growth: Growth, is_held_out: NDArray[np.bool_], key: int) -> tuple[Growth, BoostingRows]:
-        """Return the rows of a series. Training rows get target rates from the rows before them in random order."""
+    def split(self, growth: Growth, is_held_out: NDArray[np.bool_], key: int) -> tuple[Growth, BoostingRows]:
+        """Return the rows of a series. Rows to fit get target rates from the rows before them in random order."""
         fitted, held_out = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
-        whole, groups, features = self._part, self._table.target.groups, None
+        all_rows, groups, features = self._part, self._table.target.groups, None
         part = Part(
-            np.ascontiguousarray(whole.codes[:, fitted]),
-            whole.labels[fitted],
+            np.ascontiguousarray(all_rows.codes[:, fitted]),
+            all_rows.labels[fitted],
             self._weights[fitted],
             groups=None if groups is None else groups[fitted],
             rate_weights=None if self._rate_weights is None else self._rate_weights[fitted],
@@ -104,7 +105,7 @@ class _Rows:
             rows = TreeRows.of_tree(part, np.ones(part.n_rows, dtype=np.uint16))
             growth, (part, _, _), features = encode_samples(growth, rows, [key])
             values = self._values_of_codes(growth, part, features, self.indices[fitted])
-        held_out_rows = self.values(held_out), whole.labels[held_out], self._weights[held_out]
+        held_out_rows = self.values(held_out), all_rows.labels[held_out], self._weights[held_out]
         return growth, BoostingRows(part, values, features, *held_out_rows)
 
     def _values_of_codes(
@@ -128,7 +129,7 @@ def fit_boosted(
 ) -> BoostedTrees:
     """Fit a series for each fold, given the fold of each row, -1 for rows of weight 0.
 
-    `validate_rows` returns the training rows as the given model validates them.
+    `validate_rows` returns the training rows, validated by the given model.
     """
     n_series = len(np.unique(fold[fold >= 0]))
     # Both models read the same features.
@@ -158,7 +159,7 @@ def fit_boosted(
     return BoostedTrees(model, n_classes * bound * len(trees) / len(series), scores)
 
 
-def _most_stages(trees_per_stage: int) -> int:
+def _max_stages(trees_per_stage: int) -> int:
     """Return the maximum number of stages of a series, given the number of trees of a stage."""
     return min(_MOST_STAGES, max(1, _MOST_TREES // trees_per_stage))
 
@@ -168,16 +169,16 @@ def _fit_series(
 ) -> tuple[float, dict[int, list[BoostedTree]]]:
     """Return the log loss of held-out rows, and the trees of the series of each fold, given the fold of each row."""
     trees_per_stage, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
-    n_most = _most_stages(trees_per_stage)
+    max_stages = _max_stages(trees_per_stage)
 
     def add_stages(
         k: int, state: BoostingState | None = None, n_stages: int | None = None
     ) -> tuple[BoostingState, list[float]]:
-        """Continue until n_stages stages, or _PATIENCE stages without a lower loss; return state and new losses."""
-        keys = tree_keys(seed, range(k * n_most * trees_per_stage, (k + 1) * n_most * trees_per_stage))
-        booster, losses = Booster(*rows.take(growth, fold == k, keys[0]), state), list[float]()
+        """Add stages up to n_stages, or if None until the loss stops decreasing; return the state and new losses."""
+        keys = tree_keys(seed, range(k * max_stages * trees_per_stage, (k + 1) * max_stages * trees_per_stage))
+        booster, losses = Booster(*rows.split(growth, fold == k, keys[0]), state), list[float]()
         first = len(booster.state.trees)
-        for start in range(first, (n_most if n_stages is None else n_stages) * trees_per_stage, trees_per_stage):
+        for start in range(first, (max_stages if n_stages is None else n_stages) * trees_per_stage, trees_per_stage):
             if stopped.is_set():
                 break
             losses.append(booster.add_stage(keys[start : start + trees_per_stage]))
@@ -187,15 +188,15 @@ def _fit_series(
         return booster.state, losses
 
     try:
-        with progress_bar(total=n_most * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
+        with progress_bar(total=max_stages * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
             states, losses = map(list, zip(*thread_map(forest.n_jobs)(add_stages, folds)))
-            # The number of stages is chosen by the loss of all folds, so all series get as many stages as the longest.
+            # One number of stages is chosen for all folds, so all series get as many stages as the longest one.
             n_stages = max(map(len, losses))
-            short = [i for i, of_fold in enumerate(losses) if len(of_fold) < n_stages]
-            continued = thread_map(forest.n_jobs)(lambda i: add_stages(folds[i], states[i], n_stages), short)
-            for i, (_, new_losses) in zip(short, continued):
+            shorter = [i for i, fold_losses in enumerate(losses) if len(fold_losses) < n_stages]
+            continued = thread_map(forest.n_jobs)(lambda i: add_stages(folds[i], states[i], n_stages), shorter)
+            for i, (_, new_losses) in zip(shorter, continued):
                 losses[i] += new_losses
-            progress.update(progress.total - progress.n)  # stages that are not needed
+            progress.update(progress.total - progress.n)  # the stages after early stopping
     finally:
         # Threads that still grow trees stop when the fit is interrupted.
         stopped.set()
@@ -208,16 +209,16 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     """Encode the rows; set all fitted attributes of the model but those of trees; return the seed of the trees."""
     start, target = model._start(), table.target
     n_rows, n_classes, table_without_groups = len(target.kept_labels), len(target.classes), copy(table)
-    # Trees grow on all rows, so they sample no groups. `table` has groups: target rates of a row leave out its group.
+    # Trees grow on all rows, so they do not sample groups. The target rates of `table` need groups, to leave them out.
     table_without_groups.target = replace(target, groups=None)
     spec = model._resolve(table_without_groups, start)
     n_features = table.n_features + (0 if table.rates is None else table.rates.n_features)
     # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers for each.
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
-    score_bytes = model.n_estimators * 8 * n_classes * n_rows  # of all series, which may be continued
+    score_bytes = model.n_estimators * 8 * n_classes * n_rows  # all series keep their scores, to be continued
     n_nodes = min(2 ** (spec.params.max_depth + 1), 2 * n_rows // spec.params.min_samples_leaf)
     trees_per_stage = len(boosted_classes(n_classes))
-    n_trees = model.n_estimators * _most_stages(trees_per_stage) * trees_per_stage
+    n_trees = model.n_estimators * _max_stages(trees_per_stage) * trees_per_stage
     # The trees of the other encoding are in memory, too, but without class frequencies.
     node_bytes = (1 if table.rates is None else 2) * _NODE_BYTES + 8 * n_classes
     tree_bytes = n_trees * n_nodes * node_bytes

@@ -1,8 +1,8 @@
 """Calibration of a forest's class probabilities by its out-of-bag samples.
 
 A forest is under-confident, so p_k becomes p_k ** b * exp(a_k), normalized. The slope b and the intercepts a_k are
-fitted to out-of-bag samples by penalized maximum likelihood. Sampling classes at rates r_k turns p_k into p_k r_k. The
-prior map divides by r_k; it is used if nothing can be fitted. Derivation: docs/mathematics/forests.md.
+fitted to out-of-bag samples by penalized maximum likelihood. If they cannot be fitted, only the prior correction is
+used: p_k is divided by the rate at which class k was sampled. Derivation: docs/mathematics/forests.md.
 """
 
 from collections.abc import Sequence
@@ -19,19 +19,21 @@ from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import Sums
 
 # Smaller probabilities are replaced by this value, because the logarithm of 0 is infinite.
-LEAST = 1e-6
+MIN_PROBA = 1e-6
 # The penalty is _PENALTY * (log(b) ** 2 + sum(a_k ** 2)) + c * log(b) ** 2 / n, where the a_k are differences from the
-# prior map, and c is larger for a slope below 1. docs/mathematics/forests.md says why. The constants were chosen on the
-# data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
-_PENALTY, _PENALTY_OF_FEW, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
+# prior correction. The factor c is _PENALTY_BELOW_1 for a slope b below 1, else _PENALTY_ABOVE_1. The reasons are in
+# docs/mathematics/forests.md. The constants were chosen on the data sets of benchmarks/ranking.py with names from a to
+# q, and on synthetic data sets.
+_PENALTY, _PENALTY_ABOVE_1, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With groups, trees recognize a group by its similar rows. Forests are then often over-confident, so the penalty of a
 # slope below 1 is smaller. The constant was chosen with benchmarks/grouped_oob.py calibration.
 _PENALTY_BELOW_1_OF_GROUPS = 5.0
-# Minimum mean number of trees that a sample is out of bag for, in each half of the trees, for a calibration.
+# No calibration is fitted if, in a half of the trees, a sample is out of bag for fewer trees on average.
 _LEAST_TREES = 0.5
-# Probabilities that differ by less than this differ only by rounding errors, and do not determine the slope.
-_LEAST_SPREAD = 1e-9
-# A step that changes the penalized log likelihood by about this or less is the last. Maximum number of steps.
+# Probabilities with a smaller range differ only by rounding errors, and do not determine the slope.
+_LEAST_RANGE = 1e-9
+# Fisher scoring stops after a step that changes the penalized log likelihood by less than _LAST_STEP, or after
+# _MOST_STEPS steps.
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
 # Number of probabilities that are calibrated at once, so that they fit into the caches and temporary arrays are small.
 _BLOCK = 2**15
@@ -49,7 +51,7 @@ class Calibration(NamedTuple):
         """Return calibrated probabilities of shape (n_samples, n_classes), computed by n_jobs threads."""
         n_rows = max(1, _BLOCK // proba.shape[1])
         if len(proba) <= n_rows:
-            return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
+            return softmax(self.slope * log_proba(proba, MIN_PROBA) + self.intercepts, axis=1)
         calibrated = np.empty(proba.shape)
 
         def calibrate_rows(rows: slice) -> None:
@@ -60,8 +62,8 @@ class Calibration(NamedTuple):
         return calibrated
 
 
-def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> Calibration | None:
-    """Return the prior map, which undoes the sampling rates of classes, or None if all classes have the same rate."""
+def prior_correction(sampler: BootstrapSampler | None, n_classes: int) -> Calibration | None:
+    """Return the calibration that undoes the sampling rates of classes, or None if all classes have the same rate."""
     if sampler is None or len(sampler.sizes) < n_classes:
         return None
     rates = sampler.rates[~np.isnan(sampler.rates)]
@@ -101,47 +103,47 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
     """Return the penalty of a slope below 1, and the penalty of a slope of at least 1."""
     grouped = 0.0
     if sample.groups is not None:
-        # Twice the proportion of rows that are not the first of their group; 1 if all groups have two rows.
+        # Twice the proportion of rows that are not the first of their group: 0 for single rows, 1 for groups of two.
         grouped = min(1.0, 2.0 - 2.0 * len(np.unique(sample.groups)) / len(sample.groups))
     below_1 = _PENALTY_BELOW_1 * (_PENALTY_BELOW_1_OF_GROUPS / _PENALTY_BELOW_1) ** grouped
-    return below_1 / rarer_class_size(counts), _PENALTY_OF_FEW / rarer_class_size(counts)
+    return below_1 / rarer_class_size(counts), _PENALTY_ABOVE_1 / rarer_class_size(counts)
 
 
-def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:
-    """Return whether all `parts` have enough out-of-bag trees and all classes, and probabilities are not constant."""
+def _can_fit(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:
+    """Return whether all `parts` have enough out-of-bag samples of all classes, and probabilities are not constant."""
     is_seen = [sums.n_trees > 0 for sums in parts]
     has_trees = min(sums.n_trees.mean() for sums in parts) >= _LEAST_TREES
     if not has_trees or any(len(np.unique(labels[rows])) < n_classes for rows in is_seen):
         return False
     whole, rows = parts[0], is_seen[0]
-    spread = np.max(np.ptp(whole.total[rows] / whole.n_trees[rows, None], axis=0))
-    return bool(spread >= _LEAST_SPREAD)
+    ranges = np.ptp(whole.total[rows] / whole.n_trees[rows, None], axis=0)
+    return bool(ranges.max() >= _LEAST_RANGE)
 
 
 def calibrate(
     sample: CalibrationSample,
     frequencies: NDArray[np.float64],
-    start: Calibration | None,
+    prior: Calibration | None,
     n_trees: int,
     n_jobs: int | None = 1,
 ) -> Calibration | None:
     """Fit a calibration for a forest of n_trees trees.
 
-    `frequencies` are the class frequencies to calibrate for, after class weights. The result is the prior map `start`
-    if a class has no out-of-bag samples or if there are very few trees. A sample is out of bag for only about a third
-    of the trees, and fewer trees need a smaller slope. Therefore the parameters are fitted to the sums over all trees
-    and over each half of them, and extrapolated linearly in 1 / n_trees.
+    `frequencies` are the class frequencies to calibrate for, including class weights. The result is `prior`, the prior
+    correction, if a class has no out-of-bag samples or if there are very few trees. A sample is out of bag for only
+    about a third of the trees, and fewer trees need a smaller slope. Therefore the parameters are fitted to the sums
+    over all trees and over each half of them, and extrapolated linearly in 1 / n_trees.
     """
-    offsets = np.zeros(len(frequencies)) if start is None else start.intercepts
+    offsets = np.zeros(len(frequencies)) if prior is None else prior.intercepts
     is_sampled = (frequencies > 0.0) & np.isfinite(offsets)
     if np.any(is_sampled != (np.bincount(sample.labels, minlength=len(offsets)) > 0)):
-        return start
+        return prior
     offsets, labels = offsets[is_sampled], (np.cumsum(is_sampled) - 1)[sample.labels]
     parts = Sums(*(first + second for first, second in zip(*sample.halves))), *sample.halves
-    if not _has_evidence(parts, labels, len(offsets)):
-        return start
+    if not _can_fit(parts, labels, len(offsets)):
+        return prior
     base = np.log(frequencies[is_sampled])
-    # The logarithms of the class frequencies in the trees, towards which shrinkage and averaging pull probabilities.
+    # Shrinkage and averaging pull probabilities to the class frequencies in the trees, whose logarithms are `centre`.
     centre, counts = base - offsets, effective_counts(labels, sample.weights, sample.groups)
     penalties = _slope_penalties(sample, counts)
 
@@ -149,20 +151,21 @@ def calibrate(
         total, n_trees = parts[part]
         rows = n_trees > 0
         mean = np.ascontiguousarray(total[np.ix_(rows, is_sampled)].T) / n_trees[rows]
-        logs = log_proba(mean, LEAST) - centre[:, None]
+        logs = log_proba(mean, MIN_PROBA) - centre[:, None]
         return _Likelihood(logs, base, labels[rows], scale * sample.weights[rows], penalties)
 
-    # `scale`, the factor of the weights, is at most the largest ratio of effective samples to weight of a class.
+    # `scale` multiplies the weights. It is at most the largest ratio of effective samples to total weight of a class.
     whole, scale = np.zeros(len(offsets)), float(np.max(counts / np.bincount(labels, sample.weights)))
     if np.ptp(sample.weights) > 1e-9:
         unscaled = likelihood(0, 1.0)
         whole = unscaled.minimize(whole)
-        scale = min(scale, unscaled.evidence(whole))
+        scale = min(scale, unscaled.weight_factor(whole))
     scaled = likelihood(0, scale)
     whole = scaled.minimize(whole)
     map_parts = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
     half = 0.5 * sum(map_parts(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
-    # The change of 1 / n_trees from all out-of-bag trees to the forest, divided by that from a half to all of them.
+    # The change of 1 / n_trees from the out-of-bag trees to the forest, divided by its change from a half to all of the
+    # out-of-bag trees.
     inverse, first, second = (1.0 / sums.n_trees.mean() for sums in parts)
     extrapolation = float((inverse - 1.0 / n_trees) / (0.5 * (first + second) - inverse))
     parameters = whole + extrapolation * (whole - half)
@@ -205,8 +208,8 @@ class _Likelihood:
     def _evaluate(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the penalized negative log likelihood, and the log probabilities of all classes but the first."""
         scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
-        most = np.maximum(scores.max(axis=0), 0.0)
-        norm = most + np.log(np.exp(scores - most).sum(axis=0) + np.exp(-most))
+        largest = np.maximum(scores.max(axis=0), 0.0)
+        norm = largest + np.log(np.exp(scores - largest).sum(axis=0) + np.exp(-largest))
         # The sums use einsum, because sums by BLAS depend on its number of threads.
         losses = norm - np.einsum("kn,kn->n", self._is_label, scores)
         return float(self._weights @ losses + parameters @ self._penalty(parameters) @ parameters), scores - norm
@@ -229,11 +232,11 @@ class _Likelihood:
         _, information = self._derivatives(parameters, self._evaluate(parameters)[1])
         return float(np.sqrt(np.linalg.inv(information + 2.0 * self._penalty(parameters))[0, 0]))
 
-    def evidence(self, parameters: NDArray[np.float64]) -> float:
-        """Return the factor of the weights for which the likelihood has the correct variance of the slope.
+    def weight_factor(self, parameters: NDArray[np.float64]) -> float:
+        """Return the factor of the weights for which the Fisher information gives the correct variance of the slope.
 
-        It is the variance by the likelihood, divided by the variance by the sandwich formula. That formula also holds
-        for weights that are not numbers of samples (Huber 1967).
+        The variance by the Fisher information is divided by the sandwich estimate, which is also correct for weights
+        that are not numbers of samples (Huber 1967).
         """
         gradients, information = self._derivatives(parameters, self._evaluate(parameters)[1])
         inverse = np.linalg.pinv(information, hermitian=True)[0]

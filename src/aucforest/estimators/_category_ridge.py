@@ -17,25 +17,25 @@ from scipy.special import expit, logsumexp, softmax
 from aucforest.metrics.validation import FloatArray
 
 # Maximum number of updates of the penalties, and the relative change below which the updates stop.
-_MOST_CHOICES, _LEAST_CHANGE = 10, 0.05
-# Newton's method stops after a step whose squared length, in standard errors of the coefficients, is below _LOOSE
-# before an update of the penalties, and below _PRECISE at the end. The remaining error is much smaller.
+_MOST_UPDATES, _LEAST_CHANGE = 10, 0.05
+# Newton's method stops if the squared length of a step, in standard errors of the coefficients, is below _LOOSE, or in
+# the last fit below _PRECISE. The error after the step is much smaller.
 _LOOSE, _PRECISE = 1.0, 1e-5
 # Maximum numbers of Newton steps and of conjugate gradient iterations in a step, and minimum factor of a step.
 _MOST_STEPS, _MOST_PRODUCTS, _LEAST_LENGTH = 50, 100, 1e-4
-# Maximum number of coefficients for which the second derivatives of all pairs are computed.
+# Maximum number of coefficients in the block of `_Curvature`.
 _MOST_PAIRED = 256
 # Added to the curvature of the intercept, which has no penalty, so that the curvature is positive.
 _LEAST_CURVATURE = 1e-6
 
 
 class _Curvature(NamedTuple):
-    """The second derivatives of the loss at given coefficients: the diagonal, and the most important pairs."""
+    """The second derivatives of the loss at given coefficients: the diagonal, and a block of important pairs."""
 
     proba: FloatArray  # (n_rows, 1 or n_classes)
     category_curvature: FloatArray  # (n_categories, 1 or n_classes), without the penalty
     diagonal: FloatArray  # (n_coefficients, 1 or n_classes), with the penalty
-    pair_factors: list[Any]  # for each class, the Cholesky factor of the block of second derivatives of pairs
+    block_factors: list[Any]  # the Cholesky factor of the block, for each class
 
 
 class _Loss:
@@ -49,7 +49,8 @@ class _Loss:
         n_classes = int(labels.max()) + 1
         self.is_class = (labels[:, None] == np.arange(n_classes)[-1 if n_classes == 2 else 0 :]).astype(np.float64)
         self.n_dense, self.n_scores = self.dense.shape[1], self.is_class.shape[1]
-        # Frequent categories depend on each other and on the intercept. Without pairs they need most iterations.
+        # Coefficients of frequent categories depend on each other and on the intercept. They need most iterations if
+        # only the diagonal is used.
         n_frequent = max(0, _MOST_PAIRED - self.n_dense)
         frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
         self.frequent_indicators = indicators[:, frequent]
@@ -82,11 +83,11 @@ class _Loss:
         category_curvature = self.transposed @ weights
         diagonal = np.vstack(((self.dense**2).T @ weights, category_curvature)) + self.penalty
         diagonal[0] += _LEAST_CURVATURE
-        pair_factors = [self.pairs(weight[:, None]) for weight in weights.T] if self.n_dense <= _MOST_PAIRED else []
-        return _Curvature(proba, category_curvature, diagonal, pair_factors)
+        factors = [self.block_factor(weight[:, None]) for weight in weights.T] if self.n_dense <= _MOST_PAIRED else []
+        return _Curvature(proba, category_curvature, diagonal, factors)
 
-    def pairs(self, weight: FloatArray) -> Any:
-        """Return the Cholesky factor of the second derivatives of pairs, given the row weights of one class."""
+    def block_factor(self, weight: FloatArray) -> Any:
+        """Return the Cholesky factor of the block of one class, given the weights of the rows."""
         weighted, scaled = weight * self.dense, self.frequent_indicators.T.tocsr()
         scaled.data = weight[scaled.indices, 0]
         mixed = self.frequent_indicators.T @ weighted
@@ -108,7 +109,7 @@ class _Loss:
     def precondition(self, curvature: _Curvature, gradient: FloatArray) -> FloatArray:
         """Return the approximate Newton direction: the gradient divided by the second derivatives in `curvature`."""
         result = gradient / curvature.diagonal
-        for k, factor in enumerate(curvature.pair_factors):
+        for k, factor in enumerate(curvature.block_factors):
             result[self.paired, k] = cho_solve(factor, gradient[self.paired, k])
         return result
 
@@ -118,10 +119,10 @@ def _newton_step(loss: _Loss, curvature: _Curvature, gradient: FloatArray) -> tu
     step, residual = np.zeros_like(gradient), -gradient
     preconditioned = loss.precondition(curvature, residual)
     direction, size = preconditioned, float(np.sum(residual * preconditioned))
-    first = size
+    first_size = size
     for _ in range(_MOST_PRODUCTS):
         # Far from the minimum, where the size is large, a step need not be precise.
-        if size <= min(0.1, first) * 0.1 * first:
+        if size <= min(0.1, first_size) * 0.1 * first_size:
             break
         product = loss.product(curvature, direction)
         length = size / float(np.sum(direction * product))
@@ -129,7 +130,7 @@ def _newton_step(loss: _Loss, curvature: _Curvature, gradient: FloatArray) -> tu
         preconditioned = loss.precondition(curvature, residual)
         previous, size = size, float(np.sum(residual * preconditioned))
         direction = preconditioned + size / previous * direction
-    return step, first
+    return step, first_size
 
 
 def _minimize(loss: _Loss, coef: FloatArray, precision: float) -> tuple[FloatArray, _Curvature]:
@@ -152,12 +153,12 @@ def _minimize(loss: _Loss, coef: FloatArray, precision: float) -> tuple[FloatArr
 def _choose_penalties(
     coef: FloatArray, curvature: FloatArray, penalty: FloatArray, column: NDArray[np.int64], prior: FloatArray
 ) -> FloatArray:
-    """Return updated penalties of columns, given the coefficients of categories, their curvature and penalty."""
+    """Return updated penalties of columns, given the coefficients of categories, their curvatures and penalties."""
     n_scores = coef.shape[1]
-    determined = curvature / (curvature + penalty[:, None])  # by the data, not by the penalty: between 0 and 1
+    effective = curvature / (curvature + penalty[:, None])  # near 1 if the data determine a coefficient, else near 0
     # With more than two classes, the coefficients of a category sum to 0, so only n_classes - 1 of them are free.
     free = 1.0 if n_scores == 1 else (n_scores - 1) / n_scores
-    n_effective, squares = (np.bincount(column, values.sum(axis=1)) for values in (determined, coef**2))
+    n_effective, squares = (np.bincount(column, values.sum(axis=1)) for values in (effective, coef**2))
     return (free * n_effective + prior) / (squares + prior)
 
 
@@ -173,12 +174,13 @@ def fit_category_ridge(
 
     `column` is the index of the column of each category, and `prior`, (n_columns,), the number of additional
     coefficients of size 1. All labels from 0 to the maximum must occur. Returns the coefficients, (1 or n_classes,
-    n_dense + n_categories), and the intercepts, for two classes those of the second, and the penalty of each column.
+    n_dense + n_categories), the intercepts, and the penalty of each column. For two classes, the coefficients and
+    intercepts are those of the second class.
     """
     loss, penalties = _Loss(dense, indicators, labels, weights), np.ones(len(prior))
     coef = np.zeros((loss.n_dense + len(column), loss.n_scores))
     loss.set_penalty(penalties[column])
-    for _ in range(_MOST_CHOICES):
+    for _ in range(_MOST_UPDATES):
         coef, curvature = _minimize(loss, coef, _LOOSE)
         before = penalties
         penalties = _choose_penalties(coef[loss.n_dense :], curvature.category_curvature, before[column], column, prior)

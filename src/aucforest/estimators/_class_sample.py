@@ -8,29 +8,31 @@ from numpy.typing import NDArray
 
 from aucforest.metrics.validation import count_classes
 
-# Number of rows in a block of the search for the rows of a class.
-_MASK_ROWS = 2**20
+# The rows of a class are searched in blocks of this many rows, to save memory.
+_BLOCK_ROWS = 2**20
 
 
-def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: Sequence[int]) -> NDArray[np.int64]:
-    """Return the indices, in ascending order, of a random sample of at most `most` rows of each class.
+def sample_classes(labels: NDArray[Any], n_classes: int, max_rows: int, seed: Sequence[int]) -> NDArray[np.int64]:
+    """Return the indices, in ascending order, of a random sample of at most `max_rows` rows of each class.
 
-    `seed` is the seed of NumPy's generator. It should include the constant of `tree.random` for the purpose.
+    `seed` should include a constant of `tree.random`, so that samples for different purposes are independent.
     """
     generator, sample = np.random.default_rng(seed), []
     for k in range(n_classes):
         is_class = labels == k
         n_rows = np.count_nonzero(is_class)
-        ranks = np.arange(n_rows) if n_rows <= most else generator.choice(n_rows, most, replace=False, shuffle=False)
-        sample.append(_positions(is_class, np.sort(ranks)))
+        ranks = np.arange(n_rows)
+        if n_rows > max_rows:
+            ranks = np.sort(generator.choice(n_rows, max_rows, replace=False, shuffle=False))
+        sample.append(_positions(is_class, ranks))
     return np.sort(np.concatenate(sample))
 
 
 def _positions(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the indices of the True values of a mask that have the given ascending ranks, counted from 0."""
     positions, n_passed = [np.empty(0, dtype=np.int64)], 0
-    for start in range(0, len(mask), _MASK_ROWS):
-        in_block = np.flatnonzero(mask[start : start + _MASK_ROWS])
+    for start in range(0, len(mask), _BLOCK_ROWS):
+        in_block = np.flatnonzero(mask[start : start + _BLOCK_ROWS])
         first, last = np.searchsorted(ranks, (n_passed, n_passed + len(in_block)))
         positions.append(start + in_block[ranks[first:last] - n_passed])
         n_passed += len(in_block)

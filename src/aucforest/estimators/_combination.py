@@ -14,19 +14,19 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 # Smaller probabilities are replaced by this value, because the logarithm of 0 is infinite.
-SMALLEST = 1e-9
+MIN_STACK_PROBA = 1e-9
 
 
-def log_proba(proba: NDArray[np.float64], smallest: float = SMALLEST) -> NDArray[np.float64]:
+def log_proba(proba: NDArray[np.float64], min_proba: float = MIN_STACK_PROBA) -> NDArray[np.float64]:
     """Return the class scores of a model, log(proba); with two classes, their difference is the log odds."""
-    return np.log(np.maximum(proba, smallest))
+    return np.log(np.maximum(proba, min_proba))
 
 
 def residual_score(residual_proba: NDArray[np.float64], proba: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the class scores of a residual forest with the class probabilities q: log q_k - log(1 - p_k) - log p_k.
 
-    It is fitted with weights 1 - p_k of samples of class k, where p are the probabilities of the forest in a stack.
-    Subtracting log(1 - p_k) undoes these weights. See docs/mathematics/forests.md.
+    A residual forest is fitted with the weight 1 - p_k for a sample of class k, where p are the probabilities of the
+    forest. Subtracting log(1 - p_k) undoes these weights. See docs/mathematics/forests.md.
     """
     return log_proba(residual_proba) - log_proba(proba) - log_proba(1.0 - proba)
 
@@ -38,7 +38,7 @@ class Combination(NamedTuple):
     intercept: NDArray[np.float64]  # (n_classes,), with the mean 0
 
     def apply(self, scores: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]:
-        """Return class probabilities. The scores of a model with weight 0 may be None, if another model has scores."""
+        """Return class probabilities. The scores of a model with weight 0 may be None, but not those of all models."""
         total = self.intercept + sum(b * score for b, score in zip(self.coef, scores) if score is not None)
         return softmax(total, axis=1)
 

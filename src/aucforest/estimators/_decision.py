@@ -9,10 +9,10 @@ from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._caller import warn
-from aucforest.estimators._calibration import LEAST
+from aucforest.estimators._calibration import MIN_PROBA
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators._model_files import Model
-from aucforest.estimators._validation import check_weights_of, encode_labels
+from aucforest.estimators._validation import check_weights, encode_labels
 from aucforest.estimators.out_of_bag import check_scorer
 from aucforest.estimators.thresholds import (
     FIT_COSTS,
@@ -130,7 +130,8 @@ class DecisionModel(Model):
             return self
         new = self.class_prior_ if prevalence is None else self._frequencies_of(prevalence)
         shift = np.log(new) - np.log(self._frequencies)
-        is_raw = getattr(self, "calibration_", self) is None
+        # An uncalibrated forest gets a calibration by the shift, which raises lower probabilities. A stack does not.
+        min_proba = MIN_PROBA if getattr(self, "calibration_", self) is None else 0.0
         self._shift_scores(shift)
         if prevalence is None:
             self.__dict__.pop("prevalence_", None)
@@ -143,23 +144,21 @@ class DecisionModel(Model):
             self._set_fixed_threshold(self.threshold)
             return self
         # The threshold is lowered a little, so that the same samples are positive in spite of rounding errors.
-        self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, is_raw)
+        self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, min_proba)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
             what = "the same samples stay positive; call set_threshold to tune it for the new frequencies"
             warn(f"threshold={self.threshold!r} was tuned for other class frequencies: {what}")
         return self
 
-    def _shifted_threshold(self, shift: NDArray[np.float64], is_raw: bool) -> float:
+    def _shifted_threshold(self, shift: NDArray[np.float64], min_proba: float) -> float:
         """Return the tuned threshold after a shift of the log odds, lowered a little to allow for rounding errors.
 
-        `is_raw` is whether probabilities are not calibrated. Then probabilities below LEAST are raised to LEAST before
-        the logarithm.
+        Lower probabilities are raised to `min_proba` before the logarithm.
         """
         positive, threshold = self._positive, self.threshold_
-        least = LEAST if is_raw else 0.0
         with np.errstate(divide="ignore"):
-            before = np.log(max(threshold, least)) - np.log(max(1.0 - threshold, least))
+            before = np.log(max(threshold, min_proba)) - np.log(max(1.0 - threshold, min_proba))
         return float(expit(before + shift[positive] - shift[1 - positive])) * (1.0 - ROUNDING)
 
     @property
@@ -201,7 +200,7 @@ class DecisionModel(Model):
         raise NotImplementedError
 
     def _rule_on_training(self, threshold: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> TunedRule:
-        """Return a rule for training samples. If `prevalence_` is set, they are weighted to these class frequencies."""
+        """Return a rule for training samples, weighted to the class frequencies `prevalence_` if it is set."""
         if hasattr(self, "prevalence_"):
             frequencies = class_frequencies(labels, weights, len(self.classes_))
             factors = (self.prevalence_ / np.maximum(frequencies, np.finfo(np.float64).tiny))[labels]
@@ -245,7 +244,7 @@ class DecisionModel(Model):
     def _tune_on(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         """Tune the threshold on the probabilities of samples outside the training data."""
         proba = self.predict_proba(X)
-        labels, weights = encode_labels(y, len(proba), self.classes_), check_weights_of(X, sample_weight)
+        labels, weights = encode_labels(y, len(proba), self.classes_), check_weights(X, sample_weight)
         self._warn_of_positive(threshold)
         rule = TunedRule(threshold, labels, weights, self._positive)
         self.threshold_ = rule.require(rule.best(proba), oob=False)

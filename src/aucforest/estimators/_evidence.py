@@ -24,41 +24,42 @@ from aucforest.tree.tree import Tree
 # All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
 # The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
-# The amount that is used unless another one is clearly better, for example on small sets, and the same for forests with
-# trees on target rates (benchmarks/DEFAULTS.md).
+# The amount that is used unless another one is clearly better, for example on small data sets. The second one is for
+# forests with trees on target rates (benchmarks/DEFAULTS.md).
 PRIOR, PRIOR_WITH_RATES = 5.0, 50.0
-# The amount for comparing variants. It is small, because few trees need more shrinkage than the whole forest.
-WEIGHED_BY = 1.0
-# The factor s in the weights exp(s g) of encodings, whose gains g are in standard errors; chosen with
-# benchmarks/many_categories.py. On noise, encodings differ more than variants, which read the same features.
-ENCODING_STRENGTH = 1.5
-_STANDARD_ERRORS = 1.5  # the minimum gain of another amount of shrinkage than the prior
-# Maximum number of scored rows. With more rows the choice is slower but not better. A row costs more with more classes.
-# So with many classes the maximum is lower: the largest of _ROWS_TIMES_CLASSES / n_classes rows, the _PROPORTION of the
-# training rows, and _ROWS_OF_CLASS rows of each class, but at most _ROWS.
-_ROWS, _ROWS_TIMES_CLASSES, _PROPORTION, _ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
-# Number of scored trees: _MOST_SCORED_TREES if there are at least _SAMPLES_A_ROW training samples for each scored row,
-# when scoring costs little, or if there are several encodings, each of which has only some of the trees. Many classes
-# need more trees, because the AUC of few trees is not yet linear in 1 / n_trees.
-SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
+# The amount for comparing variants.
+COMPARISON_AMOUNT = 1.0
+# The factor s in the weights exp(s g) of encodings, chosen with benchmarks/many_categories.py. The gains g are in
+# standard errors, because on noise they differ more than those of variants, which read the same features.
+ENCODING_FACTOR = 1.5
+# Another amount than the prior is used only if its AUC is greater by this number of standard errors.
+_MIN_STANDARD_ERRORS = 1.5
+# Maximum number of scored rows. With more rows the choice is slower but not better. With many classes, a row takes
+# longer. So the maximum is only _ROWS_TIMES_CLASSES / n_classes, but not less than _LEAST_PROPORTION of the training
+# rows, or _LEAST_ROWS_OF_CLASS rows of each class.
+_MOST_ROWS, _ROWS_TIMES_CLASSES, _LEAST_PROPORTION, _LEAST_ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
+# Number of scored trees. It is _MOST_SCORED_TREES if several encodings share the trees, or if scoring takes little of
+# the time of a fit, with at least _SAMPLES_PER_SCORED_ROW training samples for each scored row. Many classes need more
+# trees, because the AUC of few trees is not yet linear in 1 / n_trees.
+SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_PER_SCORED_ROW = 96, 300, 4
 # The trees of each variant are divided into two halves, for extrapolation to more trees.
 _N_HALVES = 2
-# Maximum number of elements of the arrays of sums.
+# Maximum number of sums of out-of-bag predictions.
 _MOST_SUMS = 2**23
-# Approximate seconds per row and tree, the proportion by which each column increases it, and seconds to rank a row.
+# Approximate seconds per row and tree, the proportion by which each column increases them, and seconds to rank a row.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
 # Minimum seconds of a task for which threads are faster.
 _LEAST_TASK = 1e-3
 
 
-def weights_of(gains: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
+def mixture_weights(gains: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
     """Return the weights of variants or encodings, given their gains."""
-    weights = np.exp(strength * (gains - gains.max()))
+    weights = np.exp(factor * (gains - gains.max()))
     return weights / weights.sum()
 
 
 def jackknife_error(estimates: NDArray[np.float64]) -> Any:
-    """Return the jackknife standard error. On the last axis are estimates that each leave out a part of the rows."""
+    """Return the jackknife standard error over the last axis, where each estimate leaves out a part of the rows."""
     return np.sqrt((estimates.shape[-1] - 1) * np.var(estimates, axis=-1))
 
 
@@ -68,7 +69,7 @@ def row_weight(
     """Return the mean weight of a row in a tree, which shrinkage counts as one sample.
 
     `weights` include class weights, `sample_weight` does not. Without a bootstrap, a row of integer sample weight w
-    counts as w samples; with a bootstrap as one, because its w copies are always sampled together.
+    counts as w samples. With a bootstrap it counts as one, because its w copies are always sampled together.
     """
     if weights is None:
         return 1.0
@@ -79,11 +80,11 @@ def row_weight(
 
 
 def amounts_to_score(shrinkage: float | str | None) -> NDArray[np.float64]:
-    """Return the amounts to score: all candidates of "auto", or the given amount and the one for comparing variants."""
+    """Return the amounts of shrinkage to score: those of "auto", or the given one and `COMPARISON_AMOUNT`."""
     if shrinkage == "auto":
         return AMOUNTS
-    # There are always two, even if they are equal, because kernels are compiled for the number of amounts.
-    return np.sort([float(shrinkage or 0.0), WEIGHED_BY])
+    # Two amounts, even if they are equal, because kernels are compiled for each number of amounts.
+    return np.sort([float(shrinkage or 0.0), COMPARISON_AMOUNT])
 
 
 def count_columns(n_classes: int) -> int:
@@ -98,8 +99,8 @@ def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
 
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int, n_encodings: int = 1) -> int:
     """Return the bytes of the sums, the numbers of trees, and the means for scoring rows."""
-    # The sum over both halves, the means of the two halves, and the mean over both. Each encoding after the first adds
-    # the sums of both halves, and the sums of all trees with additional trees of this encoding.
+    # The sums over all trees, and the means over each half and over all trees. Each encoding after the first adds the
+    # sums over each half, and the sums over all trees with additional trees of this encoding.
     n_of_encodings = (_N_HALVES + 1) * (n_encodings - 1)
     n_sums_of_whole = (1 + _N_HALVES + 1 + n_of_encodings) * count_columns(n_classes) * n_amounts
     return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + n_sums_of_whole)
@@ -108,11 +109,14 @@ def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int, 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
     """Return the indices of the rows to score, in ascending order: a random sample of the rows of each class.
 
-    The array is empty if the maximum number of rows of a class would be less than two.
+    The array is empty if fewer than two rows of each class could be scored.
     """
-    enough = max(_ROWS_TIMES_CLASSES // n_classes, int(_PROPORTION * len(labels)), _ROWS_OF_CLASS * n_classes)
-    most = min(_ROWS, enough, _MOST_SUMS // _n_sums_of_row(n_classes, n_variants, len(AMOUNTS))) // n_classes
-    return np.empty(0, dtype=np.int64) if most < 2 else sample_classes(labels, n_classes, most, [seed, SCORED_SAMPLE])
+    least = max(int(_LEAST_PROPORTION * len(labels)), _LEAST_ROWS_OF_CLASS * n_classes)
+    n_rows = min(_MOST_ROWS, max(_ROWS_TIMES_CLASSES // n_classes, least))
+    n_of_class = min(n_rows, _MOST_SUMS // _n_sums_of_row(n_classes, n_variants, len(AMOUNTS))) // n_classes
+    if n_of_class < 2:
+        return np.empty(0, dtype=np.int64)
+    return sample_classes(labels, n_classes, n_of_class, [seed, SCORED_SAMPLE])
 
 
 class OutOfBagScores:
@@ -120,7 +124,8 @@ class OutOfBagScores:
 
     `rows` are the indices of the rows to score, in ascending order. `amounts` are in samples, and `unit` is the weight
     of a sample in trees. Amounts are compared after `calibration`. Variants are compared without it, so that the trees
-    do not depend on it. The sums of a variant and an encoding have the index variant * n_encodings + encoding.
+    do not depend on whether probabilities are calibrated. The sums of a variant and an encoding have the index
+    variant * n_encodings + encoding.
     """
 
     def __init__(
@@ -147,7 +152,7 @@ class OutOfBagScores:
         # Sparse rows are converted to dense blocks when they are used.
         self._table = taken if isinstance(taken, SparseRows) else np.ascontiguousarray(taken.T, dtype=np.float64)
         n_rows, n_columns, n_sums = len(rows), count_columns(n_classes), n_variants * n_encodings
-        # The first array, `whole`, has separate sums for each encoding.
+        # In `whole`, the sums of each encoding are separate.
         self._sums = ShrunkSums(
             np.zeros((_N_HALVES, n_encodings, n_rows, n_columns, len(amounts))),
             np.zeros((_N_HALVES, n_sums, n_rows if n_sums > 1 else 0, n_columns)),
@@ -164,7 +169,7 @@ class OutOfBagScores:
     @property
     def n_scored_trees(self) -> int:
         """The number of trees to score; these are the first trees of the forest."""
-        is_large = self._bags.sampler.n_rows >= _SAMPLES_A_ROW * len(self._truth)
+        is_large = self._bags.sampler.n_rows >= _SAMPLES_PER_SCORED_ROW * len(self._truth)
         return _MOST_SCORED_TREES if is_large or self._n_encodings > 1 else SCORED_TREES
 
     def _counts_by_class(self) -> NDArray[np.int64]:
@@ -179,7 +184,7 @@ class OutOfBagScores:
         """The effective number of rows or groups; with two classes about the number of rows of the rarer class."""
         return rarer_class_size(self._counts_by_class())
 
-    def _halve(self, variants: Sequence[int]) -> NDArray[np.int64]:
+    def _next_halves(self, variants: Sequence[int]) -> NDArray[np.int64]:
         """Return the half of each of the next trees; the trees of each variant alternate between the halves 0 and 1."""
         halves, n_added = [], self._n_added.reshape(-1, self._n_encodings).sum(axis=1).tolist()
         for variant in variants:
@@ -191,22 +196,23 @@ class OutOfBagScores:
         """Add consecutive trees, starting with the tree of index `first`, given their variants and encodings."""
         if not trees:
             return
-        halves, encoding_of = self._halve(variants), np.array(encodings)
-        indices_of_sums = np.array(variants) * self._n_encodings + encoding_of
+        halves, encoding_of_tree = self._next_halves(variants), np.array(encodings)
+        indices_of_sums = np.array(variants) * self._n_encodings + encoding_of_tree
         np.add.at(self._n_added, indices_of_sums, 1)
-        amounts, weighted_index = self._unit * self._amounts, self._index_of(WEIGHED_BY)
+        amounts, weighted_index = self._unit * self._amounts, self._index_of(COMPARISON_AMOUNT)
 
         def add_half(half: int, rows: slice) -> None:
             whole, by_variant, n_trees = (array[half] for array in self._sums)
-            for encoding in np.unique(encoding_of[halves == half]).tolist():
-                indices = np.flatnonzero((halves == half) & (encoding_of == encoding)).tolist()
+            for encoding in np.unique(encoding_of_tree[halves == half]).tolist():
+                indices = np.flatnonzero((halves == half) & (encoding_of_tree == encoding)).tolist()
                 counts = self._bags.counts_at(self._rows[rows], [first + index for index in indices], 1)
                 chosen, sums = [trees[index] for index in indices], ShrunkSums(whole[encoding], by_variant, n_trees)
                 for block, X in self._blocks(rows):
-                    given = OutOfBagRows(block.start, X, counts[:, block.start - rows.start : block.stop - rows.start])
-                    add_shrunk(chosen, indices_of_sums[indices].tolist(), given, amounts, weighted_index, sums)
+                    block_counts = counts[:, block.start - rows.start : block.stop - rows.start]
+                    block_rows = OutOfBagRows(block.start, X, block_counts)
+                    add_shrunk(chosen, indices_of_sums[indices].tolist(), block_rows, amounts, weighted_index, sums)
 
-        # One thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
+        # A thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
         n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
         n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
@@ -229,33 +235,33 @@ class OutOfBagScores:
     ) -> NDArray[np.float64]:
         """Return the AUC of the means over trees of each candidate, (n_candidates, n_weights), for several row weights.
 
-        The totals of `candidates` have `count_columns(n_classes)` columns. The AUC is NaN where it is not defined.
+        The totals of the candidates have `count_columns(n_classes)` columns. An AUC that is not defined is NaN.
         """
 
         def score(sums: Sums) -> NDArray[np.float64]:
             # Rows that are not out of bag for any tree get the score 0 and the weight 0.
-            is_out = sums.n_trees > 0
-            means = sums.total / np.where(is_out, sums.n_trees, 1)[:, None]
+            is_oob = sums.n_trees > 0
+            means = sums.total / np.where(is_oob, sums.n_trees, 1)[:, None]
             if calibration is not None:
                 means = calibration.apply(means)
-            columns, out_weights = np.ascontiguousarray(means.T), np.where(is_out, weights, 0.0)[None]
+            columns, oob_weights = np.ascontiguousarray(means.T), np.where(is_oob, weights, 0.0)[None]
             if self._n_classes == 2:
-                return score_columns(self._truth == 1, columns, out_weights)
-            return score_matrices(self._truth, columns[None], out_weights)
+                return score_columns(self._truth == 1, columns, oob_weights)
+            return score_matrices(self._truth, columns[None], oob_weights)
 
         return np.concatenate(list(thread_map(self._n_jobs, _RANK_TIME * candidates[0].total.size)(score, candidates)))
 
     @cached_property
-    def _jackknife(self) -> NDArray[np.float64]:
+    def _jackknife_weights(self) -> NDArray[np.float64]:
         """The row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows): one part has weight 0.
 
         Rows get the weight 0 instead of being removed, so that ranks are computed only once for all parts.
         """
-        is_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
-        return np.where(is_out, 0.0, self._weights)
+        is_left_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
+        return np.where(is_left_out, 0.0, self._weights)
 
-    def _halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
-        """Return the sums over each half of the trees, for all amounts. `factors` are weights of trees by encoding."""
+    def _sums_of_halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
+        """Return the sums over each half of the trees, for all amounts; trees are weighted by a factor per encoding."""
         whole: NDArray[Any] = self._sums.whole
         n_trees: NDArray[Any] = self._sums.n_trees
         if factors is not None:
@@ -266,18 +272,18 @@ class OutOfBagScores:
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
         index = self._index_of(amount)
-        halves = [Sums(total[..., index], n_trees) for total, n_trees in self._halves()]
+        halves = [Sums(total[..., index], n_trees) for total, n_trees in self._sums_of_halves()]
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
-        by_class = np.bincount(self._truth, self._weights, minlength=self._n_classes)
-        weights = self._weights * (frequencies / np.where(by_class > 0.0, by_class, 1.0))[self._truth]
+        class_weights = np.bincount(self._truth, self._weights, minlength=self._n_classes)
+        weights = self._weights * (frequencies / np.where(class_weights > 0.0, class_weights, 1.0))[self._truth]
         return CalibrationSample(self._truth, weights / weights.mean(), self._groups, halves)
 
     def _sums_of(self, kind: Literal["variant", "encoding"]) -> list[Sums]:
-        """Return the sums over the trees of each variant or encoding at the shrinkage `WEIGHED_BY`."""
+        """Return the sums over the trees of each variant or encoding at the shrinkage `COMPARISON_AMOUNT`."""
         sums = self._sums.by_variant.sum(axis=0), self._sums.n_trees.sum(axis=0)
-        by_both = (array.reshape(-1, self._n_encodings, *array.shape[1:]) for array in sums)
-        return list(map(Sums, *(array.sum(axis=0 if kind == "encoding" else 1) for array in by_both)))
+        by_variant = (array.reshape(-1, self._n_encodings, *array.shape[1:]) for array in sums)
+        return list(map(Sums, *(array.sum(axis=0 if kind == "encoding" else 1) for array in by_variant)))
 
     def score_alternatives(self, kind: Literal["variant", "encoding"]) -> NDArray[np.float64]:
         """Return the AUC of the trees of each variant or encoding, and its standard error; NaN if it is not defined.
@@ -314,8 +320,8 @@ class OutOfBagScores:
 
         `all_weights`, (n_weights, n_rows), are several row weights, by default only those of all rows. The result is
         (n_weights, n_encodings): 0 for the best encoding, at most 0 for others, and -inf for dropped encodings, which
-        have no trees. The number of additional trees is the mean number of trees of an encoding. Each AUC is at its own
-        best amount of shrinkage, because few trees on rates need more shrinkage than a whole forest.
+        have no trees. The number of additional trees is the mean number of trees of an encoding. Each AUC is that of
+        the best amount of shrinkage, because few trees on rates need more shrinkage than a whole forest.
         """
         candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding)]
         weights = self._weights[None] if all_weights is None else all_weights
@@ -324,10 +330,10 @@ class OutOfBagScores:
         for index in np.flatnonzero(np.all(np.isfinite(scores), axis=(1, 2))):
             best_scores = np.where(has_trees, scores[index].max(axis=1), -np.inf)
             best, amounts = int(np.argmax(best_scores)), scores[index].argmax(axis=1)
-            chosen = [candidates[row * len(self._amounts) + amount] for row, amount in enumerate(amounts)]
-            without = self._score(chosen, self._jackknife)
-            # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
-            errors = np.maximum(jackknife_error(without - without[best]), 1e-6)
+            chosen = [candidates[i * len(self._amounts) + amount] for i, amount in enumerate(amounts)]
+            jackknife_scores = self._score(chosen, self._jackknife_weights)
+            # The error is 0 for an encoding that predicts exactly like the best one, and must not be a divisor.
+            errors = np.maximum(jackknife_error(jackknife_scores - jackknife_scores[best]), 1e-6)
             gains[index] = (best_scores - best_scores[best]) / errors
         return gains
 
@@ -359,9 +365,10 @@ class OutOfBagScores:
 
         Fewer trees need more shrinkage, so the AUC is extrapolated linearly in 1 / n_trees from the AUCs of all scored
         trees and of the two halves. The result is `prior`, one of the amounts, unless another amount is better by
-        `_STANDARD_ERRORS` standard errors. By default, no rows are left out by `weights`, and all trees count equally.
+        `_MIN_STANDARD_ERRORS` standard errors. By default, `weights` are those of all rows, and `halves` are the sums
+        of unweighted trees.
         """
-        halves = self._halves() if halves is None else halves
+        halves = self._sums_of_halves() if halves is None else halves
         whole = Sums(*(first + second for first, second in zip(*halves)))
         if np.sort(np.bincount(self._truth[whole.n_trees > 0], minlength=self._n_classes))[-2] < 2:
             return prior
@@ -377,36 +384,36 @@ class OutOfBagScores:
         best, index = int(np.argmax(scores)), self._index_of(prior)
         if best == index or np.any(np.isnan(scores)):
             return prior
-        error = jackknife_error(np.subtract(*score([best, index], self._jackknife)))
-        return float(AMOUNTS[best]) if scores[best] - scores[index] > _STANDARD_ERRORS * error else prior
+        error = jackknife_error(np.subtract(*score([best, index], self._jackknife_weights)))
+        return float(AMOUNTS[best]) if scores[best] - scores[index] > _MIN_STANDARD_ERRORS * error else prior
 
     def optimism(self, n_trees: int, amount: float, *, chooses_amount: bool) -> float:
         """Return by how much the AUC is too high because shrinkage and weights of encodings were chosen by it.
 
-        The choice is repeated without each part of the rows. The AUC of a part is computed with the choice from all
-        rows, and with the choice without this part. The result is the mean difference of the two. If the amount is
-        chosen, `amount` is the prior. All trees get the weights of their encoding, also those that were grown before
+        The choice is repeated without each part of the rows. The AUC of a part is computed with the choice by all rows,
+        and with the choice without this part. The result is the mean difference of the two. If the amount of shrinkage
+        is chosen, `amount` is the prior. All trees get the weights of their encoding, even those that were grown before
         the choice. Variants are not chosen again: on noise, their choice raises the AUC by less than 0.001.
         """
         if not (chooses_amount or self.has_weighed_encodings):
             return 0.0
-        without, chosen = self._jackknife, []
-        all_weights = np.vstack((self._weights, without))
+        jackknife_weights, chosen = self._jackknife_weights, []
+        all_weights = np.vstack((self._weights, jackknife_weights))
         for weights, factors in zip(all_weights, self._encoding_factors(all_weights)):
-            halves = self._halves(factors)
+            halves = self._sums_of_halves(factors)
             best = self.choose_amount(n_trees, amount, weights, halves) if chooses_amount else amount
-            total, n_out = (first + second for first, second in zip(*halves))
-            chosen.append(Sums(total[..., self._index_of(best)], n_out))
-        by_all, *by_others = self._score(chosen, self._weights - without, self._calibration)
+            total, n_oob = (first + second for first, second in zip(*halves))
+            chosen.append(Sums(total[..., self._index_of(best)], n_oob))
+        by_all, *by_others = self._score(chosen, self._weights - jackknife_weights, self._calibration)
         differences = by_all - np.diagonal(by_others)
         differences = differences[np.isfinite(differences)]
         return float(differences.mean()) if len(differences) > 0 else 0.0
 
     def _encoding_factors(self, all_weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return, for each of the row weights, factors that give trees the weights of encodings chosen with these."""
+        """Return a factor per encoding for each of the row weights, by which its trees get the chosen total weight."""
         n_added, factors = self._n_added_by_encoding, np.ones((len(all_weights), self._n_encodings))
         if self.has_weighed_encodings:
             for index, gains in enumerate(self.encoding_gains(all_weights)):
                 if not np.any(np.isnan(gains)):
-                    factors[index] = weights_of(gains, ENCODING_STRENGTH) * n_added.sum() / np.maximum(n_added, 1)
+                    factors[index] = mixture_weights(gains, ENCODING_FACTOR) * n_added.sum() / np.maximum(n_added, 1)
         return factors

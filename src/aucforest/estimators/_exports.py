@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest.estimators._calibration import LEAST
+from aucforest.estimators._calibration import MIN_PROBA
 from aucforest.estimators._prediction import TreePrediction
 from aucforest.estimators._validation import FeatureModel
 from aucforest.exports.onnx import Ensemble, ExportedStack, is_float32, write_onnx
@@ -38,7 +38,7 @@ class OnnxExport(FeatureModel):
         Returns
         -------
         ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
-            A table keeps its index and has the columns ``split_features_``; treelite and onnxruntime need
+            A table keeps its index and has the columns ``split_features_``. treelite and onnxruntime need
             ``np.asarray(encode(X))``. The code of a category is its index in ``categories_``. Missing values and unseen
             categories are NaN.
 
@@ -49,10 +49,11 @@ class OnnxExport(FeatureModel):
         """
         check_is_fitted(self, "classes_")
         valid = self._features_of(X)
-        kind = np.float32 if is_float32(dtype) else np.float64
+        number_type = np.float32 if is_float32(dtype) else np.float64
         if isinstance(valid, SparseRows):
-            return valid.matrix.astype(kind)
-        return like(X, valid.astype(kind), self.split_features_.tolist() if self.dates_ or self.target_rates_ else None)
+            return valid.matrix.astype(number_type)
+        names = self.split_features_.tolist() if self.dates_ or self.target_rates_ else None
+        return like(X, valid.astype(number_type), names)
 
     def to_onnx(self, path: str | os.PathLike[str], *, dtype: Any = "float64") -> None:
         """Write the classifier to an ONNX file, including its calibration and threshold.
@@ -147,9 +148,9 @@ class TreeExports(OnnxExport, TreePrediction):
         `sklearn.model_selection.FixedThresholdClassifier`. Shrinkage is included. Impurities and
         ``feature_importances_`` are Gini's.
 
-        The nodes below a categorical split are copied for each run of consecutive codes. The weights of the copies, on
-        which SHAP values without background data depend, assume that the samples of a side are spread evenly over its
-        categories.
+        The nodes below a categorical split are copied for each run of consecutive codes. For the weights of the copies,
+        the samples of a side are assumed to be spread evenly over its categories. SHAP values without background data
+        depend on these weights.
 
         Examples
         --------
@@ -175,5 +176,5 @@ class TreeExports(OnnxExport, TreePrediction):
     @property
     def _onnx_model(self) -> Ensemble:
         calibration = self._calibration
-        logit_map = None if calibration is None else (calibration.slope, calibration.intercepts, LEAST)
+        logit_map = None if calibration is None else (calibration.slope, calibration.intercepts, MIN_PROBA)
         return Ensemble(self.trees_, self._n_codes, logit_map)

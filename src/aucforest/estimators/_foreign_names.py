@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sklearn.base import BaseEstimator
 
-_OURS = {
+_FOREIGN_NAMES = {
     "n_estimators": ("n_trees", "num_trees", "ntree", "num_iterations", "num_boost_round", "iterations"),
     "max_depth": ("depth",),
     "max_leaf_nodes": ("num_leaves", "max_leaves"),
@@ -25,8 +25,8 @@ _OURS = {
     "min_gain": ("min_impurity_decrease", "min_impurity_split", "min_split_gain", "min_gain_to_split", "gamma"),
     "shrinkage": ("reg_alpha", "reg_lambda", "lambda_l1", "lambda_l2", "l2_leaf_reg"),
 }
-_COUNTERPARTS = {foreign: ours for ours, names in _OURS.items() for foreign in names}
-_ABSENT = {
+_COUNTERPARTS = {foreign: ours for ours, names in _FOREIGN_NAMES.items() for foreign in names}
+_WITHOUT_COUNTERPART = {
     "ccp_alpha": "trees are not pruned, but max_depth, max_leaf_nodes and min_samples_leaf limit their size",
     "learning_rate": "trees are not boosted, but grown independently of each other",
     "eta": "trees are not boosted, but grown independently of each other",
@@ -37,10 +37,10 @@ _ABSENT = {
 def describe_foreign(estimator: type[BaseEstimator], names: Iterable[str]) -> str | None:
     """Return a message about the first name that is a parameter of another library only; None if there is none."""
     for name in names:
-        ours, absent = _COUNTERPARTS.get(name), _ABSENT.get(name)
-        if ours is None and absent is None:
+        ours, reason = _COUNTERPARTS.get(name), _WITHOUT_COUNTERPART.get(name)
+        if ours is None and reason is None:
             continue
         parameters = estimator._get_param_names()
         if name not in parameters and (ours is None or ours in parameters):
-            return f"{estimator.__name__} has no parameter {name!r}: {absent or f'use {ours}, see its documentation'}"
+            return f"{estimator.__name__} has no parameter {name!r}: {reason or f'use {ours}, see its documentation'}"
     return None

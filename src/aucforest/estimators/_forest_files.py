@@ -135,8 +135,8 @@ def restore_rate_table(item: Any, edges: NDArray[np.float64], categories: Catego
     require(is_table, "a table of rates must be two features, a number of parts and a smoothing")
     feature, other, n_parts, smoothing = item
     require(feature in categories, f"there are rates of feature {feature}, which has no categories")
-    is_other = other == -1 or (0 <= other < n_features and other != feature)
-    require(is_other, f"the rates of feature {feature} interact with feature {other}, which is not another feature")
+    is_valid = other == -1 or (0 <= other < n_features and other != feature)
+    require(is_valid, f"the rates of feature {feature} interact with feature {other}, which is not another feature")
     require(type(smoothing) is float and 0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")
     require(np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0.0), "the edges of rates are not finite and rising")
     n_expected = len(edges) + 1
@@ -174,8 +174,8 @@ def _is_threshold(values: NDArray[np.float64], model: Any) -> Any:
     return (is_frequency or values.shape == (n_classes, n_classes)) and are_finite(values)
 
 
-def _are_sampled(groups: NDArray[np.int32], forest: Any) -> Any:
-    """Return whether the number of rows, number of groups and digest are those of the groups that trees sampled."""
+def _are_sampled_groups(groups: NDArray[np.int32], forest: Any) -> Any:
+    """Return whether the number of rows, the number of groups and the digest are those of a record of the forest."""
     sampled = [(record.n_rows, record.n_groups, record.groups) for record in forest._sample_records]
     is_numbered = len(groups) > 0 and groups.min() >= 0
     return is_numbered and (len(groups), int(groups.max()) + 1, digest_groups(groups)) in sampled
@@ -192,7 +192,7 @@ DECISION = (
     Field("threshold_", lambda _: None, _is_threshold, is_optional=True),
 )
 _FOREST = (
-    Field("groups", lambda _: (-1,), _are_sampled, dtype="i", attribute="_groups", is_optional=True),
+    Field("groups", lambda _: (-1,), _are_sampled_groups, dtype="i", attribute="_groups", is_optional=True),
     *DECISION,
     Field("shrinkage_", accepts=lambda value, _: 0.0 <= value < np.inf),
     Field("dispersion", accepts=lambda value, _: 0.0 <= value < 1e6, attribute="dispersion_", is_optional=True),
@@ -202,22 +202,22 @@ _FOREST = (
 def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     arrays = store_fields(forest, _FOREST)
     if (calibration := forest.calibration_) is not None:
-        slope, intercepts, *evidence = calibration
-        arrays["calibration"] = np.array([slope, *evidence, *intercepts])
-    # The last fields are only written for groups and half-samples, since older versions of the package lack them.
+        slope, intercepts, *fit_statistics = calibration
+        arrays["calibration"] = np.array([slope, *fit_statistics, *intercepts])
+    # The last fields are only written for groups and half-samples, because older versions of the package lack them.
     records = [
         list(record)[: 7 if record.n_halves else 6 if record.n_groups else 4] for record in forest._sample_records
     ]
     metadata = {"seed": forest._seed, "drawn": records}
-    by_tree = ("variants", forest.variants_, "mixture"), ("encodings", forest.encodings_, "encoding_mixture")
-    for name, values, mixture in by_tree:
+    alternatives = ("variants", forest.variants_, "mixture"), ("encodings", forest.encodings_, "encoding_mixture")
+    for name, values, mixture in alternatives:
         if values:
             names = metadata[name] = list(dict.fromkeys(values))
             arrays[name] = np.array([names.index(value) for value in values], dtype=np.int64)
         if hasattr(forest, f"{mixture}_"):
             *columns, n_trees, _, scores, errors = getattr(forest, f"{mixture}_").values()
-            listed = [column.tolist() for column in columns]
-            metadata[mixture] = listed if len(listed) > 1 else listed[0]
+            lists = [column.tolist() for column in columns]
+            metadata[mixture] = lists if len(lists) > 1 else lists[0]
             arrays |= {f"{mixture}_n_trees": n_trees, f"{mixture}_scores": np.stack((scores, errors))}
     return arrays, metadata
 
@@ -256,8 +256,8 @@ def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: 
     return [names[index] for index in indices.tolist()]
 
 
-def _take_sample_record(item: Any) -> SampleRecord:
-    """Return the record of how trees were sampled, given an item of "drawn", as these records are called in files."""
+def _restore_sample_record(item: Any) -> SampleRecord:
+    """Return a sample record, given an item of "drawn", the name of these records in files."""
     require(isinstance(item, list) and len(item) in (4, 6, 7) and isinstance(item[1], list), "drawn is invalid")
     # Only records with groups or half-samples have the last three values.
     n_rows, sizes, replace, stream, n_groups, digest, n_halves = item + [0, "", 0][len(item) - 4 :]
@@ -292,15 +292,15 @@ def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | N
 
 
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
-    what = "written by aucforest before 0.2: load and save it with aucforest 0.2, or fit the model again"
-    require("variants" in stored, what)
+    message = "written by aucforest before 0.2: load and save it with aucforest 0.2, or fit the model again"
+    require("variants" in stored, message)
     forest.variants_ = list(map(tuple, _restore_alternatives(forest, stored, "variants", "mixture")))
     forest.encodings_ = []
     if forest.target_rates_ is not None:
         forest.encodings_ = _restore_alternatives(forest, stored, "encodings", "encoding_mixture")
     forest._seed = stored.take("seed", int)
     require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
-    forest._sample_records = [_take_sample_record(item) for item in stored.take("drawn", list)]
+    forest._sample_records = [_restore_sample_record(item) for item in stored.take("drawn", list)]
     forest._groups = forest.threshold_ = None
     restore_fields(forest, stored, _FOREST)
     forest.calibration_ = _restore_calibration(stored, len(forest.classes_))

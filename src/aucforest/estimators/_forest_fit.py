@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 
 from aucforest._caller import warn
 from aucforest.estimators._base import TreeBasedClassifier
-from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
+from aucforest.estimators._calibration import Calibration, calibrate, prior_correction
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._evidence import (
-    ENCODING_STRENGTH,
+    ENCODING_FACTOR,
     PRIOR,
     PRIOR_WITH_RATES,
     OutOfBagScores,
@@ -25,17 +25,17 @@ from aucforest.estimators._evidence import (
     row_weight,
     rows_to_score,
 )
-from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
-from aucforest.estimators._mixture import STRENGTH, Mixture, assign_alternatives, describe_alternatives, stages_of
+from aucforest.estimators._intervals import estimate_dispersion, max_dispersion_rows
+from aucforest.estimators._mixture import VARIANT_FACTOR, Mixture, assign_alternatives, describe_alternatives, stages_of
 from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
     N_GROUPS,
-    SPREAD_ROWS,
+    THRESHOLD_STD_ROWS,
     TunedRule,
     find_positive,
     is_tuned,
-    threshold_spread,
+    threshold_std,
     warn_of_few_groups,
 )
 from aucforest.fitting.bootstrap import HALVES, SampleRecord, half_of
@@ -74,7 +74,7 @@ class Alternatives(NamedTuple):
     """The names of the variants and of the encodings that trees can have."""
 
     variants: list[tuple[str, str]]  # (criterion, splitter); the variants of new trees come first
-    n_new: int  # the number of variants of new trees
+    n_new: int  # number of variants of new trees
     encodings: tuple[str, ...]
 
 
@@ -152,26 +152,26 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         encodings = possible_encodings(spec.encodings, coding.rates)
         if before is not None:
             before._check_coding(coding, encodings)
-        # Out-of-bag rows are unknown if trees were sampled in different ways. Then shrinkage, mixture and calibration,
-        # which are chosen by these rows, are those of the fit before.
-        kept = before if len(records) > 1 else None
+        # If trees were sampled in different ways, their out-of-bag rows are unknown. Then shrinkage, mixture and
+        # calibration, which are chosen by these rows, are those of the previous fit.
+        reused = before if len(records) > 1 else None
         self._set_sampling(target, start.seed, records)
-        # The calibration before it is fitted: the formula for classes sampled at different rates, or the fit before.
-        initial = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
-        self.calibration_ = None if self.calibration is None else initial
+        # The calibration unless one is fitted: the prior correction, or that of the previous fit.
+        default = prior_correction(spec.sampler, n_classes) if reused is None else reused._calibration_of_training()
+        self.calibration_ = None if self.calibration is None else default
         # The class frequencies of the population for which probabilities are predicted.
         frequencies = count_classes(target.labels, n_classes, target.sample_weight)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
             frequencies = frequencies * np.nan_to_num(spec.sampler.rates)
         self.class_prior_ = frequencies / frequencies.sum()
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
-        rows = self._training_rows(table, spec) if kept is None else None
+        rows = self._training_rows(table, spec) if reused is None else None
         # The existing trees may have other variants.
         variants = list(dict.fromkeys([*spec.variant_names, *start.variants]))
         names = Alternatives(variants, len(spec.variant_names), encodings)
         scores = None if rows is None else self._make_scorer(rows, target, spec, names, unit)
-        self.trees_ = self._grow(table, names, start, scores, keep=kept is not None)
-        self._shrink(scores, unit, kept)
+        self.trees_ = self._grow(table, names, start, scores, keep=reused is not None)
+        self._shrink(scores, unit, reused)
         self._calibrate(scores, spec)
         if rows is not None and records[0].n_halves:
             self.dispersion_ = self._estimate_dispersion(rows)
@@ -192,7 +192,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=start.before.target_rates_)
         n_encodings = len(spec.encodings) if table.may_have_rates else 1
         evidence_bytes, scored, compared = 0, spec.scored, spec.compared
-        if self.bootstrap and target.is_evidence and self._needs_scorer(len(spec.variant_names), n_encodings):
+        if self.bootstrap and target.has_enough_samples and self._needs_scorer(len(spec.variant_names), n_encodings):
             n_variants, n_amounts = len({*spec.variant_names, *start.variants}), len(amounts_to_score(self.shrinkage))
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
             n_variants *= n_encodings
@@ -201,10 +201,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             compared = rows_to_compare(target.kept_labels, n_classes, n_trees, start.seed)
             evidence_bytes += bytes_of_pairs(len(compared), n_classes, n_trees)
         if self.sampling == HALVES:
-            evidence_bytes += 8 * (n_classes + 1) * n_trees * n_rows_for(n_trees, n_classes)
+            evidence_bytes += 8 * (n_classes + 1) * n_trees * max_dispersion_rows(n_trees, n_classes)
         if is_tuned(self.threshold, n_classes):
             # The sums over groups of trees are in memory twice.
-            evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
+            evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), THRESHOLD_STD_ROWS)
         # The number of arrays of out-of-bag sums of all rows that are in memory at the same time.
         n_sums = 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
         return replace(spec, scored=scored, compared=compared, n_sums=n_sums, evidence_bytes=evidence_bytes)
@@ -244,7 +244,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     ) -> list[Tree]:
         """Return all trees, the existing ones first; variants and encodings that rank better get more trees.
 
-        With keep=True, variants and encodings keep their proportions among the existing trees.
+        With keep=True, variants and encodings keep the proportions that they have among the existing trees.
         """
         trees, n_encodings = list(start.trees), len(names.encodings)
         variants = [names.variants.index(variant) for variant in start.variants]
@@ -256,8 +256,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
         mixture, encoding_mixture = Mixture(names.n_new), Mixture(n_encodings)
         if keep:
-            mixture.keep(variants)
-            encoding_mixture.keep(encodings)
+            mixture.set_from_trees(variants)
+            encoding_mixture.set_from_trees(encodings)
         n_alternatives = (names.n_new, n_encodings) if scores is not None else (1, 1)
         for stage in stages_of(*n_alternatives, self.n_estimators):
             n_trees = max(stage.stop, len(trees))
@@ -271,8 +271,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             scores.add(stage.start, trees[scored], variants[scored], encodings[scored])
             if stage.stop == self.n_estimators:
                 break
-            self._weigh(mixture, encoding_mixture, scores)
-            if stage.start == 0 and not start.trees and encoding_mixture.drop():
+            self._update_weights(mixture, encoding_mixture, scores)
+            if stage.start == 0 and not start.trees and encoding_mixture.drop_small():
                 # Trees of dropped encodings are replaced by trees of other encodings.
                 remaining = [encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings]
                 encodings = assign_alternatives(encoding_mixture.weights, remaining, variants, n_trees)
@@ -281,7 +281,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                     trees[number] = tree
                 scores.restart()
                 scores.add(0, trees, variants, encodings)
-                self._weigh(mixture, encoding_mixture, scores)
+                self._update_weights(mixture, encoding_mixture, scores)
         self.variants_ = [names.variants[variant] for variant in variants]
         self.encodings_ = [] if self.target_rates_ is None else [names.encodings[encoding] for encoding in encodings]
         if names.n_new > 1:
@@ -296,37 +296,37 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return trees
 
     @staticmethod
-    def _weigh(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores) -> None:
+    def _update_weights(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores) -> None:
         """Set the weights of variants and encodings by their gains in out-of-bag AUC so far."""
         if len(mixture.weights) > 1:
-            mixture.weigh(scores.variant_gains()[: len(mixture.weights)], STRENGTH * scores.n_rows)
+            mixture.set_from_gains(scores.variant_gains()[: len(mixture.weights)], VARIANT_FACTOR * scores.n_rows)
         if len(encoding_mixture.weights) > 1:
-            encoding_mixture.weigh(scores.encoding_gains()[0], ENCODING_STRENGTH)
+            encoding_mixture.set_from_gains(scores.encoding_gains()[0], ENCODING_FACTOR)
             scores.has_weighed_encodings = True
 
     @property
     def _prior_amount(self) -> float:
-        """The amount of shrinkage where out-of-bag scores do not choose another one."""
+        """The amount of shrinkage, unless out-of-bag scores choose another one."""
         return PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
 
-    def _shrink(self, scores: OutOfBagScores | None, unit: float, kept: "ForestFit | None") -> None:
-        """Set `shrinkage_`: the parameter, that of `kept`, or the best out of bag. Shrink trees by it times `unit`."""
+    def _shrink(self, scores: OutOfBagScores | None, unit: float, reused: "ForestFit | None") -> None:
+        """Set `shrinkage_` to the parameter, that of `reused`, or the best amount out of bag; shrink the trees."""
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
-        elif kept is not None:
-            self.shrinkage_ = kept.shrinkage_
+        elif reused is not None:
+            self.shrinkage_ = reused.shrinkage_
         else:
             prior = self._prior_amount
             self.shrinkage_ = prior if scores is None else scores.choose_amount(len(self.trees_), prior)
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
-        """Fit the calibration to out-of-bag samples, if any, for `class_prior_` weighted by the class weights."""
+        """Fit the calibration to out-of-bag samples, if any, for the frequencies `class_prior_` times class weights."""
         if self.calibration is None or scores is None:
             return
         frequencies = self.class_prior_
         if spec.balanced_subsample and spec.sampler is not None:
-            # All classes have the same weight in the sample of a tree, and so 1 / rate before rows are sampled.
+            # All classes have the same weight in the sample of a tree, so their weights before sampling are 1 / rate.
             with np.errstate(divide="ignore"):
                 frequencies = np.where(frequencies > 0, 1.0 / spec.sampler.rates, 0.0)
         elif spec.class_weights is not None:
@@ -339,7 +339,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the dispersion of the mean over trees, estimated on a random sample of the rows."""
         n_trees, n_kept = len(self.trees_), rows.bags.sampler.n_rows
         generator = np.random.default_rng([self._seed, HALF_SAMPLES])
-        n_rows = min(n_kept, n_rows_for(n_trees, len(self.classes_)))
+        n_rows = min(n_kept, max_dispersion_rows(n_trees, len(self.classes_)))
         sample = np.sort(generator.choice(n_kept, n_rows, replace=False, shuffle=False))
         # The sums of the first range are over all rows. They are not used, so this range has only one tree.
         _, *by_tree = self._sum_out_of_bag(rows, [range(1), *(range(i, i + 1) for i in range(n_trees))], sample)
@@ -364,9 +364,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if is_rule_tuned:
             bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
             ranges += [range(*pair) for pair in pairwise(bounds)]
-            if rows.bags.sampler.n_rows > SPREAD_ROWS:
+            if rows.bags.sampler.n_rows > THRESHOLD_STD_ROWS:
                 labels = rows.labels if kept is None else rows.labels[kept]
-                sample = sample_classes(labels, 2, SPREAD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
+                sample = sample_classes(labels, 2, THRESHOLD_STD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
         # The sum over all trees is not computed from the groups, because it would have other rounding errors, and a
         # threshold must equal the probability of a row exactly.
         whole, *groups = self._sum_out_of_bag(rows, ranges, sample)
@@ -378,7 +378,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             del groups  # which takes as much memory as `group_sums`
             if sample is not None:
                 rule = rule.for_sample(sample if kept is None else kept[sample])
-            self.threshold_std_ = threshold_spread(rule, group_sums, self._mean_of_trees, self._seed)
+            self.threshold_std_ = threshold_std(rule, group_sums, self._mean_of_trees, self._seed)
         return whole
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._calibration import LEAST
+from aucforest.estimators._calibration import MIN_PROBA
 from aucforest.fitting.bootstrap import N_HALVES
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics.intervals import score_bounds
@@ -18,8 +18,8 @@ from aucforest.metrics.intervals import score_bounds
 _LEAST_ROWS, _MOST_ROWS, _MOST_PROBABILITIES = 64, 2048, 2**22
 
 
-def n_rows_for(n_trees: int, n_classes: int) -> int:
-    """Return the number of rows for the estimate of the dispersion, if there are as many."""
+def max_dispersion_rows(n_trees: int, n_classes: int) -> int:
+    """Return the maximum number of rows for the estimate of the dispersion."""
     return max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * n_classes)))
 
 
@@ -42,7 +42,7 @@ def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float
     between = (squares - n_trees * mean**2) / (n_halves - 1)
     trees_of_half = (n_trees - np.sum(counts**2, axis=0) / n_trees) / (n_halves - 1)
     # Rows with larger variances get smaller weights, because otherwise they would dominate the estimate.
-    deviation = np.sqrt(np.maximum(mean * (1.0 - mean), LEAST))
+    deviation = np.sqrt(np.maximum(mean * (1.0 - mean), MIN_PROBA))
     variance = max(float(np.sum((between - within) / trees_of_half / deviation)), 0.0)
     tree_variance = max(float(np.sum(within / deviation)), 0.0)
     # The variance over training sets, plus the variance of the mean over these half-samples and these trees.
@@ -58,7 +58,7 @@ def bounds_of(
     The mean p has the covariance of proportions, ``dispersion * (diag(p) - p p')``. The delta method gives the variance
     of the calibrated probabilities q, which have the derivatives ``slope * q_j ((j == k) - q_k) / p_k``.
     """
-    mean = np.maximum(mean, LEAST)
+    mean = np.maximum(mean, MIN_PROBA)
     others = np.maximum(sum_of_others(proba), np.finfo(np.float64).tiny)
     factors = proba / others * (sum_of_others(proba**2 / mean) + others**2 / mean)
     return np.stack(score_bounds(proba, dispersion * slope**2 * factors, quantile), axis=-1)

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._evidence import SCORED_TREES, weights_of
+from aucforest.estimators._evidence import SCORED_TREES, mixture_weights
 
-# Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees, so that
-# a larger forest starts with the trees of a smaller one, except for trees of encodings that were dropped.
-_FIRST_TURNS = 4
+# Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees. So a
+# larger forest starts with the trees of a smaller one, except for trees of dropped encodings.
+_FIRST_TREES = 4
 # With several encodings, there is one more evaluation after this number of trees: SCORED_TREES trees include too few of
 # each encoding (benchmarks/DEFAULTS.md).
 _TREES_WITH_ENCODINGS = 192
 # The factor c in the weights exp(c n g) of variants, where n is the effective number of rows and g the gain in AUC. It
 # was chosen with benchmarks/ranking.py.
-STRENGTH = 2.0
+VARIANT_FACTOR = 2.0
 
 
 def describe_alternatives(
@@ -36,23 +36,24 @@ def describe_alternatives(
 def assign_alternatives(
     weights: NDArray[np.float64], existing: Sequence[int | None], groups: Sequence[int], n_trees: int
 ) -> list[int]:
-    """Return the variants or the encodings of n_trees trees, given those of the existing trees (None for new ones).
+    """Return the variants or the encodings of n_trees trees, given those of the existing trees.
 
-    A tree gets the alternative whose number of trees in the group of the tree is furthest below its weight times the
-    size of the group. Ties are resolved in the same way among all trees. The groups of encodings are variants, so that
-    both are independent. Existing trees of other variants than the new ones do not count.
+    A new tree, or an existing one with None, gets the alternative whose number of trees in the group of the tree is
+    furthest below its weight times the size of the group. Ties are resolved by the same rule for all trees together.
+    To assign encodings, trees are grouped by variant, so that both are independent. Existing trees of variants that new
+    trees cannot have are not counted.
     """
     # Lists of Python numbers, because small arrays are several times slower.
-    shares, assigned = weights.tolist(), [*existing, *[None] * (n_trees - len(existing))]
-    by_group, total = [[0] * len(shares) for _ in range(max(groups, default=0) + 1)], [0] * len(shares)
+    proportions, assigned = weights.tolist(), [*existing, *[None] * (n_trees - len(existing))]
+    by_group, total = [[0] * len(weights) for _ in range(max(groups, default=0) + 1)], [0] * len(weights)
     for group, alternative in zip(groups, existing):
-        if alternative is not None and alternative < len(shares):
+        if alternative is not None and alternative < len(weights):
             by_group[group][alternative] += 1
             total[alternative] += 1
     for index, (group, alternative) in enumerate(zip(groups, assigned)):
         if alternative is None:
             counts, n_in_group, n_total = by_group[group], sum(by_group[group]) + 1, sum(total) + 1
-            shortages = [(share * n_in_group - counts[i], share * n_total - total[i]) for i, share in enumerate(shares)]
+            shortages = [(p * n_in_group - counts[i], p * n_total - total[i]) for i, p in enumerate(proportions)]
             assigned[index] = chosen = shortages.index(max(shortages))
             counts[chosen] += 1
             total[chosen] += 1
@@ -62,7 +63,7 @@ def assign_alternatives(
 def stages_of(n_variants: int, n_encodings: int, n_trees: int) -> list[range]:
     """Return the ranges of tree indices between the evaluations of variants and encodings."""
     n_alternatives = max(n_variants, n_encodings)
-    first = _FIRST_TURNS * n_alternatives
+    first = _FIRST_TREES * n_alternatives
     evaluated = {first, max(first, SCORED_TREES)} if n_alternatives > 1 else set[int]()
     if n_encodings > 1:
         evaluated.add(max(first, _TREES_WITH_ENCODINGS))
@@ -72,25 +73,25 @@ def stages_of(n_variants: int, n_encodings: int, n_trees: int) -> list[range]:
 class Mixture:
     """Weights of the variants or of the encodings of a forest.
 
-    At first all have the same weight. After each evaluation the weights are exp(strength * (g - max g)), normalized,
-    where g are the gains in AUC of the forest by more trees of each variant or encoding.
+    At first all weights are equal. After each evaluation they are exp(factor * (g - max g)), normalized, where g is
+    the gain in AUC of the forest if a variant or encoding had more trees.
     """
 
     def __init__(self, n_alternatives: int) -> None:
         self.weights = np.full(n_alternatives, 1.0 / n_alternatives)
 
-    def keep(self, existing: Sequence[int]) -> None:
+    def set_from_trees(self, existing: Sequence[int]) -> None:
         """Set the weights to the proportions of the existing trees, unless a variant has no trees."""
         n_trees = np.bincount(existing, minlength=len(self.weights))[: len(self.weights)]
         if n_trees.min() > 0:
             self.weights = n_trees / n_trees.sum()
 
-    def weigh(self, gains: NDArray[np.float64], strength: float) -> None:
-        """Set the weights from the gains; the weights do not change if an AUC is not defined."""
+    def set_from_gains(self, gains: NDArray[np.float64], factor: float) -> None:
+        """Set the weights from the gains, unless an AUC is not defined."""
         if not np.any(np.isnan(gains)):
-            self.weights = weights_of(gains, strength)
+            self.weights = mixture_weights(gains, factor)
 
-    def drop(self) -> bool:
+    def drop_small(self) -> bool:
         """Set weights below 1 % to 0, and return whether there are any."""
         is_small = self.weights < 0.01
         self.weights = np.where(is_small, 0.0, self.weights)

@@ -26,8 +26,8 @@ MOST_FEATURES = 2**24
 # Name of the attribute with the values that are computed from a fitted model when they are first needed.
 _CACHE = "_cached"
 _ESTIMATORS: dict[str, Any] = {}
-# The value of a parameter that could not be stored, until the estimator is made.
-_LEFT_OUT = object()
+# The value of a parameter that the file does not contain, until the estimator is made.
+_NOT_STORED = object()
 
 
 class FileSection(NamedTuple):
@@ -265,12 +265,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def restore_model(stored: StoredModel, *kinds: str) -> Any:
-    """Return a validated model from a file, or from a part of one. `kinds` are the allowed class names."""
+    """Return a validated model from a file or a part of it. `kinds` are the allowed class names, by default all."""
     name = stored.take("estimator", str)
     names = kinds or _ESTIMATORS
     require(name in names, f"estimator must be one of {', '.join(names)}, but is {name!r}")
     values = {name: from_plain(value) for name, value in stored.take("parameters", dict).items()}
-    values |= dict.fromkeys(stored.take("left_out", list), _LEFT_OUT)
+    values |= dict.fromkeys(stored.take("left_out", list), _NOT_STORED)
     require(all(isinstance(parameter, str) for parameter in values), "left_out are not names")
     model = _make_estimator(name, values)
     for section in (_DATA_SECTION, *model._file_sections):
@@ -297,7 +297,7 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
     parameters = _ESTIMATORS[name]().get_params()
     for parameter in values:
         require(parameter in parameters, f"{name} has no parameter {parameter!r}")
-    given = {parameter: value for parameter, value in values.items() if value is not _LEFT_OUT}
+    given = {parameter: value for parameter, value in values.items() if value is not _NOT_STORED}
     validate_parameter_constraints(_ESTIMATORS[name]._parameter_constraints, given, name)
     return _ESTIMATORS[name](**dict.fromkeys(values) | given)
 

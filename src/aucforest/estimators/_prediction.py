@@ -17,8 +17,8 @@ from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkBuffers, add_pr
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse
 from aucforest.tree.tree import Tree
 
-# The maximum number of rows in a task of prediction is between _LEAST_ROWS and _MOST_ROWS, so that the rows have about
-# _TASK_BYTES and fit into the caches. A task reads all trees from memory once, and its rows once for each tree.
+# The rows of a prediction task have about _TASK_BYTES, to fit into the caches. Their maximum number is between
+# _LEAST_ROWS and _MOST_ROWS. A task reads all trees from memory once, and its rows once for each tree.
 _LEAST_ROWS, _MOST_ROWS, _TASK_BYTES = 2**13, 2**15, 9 * 2**18
 # Up to _FEW_ROWS rows are predicted one by one: a row descends all trees together. For this, the row is copied for each
 # tree. The copies may have at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.
@@ -52,7 +52,7 @@ class TreePrediction(FeatureModel):
     def _in_groups(self) -> Iterator[tuple[range, PackedTrees]]:
         """Yield groups of trees with the predictions of their leaves.
 
-        There is one group unless the predictions would take too much memory. In this case they are not cached.
+        There is one group unless the predictions take too much memory. Predictions of several groups are not cached.
         """
         packed, n_trees = self._pack_nodes(), len(self.trees_)
         if hasattr(packed, "values") or self._n_predicted() <= _MOST_PREDICTED:
@@ -74,11 +74,11 @@ class TreePrediction(FeatureModel):
         return thread_map(self._n_jobs, 3e-8 * n_nodes)  # the approximate seconds for packing a node
 
     def _map_rows(self, n_rows: int, row_bytes: int, function: Callable[[slice], object]) -> None:
-        """Call a function for slices of rows. Each call passes all trees in order, so sums do not depend on n_jobs."""
-        most = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
+        """Call a function for slices of rows. Each call adds all trees in order, so sums do not depend on n_jobs."""
+        max_rows = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
         n_threads = effective_n_jobs(self._n_jobs)
         # All tasks have about the same number of rows.
-        step = -(-n_rows // (n_threads * -(-n_rows // (n_threads * most))))
+        step = -(-n_rows // (n_threads * -(-n_rows // (n_threads * max_rows))))
         for _ in thread_map(self._n_jobs)(function, [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]):
             pass
 

@@ -26,11 +26,11 @@ from aucforest.tree.tree import SHARED_CODE
 
 _FOREST = "AUCForestClassifier"
 # Maximum sum of absolute coefficients, so that sums of products with scores and columns are finite.
-_GREATEST = 1e300
+_MAX_COEF_SUM = 1e300
 
 
 def _are_weights(values: NDArray[np.float64], model: Any) -> Any:
-    return np.all(values >= 0.0) and values.sum() < _GREATEST
+    return np.all(values >= 0.0) and values.sum() < _MAX_COEF_SUM
 
 
 def _are_positive(values: NDArray[np.float64], model: Any) -> Any:
@@ -38,12 +38,12 @@ def _are_positive(values: NDArray[np.float64], model: Any) -> Any:
 
 
 def _are_bounded(values: NDArray[np.float64], model: Any) -> Any:
-    return np.abs(values).sum() < _GREATEST
+    return np.abs(values).sum() < _MAX_COEF_SUM
 
 
 def _is_scale(value: NDArray[np.float64], stack: Any) -> Any:
-    """Return whether the value is positive, and its products with the weights are finite."""
-    return 0.0 < value < _GREATEST and float(value) * float(stack.weights_.sum()) < _GREATEST
+    """Return whether the value is positive, and its product with the sum of the weights is not too large."""
+    return 0.0 < value < _MAX_COEF_SUM and float(value) * float(stack.weights_.sum()) < _MAX_COEF_SUM
 
 
 def _are_below(find_n: Callable[[Any], int]) -> Callable[[Any, Any], Any]:
@@ -59,14 +59,14 @@ _STACK = (
 _SCALE = Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale")
 
 
-def _fields_of(stack: Any) -> tuple[Field, ...]:
+def _stack_fields(stack: Any) -> tuple[Field, ...]:
     return (*_STACK, _SCALE) if "boosted" in stack.members_ else _STACK
 
 
 def _additive_fields(forest: Any) -> tuple[Field, ...]:
     """Return the fields of an additive model on the features of a forest; a field may depend on earlier fields."""
     n_features, n_rows = forest.n_features_in_ + n_added(forest.dates_), len(forest.classes_)
-    n_rows, most = 1 if n_rows == 2 else n_rows, AdditiveClassifier.MOST_SCALED
+    n_rows, max_knot = 1 if n_rows == 2 else n_rows, AdditiveClassifier.MOST_SCALED
 
     def n_columns(model: Any) -> int:
         return len(model.numbers_) + len(model.knots_) + len(model.missing_) + len(model.codes_)
@@ -87,7 +87,7 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
         Field("centre_", lambda model: model.numbers_.shape, are_finite),
         Field("scale_", lambda model: model.numbers_.shape, _are_positive),
         Field("knot_places_", lambda _: (-1,), below_numbers, dtype="q", attribute="knot_indices_"),
-        Field("knots_", lambda model: model.knot_indices_.shape, lambda knots, _: np.all(abs(knots) <= most)),
+        Field("knots_", lambda model: model.knot_indices_.shape, lambda knots, _: np.all(abs(knots) <= max_knot)),
         Field("missing_", lambda _: (-1,), below_features, dtype="q"),
         Field("code_features_", lambda _: (-1,), below_coded, dtype="q"),
         Field("codes_", lambda model: model.code_features_.shape, are_codes),
@@ -99,20 +99,21 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
 
 
 def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
-    arrays, metadata = store_fields(stack, _fields_of(stack)), {}
+    arrays, metadata = store_fields(stack, _stack_fields(stack)), {}
     for name, member in stack.members_.items():
         if name != "linear":
-            more, metadata[name] = store_model(member)
+            member_arrays, metadata[name] = store_model(member)
         elif isinstance(member, AdditiveClassifier):
-            more = store_fields(member, _additive_fields(stack.members_["forest"]))
+            member_arrays = store_fields(member, _additive_fields(stack.members_["forest"]))
             metadata[name] = {"is_sparse": member.is_sparse_}
             if member.interactions:
                 metadata[name]["interactions"] = list(map(describe_rate_table, member.interactions))
-                more |= {f"interactions.{i}.edges": table.edges for i, table in enumerate(member.interactions)}
+                edges = {f"interactions.{i}.edges": table.edges for i, table in enumerate(member.interactions)}
+                member_arrays |= edges
         else:
             kind = type(member).__name__
             raise TypeError(f'linear: a {kind} cannot be saved: use linear="auto", or pickle the stack')
-        arrays |= {f"{name}/{array}": values for array, values in more.items()}
+        arrays |= {f"{name}/{array}": values for array, values in member_arrays.items()}
     return arrays, metadata
 
 
@@ -133,7 +134,7 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
     for name in ("categories_", "dates_", "target_rates_"):
         setattr(stack, name, getattr(forest, name))
     stack.threshold_ = None
-    restore_fields(stack, stored, _fields_of(stack))
+    restore_fields(stack, stored, _stack_fields(stack))
 
 
 def _restore_member(stack: Any, stored: StoredModel, *kinds: str) -> Any:
@@ -161,7 +162,7 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
     if is_older:
         require(not hasattr(model, "column_means_"), "there is column_means_, but no penalties_")
         model.penalties_ = np.ones(len(np.unique(model.code_features_)))
-        _spread_shared_code(model, forest)
+        _split_shared_code(model, forest)
     return model
 
 
@@ -175,15 +176,15 @@ def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> 
     return tuple(tables)
 
 
-def _spread_shared_code(model: AdditiveClassifier, forest: Any) -> None:
+def _split_shared_code(model: AdditiveClassifier, forest: Any) -> None:
     """Give each rare category its own code and coefficient; in older files, rare categories share one."""
-    n_first = model.column_weights_.shape[1] - len(model.codes_)
+    n_other_columns = model.column_weights_.shape[1] - len(model.codes_)
     n_categories = np.array([len(forest.categories_[feature]) for feature in model.code_features_.tolist()], np.int64)
-    n_each = np.where(model.codes_ == SHARED_CODE, n_categories - SHARED_CODE, 1)
-    indices = np.repeat(np.arange(len(n_each)), n_each)
-    within = np.arange(len(indices)) - np.repeat(np.cumsum(n_each) - n_each, n_each)
-    model.code_features_, model.codes_ = model.code_features_[indices], model.codes_[indices] + within
-    columns = np.concatenate((np.arange(n_first), n_first + indices))
+    n_copies = np.where(model.codes_ == SHARED_CODE, n_categories - SHARED_CODE, 1)
+    indices = np.repeat(np.arange(len(n_copies)), n_copies)
+    increase = np.arange(len(indices)) - np.repeat(np.cumsum(n_copies) - n_copies, n_copies)
+    model.code_features_, model.codes_ = model.code_features_[indices], model.codes_[indices] + increase
+    columns = np.concatenate((np.arange(n_other_columns), n_other_columns + indices))
     model.column_weights_ = np.ascontiguousarray(model.column_weights_[:, columns])
 
 

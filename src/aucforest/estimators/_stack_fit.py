@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._boosted import LEAST_ROWS, MOST_CLASSES, fit_boosted
-from aucforest.estimators._calibration import LEAST, effective_counts, rarer_class_size
+from aucforest.estimators._calibration import MIN_PROBA, effective_counts, rarer_class_size
 from aucforest.estimators._class_sample import class_factors, class_frequencies, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
 from aucforest.estimators._decision import DecisionModel
@@ -31,17 +31,17 @@ from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tree.random import STACK_SAMPLE
 
-# The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. The penalty and _FEW were chosen on
-# the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
+# The penalty is multiplied by 1 + _FEW / n, where n is about the number of samples of the rarer class. The penalty and
+# _FEW were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _FEW = 600.0
-# Smaller weights are raised to this number, as forests take no weights below 1e-200; the mean weight is 1.
+# Smaller weights are raised to this number, because forests accept no weights below 1e-200. The mean weight is 1.
 _LEAST_WEIGHT = 1e-100
 # Number of folds for the scores of the boosted trees and the linear model, a divisor of fitting.out_of_bag.N_PARTS.
 _N_FOLDS = 5
 # Maximum number of rows that the combination is fitted to.
 _MOST_ROWS = 2**18
 # Maximum of a probability, which allows for the rounding errors of float32.
-_GREATEST_PROBA = 1.0 + 1e-6
+_MAX_PROBA = 1.0 + 1e-6
 
 # Fitted attributes that a stack copies from its forest.
 _SAME_AS_FOREST = (
@@ -81,8 +81,8 @@ class _Training(NamedTuple):
             groups[slice(None) if target.kept is None else target.kept] = target.groups
         return cls(X, classes, labels, weights, sample_weight, groups, target.few_groups)
 
-    def is_evidence(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether each class has at least two of the rows, and the training data enough samples or groups."""
+    def has_enough_samples(self, rows: NDArray[np.bool_]) -> bool:
+        """Return whether the training data have enough samples or groups, and each class has at least two of `rows`."""
         few = self.few_groups is not None or (self.groups is None and has_few_samples(self.labels[self.weights > 0.0]))
         return not few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
 
@@ -114,7 +114,7 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
     if found.shape != shape or found.dtype.kind not in "biuf":
         given = f"{found.dtype} of the shape {found.shape}"
         raise ValueError(f"{name}: predict_proba returned {given}, but must return probabilities of the shape {shape}")
-    is_proba = (found >= 0.0) & (found <= _GREATEST_PROBA)
+    is_proba = (found >= 0.0) & (found <= _MAX_PROBA)
     if not is_proba.all():
         raise ValueError(f"{name}: predict_proba returned {found[~is_proba][0]}, which is no probability")
     proba = np.zeros((n_classes, len(found)))
@@ -123,16 +123,16 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
 
 
 def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predicted]:
-    """Return the fitted linear models, each with out-of-fold probabilities; no models if `is_evidence` is False."""
-    if not training.is_evidence(training.weights > 0.0):
+    """Return the fitted linear models, each with out-of-fold probabilities; no models if there are too few samples."""
+    if not training.has_enough_samples(training.weights > 0.0):
         return []
     n_classes, kept, labels = len(training.classes), np.flatnonzero(training.weights), training.labels.astype(np.int64)
     is_weighted, fold = np.ptp(training.weights[kept]) > 0.0, training.folds(kept)
 
     def fit(model: Any, rows: NDArray[np.int64]) -> Any:
         weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
-        chosen = X if len(rows) == len(labels) else safe_indexing(X, rows)
-        return clone(model).fit(chosen, labels[rows], **weight)
+        X_rows = X if len(rows) == len(labels) else safe_indexing(X, rows)
+        return clone(model).fit(X_rows, labels[rows], **weight)
 
     fits = []
     for model in models:
@@ -178,7 +178,7 @@ class StackFit(DecisionModel, OnnxExport):
                 rule = self._check_target(table.target, cost)
                 training = _Training.from_target(X, table.target, forest.class_weight)
                 features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
-                # A model of the user may reject the data. Its fit comes first, since that of the forest takes longer.
+                # A model of the user may reject the data. It is fitted first, because the forest takes longer.
                 linear = []
                 if self.linear not in ("auto", None):
                     linear = _fit_linear(training, [self.linear], indexable_rows(X))
@@ -207,8 +207,8 @@ class StackFit(DecisionModel, OnnxExport):
             take_rows = partial(safe_indexing, indexable_rows(X))
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, take_rows, training.groups_of)
             if is_roc_auc(self.oob_score):
-                # All members predict rows that they were not fitted to. Bias and optimism are assumed to be those of
-                # the forest, so its correction is added.
+                # The bias and optimism of the stack are assumed to be those of the forest, so the correction of the
+                # forest is added.
                 forest_score = score_out_of_bag(forest, tuned, forest_proba, take_rows, training.groups_of)
                 correction = forest.oob_score_ - forest_score
                 self.oob_score_ = float(np.clip(self.oob_score_ + correction, 0.0, 1.0))
@@ -246,24 +246,24 @@ class StackFit(DecisionModel, OnnxExport):
         """Fit the other members and the combination; return out-of-bag probabilities, NaN where they are undefined.
 
         `linear` and `old` are models with their probabilities. Of several linear models, the one whose combination with
-        the other members has the lowest log loss is kept. The penalty pulls the weights towards the first member alone.
+        the other members has the lowest log loss is kept.
         """
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
         self.weights_, self.intercepts_ = np.ones(1), np.zeros(n_classes)
         scores = [log_proba(proba)]
-        if training.is_evidence(np.isfinite(proba[:, 0])):
+        if training.has_enough_samples(np.isfinite(proba[:, 0])):
             if old is not None:
                 self.members_ = {"old": old[0], "forest": forest}
                 scores.insert(0, log_proba(old[1]))
             if self.residual:
                 scores.append(residual_score(self._fit_residual(training), proba))
-            has_few = np.count_nonzero(training.weights) < LEAST_ROWS or n_classes > MOST_CLASSES
-            if self.boosted and forest.monotonic_cst is None and not has_few and not issparse(training.X):
+            is_unsuitable = np.count_nonzero(training.weights) < LEAST_ROWS or n_classes > MOST_CLASSES
+            if self.boosted and forest.monotonic_cst is None and not is_unsuitable and not issparse(training.X):
                 scores.append(self._fit_boosted(training))
         candidates = [[*scores, log_proba(linear_proba)] for _, linear_proba in linear] or [scores]
         is_seen = np.all([np.isfinite(score[:, 0]) for score in candidates[0]], axis=0)
-        if len(candidates[0]) == 1 or not training.is_evidence(is_seen):
+        if len(candidates[0]) == 1 or not training.has_enough_samples(is_seen):
             if old is not None:
                 raise ValueError(
                     "too few of the new rows have an out-of-bag probability: pass more rows, or increase n_estimators"
@@ -311,8 +311,8 @@ class StackFit(DecisionModel, OnnxExport):
     ) -> Combination:
         """Fit the combination to the scores of the given rows, or to a sample of them if there are many."""
         n_classes, seed = len(self.classes_), self.members_["forest"]._seed
-        most = max(2, _MOST_ROWS // n_classes)
-        sample = rows[sample_classes(training.labels[rows], n_classes, most, [seed, STACK_SAMPLE])]
+        max_rows = max(2, _MOST_ROWS // n_classes)
+        sample = rows[sample_classes(training.labels[rows], n_classes, max_rows, [seed, STACK_SAMPLE])]
         labels = training.labels[sample]
         weights = training.weights[sample] * class_factors(training.labels[rows], labels)
         groups = np.arange(len(sample)) if training.groups is None else training.groups[sample]
@@ -326,7 +326,7 @@ class StackFit(DecisionModel, OnnxExport):
         """Fit the residual forest, and return its out-of-bag probabilities."""
         forest = self.members_["forest"]
         label_proba = forest.oob_decision_function_[np.arange(len(training.labels)), training.labels]
-        weights = training.weights * np.maximum(1.0 - np.nan_to_num(label_proba, nan=1.0), LEAST)
+        weights = training.weights * np.maximum(1.0 - np.nan_to_num(label_proba, nan=1.0), MIN_PROBA)
         params = {"class_weight": None, "calibration": None, "random_state": forest._seed % 2**32}
         # Only the out-of-bag probabilities are used, and the log loss is the fastest score that computes them.
         residual = clone(forest).set_params(**params, oob_score="neg_log_loss")

@@ -41,7 +41,7 @@ from aucforest.tables.target_rates import TargetRates, append_rates
 _OPTIONS: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
 
 
-def check_weights_of(X: Any, sample_weight: Any) -> NDArray[np.float64] | None:
+def check_weights(X: Any, sample_weight: Any) -> NDArray[np.float64] | None:
     """Return the validated weights of the rows of X, or None for None."""
     if sample_weight is None:
         return None
@@ -121,7 +121,7 @@ class FeatureModel(Model):
     def _learn(self, X: Any, kept: NDArray[np.int64] | None) -> NDArray[Any] | None:
         """Find categorical columns and dates, and return X as a matrix of features.
 
-        Returns None if X has no such columns and no Arrow dictionary: then scikit-learn can convert X.
+        Returns None if X has no such columns and no Arrow dictionary, because scikit-learn can then convert X.
         """
         given = self.categorical_features
         table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
@@ -147,10 +147,10 @@ class FeatureModel(Model):
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:
-        """Return whether X needs no validation. This saves time: the checks take longer than predicting one row."""
+        """Return whether X needs no validation, which would take longer than predicting one row."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
-        has_features = is_matrix and X.shape[1] == self.n_features_in_
-        return has_features and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
+        has_columns = is_matrix and X.shape[1] == self.n_features_in_
+        return has_columns and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
 
     @property
     def split_features_(self) -> NDArray[Any]:
@@ -170,6 +170,6 @@ class FeatureModel(Model):
 
     @property
     def _inputs_of_features(self) -> list[int]:
-        """The index of each feature of the trees. A target rate has the index of its column of categories instead."""
+        """The index of each feature of the trees, but for a target rate that of its column of categories."""
         rates = [] if self.target_rates_ is None else self.target_rates_.columns
         return [*range(self.n_features_in_ + n_added(self.dates_)), *rates]

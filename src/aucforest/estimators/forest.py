@@ -97,7 +97,7 @@ class AUCForestClassifier(ForestFit):
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
         The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
-        the predictions of its ancestors. It is in samples of mean weight; without a bootstrap, an integer weight w
+        the predictions of its ancestors. Its unit is a sample of mean weight; without a bootstrap, an integer weight w
         counts as w samples. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96 trees (300
         on large data, and if trees have different encodings). It is 5, or 50 if some trees have the encoding "rates" or
         "interactions", unless another value is clearly better, and also without out-of-bag samples or with fewer than
@@ -452,13 +452,13 @@ class AUCForestClassifier(ForestFit):
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
-        """The bootstrap sample of each tree, recomputed at each access. All trees must be sampled in the same way."""
+        """The bootstrap sample of each tree, recomputed at each access; all trees must be sampled in the same way."""
         check_is_fitted(self, "trees_")
         record, *other_records = self._sample_records
         if other_records or len(record.sizes) > 1:
-            grown = ", ".join(map(str, self._sample_records))
+            sampling = ", ".join(map(str, self._sample_records))
             needed = "estimators_samples_ needs the same sampling of all classes and trees"
-            raise AttributeError(f"{needed}, but these were grown on {grown}")
+            raise AttributeError(f"{needed}, but these were grown on {sampling}")
         rows = np.arange(record.n_rows)
         if not record.sizes:
             return [rows] * len(self.trees_)
@@ -466,7 +466,7 @@ class AUCForestClassifier(ForestFit):
         return [np.repeat(rows, sampler.counts(key)) for key in tree_keys(self._seed, range(len(self.trees_)))]
 
     def predict_interval(self, X: ArrayLike, level: float = 0.95) -> NDArray[np.float64]:
-        """Return confidence intervals of class probabilities that forests predict on average over training samples.
+        """Return confidence intervals of predicted class probabilities.
 
         They show how much a probability would vary with other training samples and another `random_state`, not how far
         it is from the true probability. The variance of the mean p over trees is estimated between half-samples ([1]_,

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 from aucforest._caller import warn
 from aucforest._sklearn import Interval, fit_context
 from aucforest.estimators._model_files import Field, FileSection, Model, are_finite, restore_fields, store_fields
-from aucforest.estimators._validation import check_weights_of
+from aucforest.estimators._validation import check_weights
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairwise import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs, value_and_gradient
 from aucforest.metrics import roc_auc_score
@@ -169,7 +169,7 @@ class LinearAUCClassifier(Model):
         with self._fitting():
             X, y = self._validate(X, y=decode_labels(y))
             code_classes(y)  # raises ValueError for invalid labels
-            sample_weight = check_weights_of(X, unmask(sample_weight))
+            sample_weight = check_weights(X, unmask(sample_weight))
             if sample_weight is not None:
                 kept = sample_weight > 0.0
                 X, y, sample_weight = X[kept], y[kept], sample_weight[kept]

@@ -1,13 +1,13 @@
 """Log odds of forests and stacks, divided among the features.
 
 Suppose that each feature is known with probability t, independently of the others. As t goes from 0 to 1, the expected
-mean over trees M(t) goes from the base value to the prediction for the row. The Shapley value of a feature is its part
-of this change (Owen 1972, Management Science 18). The score of an additive model changes by t times the effect of each
-feature. Log odds are a function of M(t) and these scores. By the chain rule their change along t is a sum with a term
-for each feature (Aumann, Shapley 1974, "Values of Non-Atomic Games"). t increases in steps. Within a step, the values
-of the features are propagated by the rescale rule: for y = f(x), the values of x are multiplied by the change of y
-divided by the change of x (Shrikumar, Greenside, Kundaje 2017, ICML; Chen, Lundberg, Lee 2022, Nature Communications
-13). So for any number of steps, the base value and the values of the features sum to the log odds.
+mean over trees M(t) goes from the base value to the prediction for the row. The part of this change that is due to a
+feature is its Shapley value (Owen 1972, Management Science 18). The score of an additive model changes by t times the
+effect of each feature. Log odds are a function of M(t) and these scores. By the chain rule their change along t is a
+sum with a term for each feature (Aumann, Shapley 1974, "Values of Non-Atomic Games"). t increases in steps. Within a
+step, the values of the features are propagated by the rescale rule: for y = f(x), the values of x are multiplied by the
+change of y divided by the change of x (Shrikumar, Greenside, Kundaje 2017, ICML; Chen, Lundberg, Lee 2022, Nature
+Communications 13). So for any number of steps, the base value and the values of the features sum to the log odds.
 
 The log odds of class k are -log sum exp(z_j - z_k) over the other classes j: only differences of scores z matter.
 """
@@ -24,8 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._base import TreeBasedClassifier
-from aucforest.estimators._calibration import LEAST
-from aucforest.estimators._combination import SMALLEST
+from aucforest.estimators._calibration import MIN_PROBA
+from aucforest.estimators._combination import MIN_STACK_PROBA
 from aucforest.estimators._intervals import sum_of_others
 from aucforest.estimators.stacking import AUCStackingClassifier
 
@@ -35,7 +35,7 @@ StepsOfMean = tuple[NDArray[np.float64], NDArray[np.float64]]
 # The members of a stack whose scores depend on means over trees.
 _FORESTS = "forest", "residual", "boosted"
 # Lower intercepts are replaced by this value, because a class without training samples has the intercept -inf.
-_LOWEST = -700.0
+_MIN_INTERCEPT = -700.0
 
 
 class Attribution(NamedTuple):
@@ -49,22 +49,22 @@ class Attribution(NamedTuple):
         """Return 1 minus the quantity."""
         return Attribution(-self.values, 1.0 - self.base, 1.0 - self.end)
 
-    def log(self, smallest: float) -> "Attribution":
-        """Return the logarithms; numbers below `smallest` are replaced by `smallest`."""
-        base, end = np.maximum(self.base, smallest), np.maximum(self.end, smallest)
+    def log(self, minimum: float) -> "Attribution":
+        """Return the logarithms; smaller numbers are raised to `minimum` first."""
+        base, end = np.maximum(self.base, minimum), np.maximum(self.end, minimum)
         change = self.end - self.base
         is_same = change == 0.0
-        # The slope of np.maximum(x, smallest) between base and end.
-        slope = np.where(is_same, self.base > smallest, (end - base) / np.where(is_same, 1.0, change))
+        # The slope of np.maximum(x, minimum) between base and end.
+        slope = np.where(is_same, self.base > minimum, (end - base) / np.where(is_same, 1.0, change))
         return Attribution(self.values * (slope * _log_slope(base, end))[..., None], np.log(base), np.log(end))
 
     def log_odds_against(self, k: int, classes: Sequence[int]) -> "Attribution":
-        """Return the log odds of class k against `classes`: -log sum exp(z_j - z_k) over j in them, for scores z."""
+        """Return the log odds of class k against `classes`: -log sum exp(z_j - z_k) over these classes j, scores z."""
         base, end = (scores[classes] - scores[k] for scores in (self.base, self.end))
-        greatest = np.maximum(base, end).max(axis=0)
-        totals = [np.exp(scores - greatest).sum(axis=0) for scores in (base, end)]
+        largest = np.maximum(base, end).max(axis=0)
+        totals = [np.exp(scores - largest).sum(axis=0) for scores in (base, end)]
         values = np.zeros_like(self.values[k])
-        for j, slope in zip(classes, _exp_slope(base - greatest, end - greatest) * _log_slope(*totals)):
+        for j, slope in zip(classes, _exp_slope(base - largest, end - largest) * _log_slope(*totals)):
             values += slope[:, None] * (self.values[k] - self.values[j])
         return Attribution(values[None], *(-logsumexp(scores, axis=0, keepdims=True) for scores in (base, end)))
 
@@ -96,7 +96,7 @@ def join(parts: Sequence[Attribution]) -> Attribution:
 
 
 def _log_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the slope of log(x) between two positive x: change of log(x) / change of x, or 1 / x if x is equal."""
+    """Return the change of log(x) divided by the change of x, or 1 / x if x is unchanged; x is positive."""
     ratio = (end - base) / base
     is_close = np.abs(ratio) < 0.5  # where the difference of logarithms would lose digits
     change = np.where(is_close, np.log1p(np.where(is_close, ratio, 0.0)), np.log(end / base))
@@ -106,8 +106,8 @@ def _log_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[n
 def _exp_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the change of exp(x) divided by the change of x, or its derivative if x is unchanged; x is at most 0."""
     # The larger exponential is factored out, because the exponential of a positive difference could overflow.
-    greatest, gap = np.maximum(base, end), -np.abs(end - base)
-    return np.exp(greatest) * np.where(gap == 0.0, 1.0, np.expm1(gap) / np.where(gap == 0.0, 1.0, gap))
+    largest, gap = np.maximum(base, end), -np.abs(end - base)
+    return np.exp(largest) * np.where(gap == 0.0, 1.0, np.expm1(gap) / np.where(gap == 0.0, 1.0, gap))
 
 
 class InputsOfModel(NamedTuple):
@@ -125,7 +125,7 @@ class InputsOfModel(NamedTuple):
 
 
 def explained_members(model: Any) -> dict[str, Any]:
-    """Return the members that the log odds of a stack depend on, by name; for a forest or a tree, it is "forest".
+    """Return the members that the log odds of a stack depend on, by name; a forest or a tree has the name "forest".
 
     Raises an error if the model or its linear member cannot be explained. The member "old" is not checked.
     """
@@ -150,7 +150,7 @@ def explained_members(model: Any) -> dict[str, Any]:
 
 
 def explained_models(model: Any) -> list[Any]:
-    """Return a model, its member "old" if it was refreshed, the member "old" of this, and so on.
+    """Return a model, followed by its member "old" if it has one, the member "old" of that model, and so on.
 
     Raises an error if one of the models cannot be explained.
     """
@@ -205,8 +205,8 @@ def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Attribution]:
 def _match_proba(whole: Attribution, proba: NDArray[np.float64]) -> Attribution:
     """Return an attribution that sums exactly to the log odds of `proba`.
 
-    Without this, rounding errors matter where a probability is almost 1. The error of the sum is divided among the
-    features in proportion to their absolute values.
+    Rounding errors would matter where a probability is almost 1. They are divided among the features in proportion to
+    their absolute values.
     """
     end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(whole.values)
     total, error = sizes.sum(axis=2), end - whole.base - whole.values.sum(axis=2)
@@ -240,14 +240,14 @@ def _scores_of_stack(stack: Any, steps: Mapping[str, Attribution]) -> Attributio
     for name, step in steps.items():
         is_calibrated = name in ("forest", "residual") and stack.members_[name]._calibration is not None
         proba[name] = _scores_of_forest(stack.members_[name], step).proba() if is_calibrated else step
-    scores = {"forest": proba["forest"].log(SMALLEST)}
+    scores = {"forest": proba["forest"].log(MIN_STACK_PROBA)}
     if "residual" in steps:
         parts = proba["residual"], proba["forest"], proba["forest"].complement()
-        logs = [part.log(SMALLEST) for part in parts]
+        logs = [part.log(MIN_STACK_PROBA) for part in parts]
         scores["residual"] = _weighted_sum((1.0, -1.0, -1.0), logs)
     if "boosted" in steps:
         scores["boosted"] = _weighted_sum([stack._boosted_scale], [steps["boosted"]])
-    scores |= {name: proba[name].log(SMALLEST) for name in ("linear", "old") if name in proba}
+    scores |= {name: proba[name].log(MIN_STACK_PROBA) for name in ("linear", "old") if name in proba}
     return _weighted_sum([weights[name] for name in scores], list(scores.values()), stack.intercepts_)
 
 
@@ -255,12 +255,12 @@ def _scores_of_forest(forest: Any, mean: Attribution) -> Attribution:
     """Return the scores of a forest, whose softmax gives the probabilities."""
     calibration = forest._calibration
     if calibration is None:
-        return mean.log(SMALLEST)
-    return _weighted_sum([calibration.slope], [mean.log(LEAST)], calibration.intercepts)
+        return mean.log(MIN_STACK_PROBA)
+    return _weighted_sum([calibration.slope], [mean.log(MIN_PROBA)], calibration.intercepts)
 
 
 def _weighted_sum(weights: Sequence[float], parts: Sequence[Attribution], intercepts: Any = (0.0,)) -> Attribution:
     """Return the weighted sum of scores plus the intercepts of the classes."""
     values, base, end = (sum(w * x for w, x in zip(weights, arrays)) for arrays in zip(*parts))
-    intercepts = np.maximum(intercepts, _LOWEST)[:, None]
+    intercepts = np.maximum(intercepts, _MIN_INTERCEPT)[:, None]
     return Attribution(values, base + intercepts, end + intercepts)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import get_scorer
 
 from aucforest._caller import warn
-from aucforest.estimators._validation import check_weights_of, encode_labels
+from aucforest.estimators._validation import check_weights, encode_labels
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
@@ -35,7 +35,7 @@ from aucforest.tables.target_rates import SETS
 from aucforest.tree.prediction import PackedTrees
 
 Scorer = Callable[..., float]
-# Maximum relative error of the weight of a class in a leaf: trees round sample weights to integers.
+# Maximum relative error of the weight of a class in a leaf, because trees round sample weights.
 _LEAF_TOLERANCE = 1e-6
 
 
@@ -50,7 +50,7 @@ _POSITIVE_SCORERS = (
     "average_precision", "f1", "jaccard", "neg_negative_likelihood_ratio", "positive_likelihood_ratio", "precision",
     "recall",
 )  # fmt: skip
-# Used instead of the scorers of scikit-learn with these names, which are slower. Its log loss fails if y lacks a class.
+# Replacements of scikit-learn's scorers, which are slower. Scikit-learn's log loss also fails if y lacks a class.
 _SCORERS: dict[Any, Scorer] = {
     "average_precision": partial(_score_codes, class_average_precision),
     "neg_log_loss": partial(_score_codes, lambda *given: -log_loss(*given)),
@@ -99,7 +99,7 @@ class OutOfBagScorer:
         self._forest, self._scorer, self._parameter = forest, resolve_scorer(scoring), parameter
         self._label = partial(decide, forest) if label is None else label
         is_coded = isinstance(scoring, str) and len(forest.classes_) == 2
-        # With two classes, the positive class comes last and gets the label 1.
+        # The positive class of two comes last and gets the label 1.
         self._order = positive_last(forest) if is_coded else np.arange(len(forest.classes_))
         self._classes: NDArray[Any] = np.argsort(self._order) if is_coded else forest.classes_
         if isinstance(scoring, str) and (scoring in _POSITIVE_SCORERS or find_at_k(scoring) is not None):
@@ -108,7 +108,7 @@ class OutOfBagScorer:
     def score(
         self, X: Any, labels: NDArray[np.uint16], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
     ) -> float:
-        """Return the score of class probabilities. If the scorer fails and a class has no row, warn and return NaN."""
+        """Return the score of class probabilities, or NaN with a warning if it fails because a class has no row."""
         if self._scorer is None:
             return class_roc_auc(labels, proba, sample_weight)
         scored_model, classes, order = copy.copy(self._forest), self._classes, self._order
@@ -171,7 +171,7 @@ def score_out_of_bag(
     take_rows: Callable[[NDArray[np.int64]], Any],
     groups_of: Callable[[NDArray[np.int64]], NDArray[np.int64] | None],
 ) -> float:
-    """Return the score of out-of-bag probabilities by the scorer `model.oob_score`. Rows with NaN are left out.
+    """Return the score of out-of-bag probabilities by the scorer `model.oob_score`, without rows that have NaN.
 
     `rule` contains the labels and weights of all rows. If the rule is tuned, the label of a row is predicted by a
     threshold that was not tuned on this row. `take_rows` returns rows of X, and `groups_of` their groups.
@@ -200,7 +200,7 @@ def training_rows(
         raise ValueError("out-of-bag samples need a forest with bootstrap=True")
     X = forest._validate_X(X, reset=False)  # target rates are added below, because they must leave out the row itself
     labels = encode_labels(y, len(X), forest.classes_).astype(np.uint16)
-    weight = check_weights_of(X, sample_weight)
+    weight = check_weights(X, sample_weight)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
     params = forest.get_params(deep=False)
     sampler = resolve_sampler(params, labels[kept], forest.classes_, forest._groups, forest._seed)
@@ -237,7 +237,7 @@ def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
 def _rate_weights(
     forest: Any, weight: NDArray[np.float64] | None, labels: NDArray[np.uint16], cells_of: Callable[[int], Any]
 ) -> NDArray[np.int64] | None:
-    """Return integer weights of the training rows that sum to the totals of the target rates; None if that fails.
+    """Return integer weights of the training rows with which the target rates have their totals; None if impossible.
 
     The totals may differ by a common factor, because only ratios of weights matter in a fit.
     """
@@ -270,7 +270,8 @@ def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: 
 def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
     """Raise ValueError unless each leaf of a tree gets the number of rows and the class weights of the fit.
 
-    The first tree without target rates is checked, because each tree has different rates. Without it, none is checked.
+    The first tree without target rates is checked, because rates differ from tree to tree. If all trees have rates,
+    nothing is checked.
     """
     first = 0 if forest.target_rates_ is None else next((i for i, e in enumerate(forest.encodings_) if e == SETS), None)
     if first is None:

@@ -20,7 +20,7 @@ from aucforest.tables.dates import find_dates
 
 # Bytes of machine code and libraries that the first fit of a process loads (measured).
 _LOADED_BYTES = 10**8
-# Measured memory is rounded up to a multiple of this, so that a repeated call states the same minimum of memory_limit.
+# Measured memory is rounded up to a multiple of this, so that repeated calls report the same minimum of memory_limit.
 _ROUNDED_TO = 2**24
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import num_samples
 from aucforest.estimators._evidence import jackknife_error
-from aucforest.estimators._validation import check_weights_of, encode_labels
+from aucforest.estimators._validation import check_weights, encode_labels
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.stacking import AUCStackingClassifier
@@ -140,7 +140,7 @@ def refresh(
     if type(model) not in (AUCForestClassifier, AUCStackingClassifier):
         raise TypeError(f"refresh needs an AUCForestClassifier or an AUCStackingClassifier, got {type(model).__name__}")
     check_is_fitted(model, "classes_")
-    weights = check_weights_of(X, sample_weight)
+    weights = check_weights(X, sample_weight)
     labels = _check_rows(model, X, y, weights, None if groups is None else check_groups(groups, num_samples(X)))
     proba = model.predict_proba(X)
     new = _unfitted(model)
@@ -164,7 +164,7 @@ def refresh(
 def _check_rows(
     model: Any, X: Any, y: Any, sample_weight: NDArray[np.float64] | None, groups: NDArray[Any] | None
 ) -> NDArray[np.int64]:
-    """Return the class indices of new rows. Raise ValueError for other classes, too few rows, or rows already used."""
+    """Return the class indices of new rows; raise ValueError for other classes, too few rows, or rows of the fit."""
     labels = encode_labels(y, num_samples(X), model.classes_, "no class of the old model")
     kept = np.ones(len(labels), dtype=bool) if sample_weight is None else sample_weight > 0.0
     units, unit_name = (np.flatnonzero(kept), "rows") if groups is None else (groups[kept], "groups")
@@ -184,7 +184,7 @@ def _check_rows(
 
 
 def _unfitted(model: Any) -> AUCStackingClassifier:
-    """Return an unfitted stack with the parameters of a model; for a forest, without other members."""
+    """Return an unfitted stack with the parameters of a model; a forest becomes its only member."""
     stored = model._params_to_store()  # without the costs of the old rows
     params = {name: stored[name] for name in ("pos_label", "threshold")}
     if isinstance(model, AUCStackingClassifier):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import HasMethods, Interval, StrOptions, fit_context
 from aucforest.estimators._additive import AdditiveClassifier
-from aucforest.estimators._combination import SMALLEST, Combination
+from aucforest.estimators._combination import MIN_STACK_PROBA, Combination
 from aucforest.estimators._stack_files import STACK_SECTION
 from aucforest.estimators._stack_fit import StackFit
 from aucforest.estimators.forest import AUCForestClassifier
@@ -86,12 +86,12 @@ class AUCStackingClassifier(StackFit):
 
     Notes
     -----
-    The probabilities are the softmax of the scores ``sum_m b_m s_mk + a_k`` of the classes k. The s_mk are the
-    logarithms of the probabilities of the forest and of the linear model, and log q_k - log(p_k (1 - p_k)) for the
-    residual forest with probabilities q. The score of boosted trees is the sum of the steps of the leaves: for a
-    training sample in the series that was fitted without it, for a new sample the mean over all series. The weights b
-    >= 0 and the intercepts a minimize the log loss of the out-of-bag and out-of-fold scores plus the penalty. There is
-    no penalty on a, so the mean of the out-of-bag probabilities of a class is its frequency.
+    The probabilities are the softmax of the scores ``sum_m b_m s_mk + a_k`` of the classes k. The scores s_mk are the
+    logarithms of the probabilities of the forest and of the linear model. For the residual forest with probabilities q
+    they are log q_k - log(p_k (1 - p_k)). For boosted trees they are the sum of the steps of the leaves: of the series
+    that was fitted without a training sample, or the mean over all series for a new sample. The weights b >= 0 and the
+    intercepts a minimize the log loss of the out-of-bag and out-of-fold scores plus the penalty. There is no penalty on
+    a, so the mean of the out-of-bag probabilities of a class is its frequency.
 
     ``members_["boosted"]`` is a forest of the trees of all series. Its `predict_proba` returns no class probabilities,
     but scores that are scaled and shifted, equally for all classes.
@@ -257,4 +257,4 @@ class AUCStackingClassifier(StackFit):
         ensembles = {name: member._onnx_model for name, member in self.members_.items() if name != "linear"}
         if "boosted" in ensembles:
             ensembles["boosted"] = ensembles["boosted"]._replace(scale=self._boosted_scale)
-        return ExportedStack(ensembles, linear, weights, self.intercepts_, SMALLEST)
+        return ExportedStack(ensembles, linear, weights, self.intercepts_, MIN_STACK_PROBA)

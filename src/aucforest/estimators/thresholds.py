@@ -26,8 +26,8 @@ FIT_COSTS = "fit"  # in a rule with "alerts", the value of "cost" that stands fo
 
 # To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS, _N_RESAMPLES = 20, 50
-# Maximum number of rows for this estimate, which needs 1 KB for each row. At most half of them are of one class.
-SPREAD_ROWS = 2**16
+# Maximum number of rows for this estimate, half of them for each class. It needs 1 KB for each row.
+THRESHOLD_STD_ROWS = 2**16
 
 # A function that computes class probabilities from sums over trees and the number of trees.
 MeanOfTrees = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
@@ -65,9 +65,9 @@ def takes_costs(threshold: Any) -> bool:
 def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
     """Raise ValueError if a rule is unknown, or not defined for this number of classes, or of rows to tune on."""
     if takes_costs(threshold):
-        budget = "'alerts': k, " if isinstance(threshold, dict) else ""
-        here = f"here pass {{{budget}'cost': array}}"
-        raise ValueError(f"threshold={threshold!r} has its costs from fit(X, y, cost=...): {here}")
+        alerts = "'alerts': k, " if isinstance(threshold, dict) else ""
+        how = f"here pass {{{alerts}'cost': array}}"
+        raise ValueError(f"threshold={threshold!r} has its costs from fit(X, y, cost=...): {how}")
     if isinstance(threshold, dict):
         check_bounds(threshold, name="threshold", others=("cost",))
         if isinstance(threshold.get("alerts"), Integral) and n_rows is not None:
@@ -133,9 +133,9 @@ def warn_of_few_groups(few: FewGroups | None) -> None:
 
 
 def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) -> None:
-    """Raise ValueError if a rule is tuned out of bag with labels, and a class has too few groups."""
-    is_budget = isinstance(threshold, dict) and set(threshold) == {"alerts"}
-    if few is not None and is_tuned(threshold, n_classes) and not is_budget:
+    """Raise ValueError if a rule that uses labels is tuned out of bag, and a class has too few groups."""
+    uses_labels = not (isinstance(threshold, dict) and set(threshold) == {"alerts"})
+    if few is not None and is_tuned(threshold, n_classes) and uses_labels:
         how = "pass 'prevalence' or a number, or tune it on other samples with set_threshold(..., oob=False)"
         raise ValueError(f"threshold={threshold!r} cannot be tuned out of bag: {_describe(few)}; {how}")
 
@@ -155,7 +155,7 @@ class TunedRule:
 
     @cached_property
     def _rule(self) -> Any:
-        """The rule, where a number of alerts is converted to a proportion of the rows."""
+        """The rule, with a number of alerts converted to a proportion of the rows."""
         rule = self.threshold
         if isinstance(rule, dict) and isinstance(rule.get("alerts"), Integral):
             # The number of alerts is for all rows of positive weight, including rows that are never out of bag.
@@ -203,7 +203,7 @@ class TunedRule:
         return TunedRule(self._rule_at(rows), self.labels[rows], weights, self.positive)
 
 
-def threshold_spread(rule: TunedRule, sums: Sums, mean_of_trees: MeanOfTrees, seed: int) -> float:
+def threshold_std(rule: TunedRule, sums: Sums, mean_of_trees: MeanOfTrees, seed: int) -> float:
     """Return the standard deviation of a tuned threshold over resampled groups of trees.
 
     The first axis of `sums` is the group.
@@ -213,7 +213,7 @@ def threshold_spread(rule: TunedRule, sums: Sums, mean_of_trees: MeanOfTrees, se
     resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), size=_N_RESAMPLES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the required precision may not be reached
-        resampled = (Sums(np.tensordot(times, total, 1), times @ n_trees) for times in resamples)
+        resampled = (Sums(np.tensordot(counts, total, 1), counts @ n_trees) for counts in resamples)
         thresholds = np.array([rule.best_of_sums(sums, mean_of_trees) for sums in resampled])
     thresholds = thresholds[np.isfinite(thresholds)]
     return float(np.std(thresholds, ddof=1)) if len(total) > 1 and len(thresholds) > 1 else float("nan")

@@ -186,7 +186,7 @@ class Target:
         return find_few_groups(self.classes, self.kept_labels, self.groups)
 
     @property
-    def is_evidence(self) -> bool:
+    def has_enough_samples(self) -> bool:
         """Whether there are enough samples, or groups, of each class for choices by out-of-bag scores."""
         return self.few_groups is None if self.groups is not None else not has_few_samples(self.kept_labels)
 
