@@ -22,7 +22,7 @@ from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding, indices_within, sample_for_bins
 from aucforest.fitting.growing import estimate_seconds
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
-from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, within
+from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, indices_in_group
 from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import FitSize
 from aucforest.fitting.spec import FitSpec, tree_keys
@@ -254,7 +254,7 @@ class RowsOnCluster(TrainingTable):
         bounds, futures = list(pairwise(self._starts)), [None] * len(tables)
         for group in cut_trees(packed, len(bags.keys)):
             # Each group is added to the sums of earlier groups, so rounding errors are as if there were one group.
-            trees = executor.share((packed.part(group), [within(trees, group) for trees in ranges]))
+            trees = executor.share((packed.part(group), [indices_in_group(trees, group) for trees in ranges]))
             sampler = bags.sampler.store_sizes(bags.keys[group.start : group.stop])
             for index, (start, stop) in enumerate(bounds):
                 first = start // BLOCK_ROWS * BLOCK_ROWS

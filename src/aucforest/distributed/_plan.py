@@ -95,7 +95,7 @@ class ClusterPlan:
         elif self.strategy == "replicate":
             change = f'set strategy="gather", or use {change}'
         else:
-            n_fitting = self.size.most_tree_rows(self.workers.memory, self._growing_bytes)
+            n_fitting = self.size.max_tree_rows(self.workers.memory, self._growing_bytes)
             is_smaller = 0 < n_fitting < self.size.tree_rows
             change = f"set {f'max_samples={n_fitting}' if is_smaller else 'max_samples'}, or use {change}"
         return (

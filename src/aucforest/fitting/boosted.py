@@ -35,8 +35,8 @@ class BoostingRows(NamedTuple):
     """The rows that trees are fitted to, and held-out rows, which show when to stop."""
 
     part: Part  # the rows of the fit; weights have about the mean 1
-    values: NDArray[np.float64]  # (n_rows, n_features), their features
-    features: NDArray[np.int64] | None  # the indices of the features with codes among all features, None for all
+    values: NDArray[np.float64]  # (n_rows, n_features), the features of these rows
+    features: NDArray[np.int64] | None  # the indices of the features that have codes in `part`, None for all
     held_out: NDArray[np.float64]  # (n_held_out, n_features)
     held_out_labels: NDArray[np.uint16]
     held_out_weights: NDArray[np.float64]
@@ -46,7 +46,7 @@ class BoostedTree(NamedTuple):
     """A tree whose leaves have steps of the score of a class."""
 
     tree: Tree
-    k: int  # the class; with two classes, the step of the first one is the opposite step of the second one
+    k: int  # the class; if it is the second of two, the first one has the opposite steps
     steps: NDArray[np.float64]  # (n_nodes,), the mean step of the leaves below a node
 
 
@@ -98,9 +98,9 @@ class Booster:
         self.state = BoostingState.before_trees(rows, frequencies) if state is None else state
 
     def add_stage(self, keys: Sequence[int]) -> float:
-        """Add a tree for each class, and return the log loss of the held-out rows, summed with their weights."""
+        """Add a tree for each class, and return the weighted sum of the log losses of the held-out rows."""
         trees, scores, held_out = self.state
-        # Functions of scipy take several times as long for few classes.
+        # scipy.special.softmax takes several times as long for few classes.
         proba = np.exp(scores - scores.max(axis=0))
         proba /= proba.sum(axis=0)
         for k, key in zip(self._classes, keys):

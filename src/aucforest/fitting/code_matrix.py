@@ -30,8 +30,8 @@ class CodeMatrix:
 
     Its file is in the job folder. Without a job folder, the file is temporary and nothing is recorded. `codes` is an
     array that is mapped to the file. `values` has the feature values of the rows `FitSpec.rows_with_values`, which are
-    predicted out of bag. `n_read` rows of the source are encoded. They are the first `n_written` rows of the matrix,
-    which has no rows of weight 0.
+    predicted out of bag. The first `n_read` rows of the source are encoded. Without those of weight 0, they are the
+    first `n_written` rows of the matrix.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class CodeMatrix:
             if not (self.n_written < n_written <= self.codes.shape[1] and self.n_read < n_read):
                 return
             codes = self.codes[:, self.n_written : n_written]
-            # Compiled code does not check indices, so a greater code would make it read outside its arrays.
+            # Compiled code does not check indices, so with a greater code it would read outside its arrays.
             if checksum != self._checksum(self.n_written, n_written) or np.any(codes.max(axis=1) > self._n_codes):
                 return
             self._chunks.append([n_read, n_written, checksum])
@@ -105,7 +105,7 @@ class CodeMatrix:
 
 
 def _allocate(path: Path | None, n_bytes: int) -> IO[bytes]:
-    """Open a new file and allocate its size. Otherwise, writing to the map on a full disk would end the process.
+    """Open a new file and allocate its size, because writing to its map on a full disk would end the process.
 
     Without a path, the file is temporary, and the system removes it when the file and its map are closed. This process
     cannot remove it: Windows does not remove mapped files, and nobody knows when the last array of the map is released.

@@ -72,7 +72,7 @@ class Summary:
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return the indices of kept rows from which bins are chosen, and their weights, None if bins do not use them."""
+    """Return the indices of the kept rows from which bins are chosen, and their weights, or None without weights."""
     weight, sample = target.kept_weight, sample_rows(len(target.kept_labels), max_bins)
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
 
@@ -84,15 +84,15 @@ def summarize_table(
     categorical: Sequence[int],
     max_bins: int | None,
 ) -> Summary:
-    """Summarize the `rows` of positive weight in a table, all if None; bins are computed from the rows `sample`."""
+    """Summarize `rows`, the rows of positive weight in a table (None for all); bins are chosen from rows `sample`."""
     n_features = table.shape[1]
-    names, are_categorical = [column_name(table, feature) for feature in range(n_features)], set(categorical)
+    names, categorical_set = [column_name(table, feature) for feature in range(n_features)], set(categorical)
     counted: dict[int, Counted] = {}
     distinct: dict[int, NDArray[np.float64] | None] = {}
     rounded: set[int] = set()
     sampled, kept = np.full((n_features, len(sample)), np.nan), slice(None) if rows is None else rows
     for feature in range(n_features):
-        if feature in are_categorical:
+        if feature in categorical_set:
             counted[feature] = count_values(read_column(table, feature), rows)
             continue
         numbers = read_numbers(table, feature)
@@ -174,7 +174,7 @@ def choose_coding(
 
 
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
-    """Return bins where each time has at most `TIME_BINS` bins, each joined from about equally many bins."""
+    """Return bins where each time has at most `TIME_BINS` bins; each of these joins about equally many bins."""
     bins = values.by_feature()
     for feature in times_in(dates):
         _, lower, upper = bins[feature]

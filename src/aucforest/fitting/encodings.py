@@ -21,7 +21,7 @@ _MOST_CACHED = 2**22
 class TreeFeatures(NamedTuple):
     """The features of trees that grow on the same tables of rates."""
 
-    indices: NDArray[np.int64]  # of these features among all features; rates are last
+    indices: NDArray[np.int64]  # their indices among all features; rates are last
     values: BinValues  # their bins
     rules: dict[int, RateRule]  # the rule of each column with rates, by the index of the column
 
@@ -90,12 +90,12 @@ def _rates_of(growth: Growth, tables: Sequence[int]) -> NDArray[np.int64]:
 def tables_of_tree(growth: Growth, key: int) -> tuple[int, ...]:
     """Return the indices of the tables whose rates a tree grows on, in ascending order."""
     rates, _ = _rates_and_digits(growth)
-    alone = [i for i, table in enumerate(rates.tables) if not table.is_interaction]
+    of_columns = [i for i, table in enumerate(rates.tables) if not table.is_interaction]
     if growth.encoding != INTERACTIONS:
-        return () if growth.encoding == SETS else tuple(alone)
+        return () if growth.encoding == SETS else tuple(of_columns)
     interactions = np.array([i for i, table in enumerate(rates.tables) if table.is_interaction], dtype=np.int32)
     shuffle(np.uint64(key), _FIRST_OF_INTERACTIONS, interactions)
-    return tuple(sorted(alone + interactions[:INTERACTIONS_OF_TREE].tolist()))
+    return tuple(sorted(of_columns + interactions[:INTERACTIONS_OF_TREE].tolist()))
 
 
 def _write_rates(
@@ -113,7 +113,7 @@ def _write_rates(
     order = np.concatenate([_order_of_tree(key, tree_rows, groups) for key, tree_rows in zip(keys, slices)])
     for column, rule in rules.items():
         categories, n_categories = digits.decode(part.codes, column), digits.n_categories[column]
-        # Each tree gets other category indices, so that no rate counts samples of another tree.
+        # The category indices of trees differ, so that no rate counts samples of another tree.
         for tree, tree_rows in enumerate(slices[1:], 1):
             indices = categories[tree_rows]  # a view, which is changed
             np.add(indices, tree * n_categories, out=indices, where=indices >= 0)
@@ -124,8 +124,8 @@ def _write_rates(
 
 def _order_of_tree(key: int, tree_rows: slice, groups: NDArray[np.int64] | None) -> NDArray[np.int32]:
     """Return a random order of the rows of a tree; groups stay together."""
-    numbers = None if groups is None else np.unique(groups[tree_rows], return_inverse=True)[1]
-    return sample_order(key, tree_rows.stop - tree_rows.start, numbers) + np.int32(tree_rows.start)
+    group_indices = None if groups is None else np.unique(groups[tree_rows], return_inverse=True)[1]
+    return sample_order(key, tree_rows.stop - tree_rows.start, group_indices) + np.int32(tree_rows.start)
 
 
 def _rule_of(growth: Growth, numbers: list[int]) -> RateRule:

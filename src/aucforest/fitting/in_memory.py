@@ -63,7 +63,7 @@ class RowsInMemory(TrainingTable):
         check_fit(size, bytes_in_memory(size, spec.n_threads, spec.n_sums))
 
     def _bin(self, matrix: NDArray[Any]) -> BinnedMatrix:
-        """Return the codes of the rows of positive weight."""
+        """Return the codes of the rows of positive weight, and their bins."""
         target, max_bins, n_codes = self.target, self._spec.max_bins, np.zeros(self.n_features, dtype=np.int64)
         for feature, categories in self._categories.items():
             n_codes[feature] = min(len(categories), MAX_BINS)
@@ -75,8 +75,8 @@ class RowsInMemory(TrainingTable):
         return encode_matrix(X, with_coarse_times(binned.values, self.dates), run)
 
     def _bin_sparse(self, matrix: SparseRows) -> BinValues:
-        """Choose bins for a sparse matrix, and encode its stored values or, unless it is very sparse, all values."""
-        # Check the memory before arrays with an item per feature exist.
+        """Choose bins for a sparse matrix, and encode its stored values if it is very sparse, else all values."""
+        # The memory is checked before arrays with an item per feature are allocated.
         self._check(2)
         most_bins, max_bins, kept = matrix.most_stored + 1, self._spec.max_bins, self.target.kept
         if max_bins is not None:

@@ -44,7 +44,7 @@ _FORMAT = 4
 # Maximum number of characters of a value in an error message.
 _MOST_SHOWN = 80
 # Parameters that the trees do not depend on, except for their shrinkage.
-_FREE = {
+_PARAMS_WITHOUT_EFFECT = {
     "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "pos_label", "threshold", "shrinkage",
     "calibration", "random_state", "strategy", "checkpoint_dir", "client",
 }  # fmt: skip
@@ -73,7 +73,7 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[s
         "the classes": target.classes,
         "the digest of the labels": sha256(target.labels.data).hexdigest(),
         "the digest of the weights": None if weights is None else sha256(weights.data).hexdigest(),
-        **{name: value for name, value in params.items() if name not in _FREE},
+        **{name: value for name, value in params.items() if name not in _PARAMS_WITHOUT_EFFECT},
         "the seed": seed,
         **find_versions(),
     }
@@ -89,23 +89,23 @@ class JobFolder:
     """The folder of one fit. Only one process can use it at a time, until it is closed.
 
     The folder is created if it does not exist. If it has results of the same fit, the fit is resumed. The manifest
-    contains what determines the files, like parameters, seed, versions and digests of the data. It does not contain the
-    number of trees. Raises ValueError for the folder of another fit, and BlockingIOError if another fit is using it.
+    contains what determines the files: parameters other than the number of trees, seed, versions and digests of the
+    data. Raises ValueError for the folder of another fit, and BlockingIOError if another fit is using it.
     """
 
     def __init__(self, folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
         self.folder = Path(folder)
         fit = {name: _to_plain(name, value) for name, value in manifest.items()}
         # The digest does not depend on the order of names.
-        self._fit = sha256(json.dumps(fit, sort_keys=True).encode()).hexdigest()
+        self._fit_digest = sha256(json.dumps(fit, sort_keys=True).encode()).hexdigest()
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"the checkpoint {self.folder} is a file, not a folder")
         self.folder.mkdir(parents=True, exist_ok=True)
-        # Check before the lock file is written to the folder, and again when no other process can write to it.
-        self._is_begun(fit)
+        # This is checked before the lock file is written, and again when no other process can write to the folder.
+        self._has_fit(fit)
         self._lock = lock(self.folder / _LOCK)
         try:
-            if not self._is_begun(fit):
+            if not self._has_fit(fit):
                 text = json.dumps({"checkpoint": _FORMAT, "fit": fit}, indent=1)
                 write_whole(self.folder / _MANIFEST, f"{text}\n".encode())
             for path in self.folder.iterdir():
@@ -119,8 +119,8 @@ class JobFolder:
         """Release the folder."""
         self._lock.close()
 
-    def _is_begun(self, fit: Mapping[str, Any]) -> bool:
-        """Return whether the fit was begun; raise ValueError if the folder has another fit or other files."""
+    def _has_fit(self, fit: Mapping[str, Any]) -> bool:
+        """Return whether the folder has this fit; raise ValueError if it has another fit or other files."""
         for path in self.folder.iterdir():
             if path.is_dir() and _WRITTEN_WHOLE.fullmatch(half_written(path) or path.name):
                 raise ValueError(f"{path} is a folder where a checkpoint has a file: remove it, or use another folder")
@@ -146,16 +146,16 @@ class JobFolder:
     def read(self, name: str) -> StoredModel:
         """Read a model file; raise ModelFormatError if it is damaged or of another fit."""
         stored = read_model(self.folder / name)
-        if stored.take("fit", str) != self._fit:
+        if stored.take("fit", str) != self._fit_digest:
             raise ModelFormatError("it belongs to another fit")
         return stored
 
     def write(self, name: str, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any] | None = None) -> None:
         """Write a model file atomically."""
-        write_model(self.folder / name, arrays, {"fit": self._fit, **(metadata or {})})
+        write_model(self.folder / name, arrays, {"fit": self._fit_digest, **(metadata or {})})
 
     def trees(self, kinds: NDArray[np.int8], n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
-        """Return the saved trees by index. `variant_of` are the variants of the wanted trees by index.
+        """Return the saved trees by index; `variant_of` are the variants of the requested trees by index.
 
         In a warm start, a tree may have another variant than the tree of the same index in a fit of all trees. A
         damaged file is removed with a warning, and its trees must be grown again. Raises ModelTooLargeError, and keeps
@@ -238,7 +238,7 @@ def _to_plain(name: str, value: Any) -> Any:
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
-    """Return the digests and versions in the manifest."""
+    """Return the description of the fit in the manifest."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError):

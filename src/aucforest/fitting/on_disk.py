@@ -27,7 +27,7 @@ from aucforest.tables.integers import warn_of_rounding
 from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
 
-# Number of values of a batch. Several batches fit into memory, and Python's overhead is small.
+# Number of values of a batch: several batches fit into memory, and the overhead of Python per value is small.
 _BATCH_CELLS = 2**21
 # Approximate number of codes of a chunk, which has one checksum.
 _CHUNK_CELLS = 2**25
@@ -46,7 +46,7 @@ class FeatureBatches(NamedTuple):
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
-        """Return the kept rows of a table (None for all), the first index among all kept rows, and their number."""
+        """Return the kept rows of a table (None for all), the number of kept rows before them, and their number."""
         kept = self.target.kept
         if kept is None:
             return None, start, len(table)

@@ -43,11 +43,11 @@ class Bags:
         first, last = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.sampler.n_rows)
         return np.arange(first, last) if self.kept is None else self.kept[first:last]
 
-    def find(self, block: int, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the indices in a block of the `wanted` rows that it contains; `wanted` is in ascending order."""
-        rows = self.rows(block)
-        first, stop = np.searchsorted(wanted, (rows[0], rows[-1] + 1))
-        return np.searchsorted(rows, wanted[first:stop])
+    def indices_in_block(self, block: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the indices in a block of those of the given rows, in ascending order, that it contains."""
+        block_rows = self.rows(block)
+        first, stop = np.searchsorted(rows, (block_rows[0], block_rows[-1] + 1))
+        return np.searchsorted(block_rows, rows[first:stop])
 
     def groups_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Return the groups of rows as integers, or None if trees do not sample groups."""
@@ -67,8 +67,8 @@ class Bags:
         first, last = (ends if self.kept is None else np.searchsorted(self.kept, ends)) // BLOCK_ROWS
 
         def count(block: int) -> NDArray[np.uint16]:
-            index = self.find(block, rows)
-            return self.counts(block, trees)[:, index] if len(index) > 0 else np.empty((len(trees), 0), dtype=np.uint16)
+            indices = self.indices_in_block(block, rows)
+            return self.counts(block, trees)[:, indices] if len(indices) > 0 else np.empty((len(trees), 0), np.uint16)
 
         return np.concatenate(list(thread_map(n_jobs)(count, range(first, last + 1))), axis=1)
 
@@ -77,12 +77,12 @@ def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDA
     """Return the index of each row's part. The N_PARTS parts are stratified by class and contain whole groups."""
     if groups is None:
         return _assign_parts(labels)
-    # The class of a group is the rarest class of its rows.
+    # Groups are stratified by the rarest class of their rows.
     rarity = np.argsort(np.argsort(-np.bincount(labels), kind="stable"))
-    units, unit = np.unique(groups, return_inverse=True)
-    rarest = np.zeros(len(units), dtype=np.int64)
-    np.maximum.at(rarest, unit, rarity[labels])
-    return _assign_parts(rarest)[unit]
+    unique_groups, indices = np.unique(groups, return_inverse=True)
+    group_rarity = np.zeros(len(unique_groups), dtype=np.int64)
+    np.maximum.at(group_rarity, indices, rarity[labels])
+    return _assign_parts(group_rarity)[indices]
 
 
 def _assign_parts(classes: NDArray[Any]) -> NDArray[np.int8]:
@@ -230,7 +230,7 @@ class RunningSums:
         trees.add(sums, first, X, chosen)
 
     def at_all_rows(self, kept: NDArray[np.int64] | None, n_rows: int) -> list[Sums]:
-        """Return the sums of all rows, given the rows of positive weight. Sums of chosen rows are not expanded."""
+        """Return the sums, expanded from the rows of positive weight to all rows unless they are of chosen rows."""
         n_expanded = 0 if kept is None else len(self._sums) if self._chosen is None else 1
         for index in range(n_expanded):
             total, n_trees = self._sums[index]
@@ -239,8 +239,8 @@ class RunningSums:
         return self._sums
 
 
-def within(trees: range, group: range) -> range:
-    """Return the trees of a range that are in a group, as indices in the group."""
+def indices_in_group(trees: range, group: range) -> range:
+    """Return the indices in a group of the trees of a range that it contains."""
     start, stop = np.clip([trees.start, trees.stop], group.start, group.stop) - group.start
     return range(int(start), int(stop))
 
@@ -261,7 +261,7 @@ def sum_out_of_bag(
     running = RunningSums(bags.sampler.n_rows, len(ranges), n_classes, chosen)
     for group, packed in groups:
         group_bags = replace(bags, keys=bags.keys[group.start : group.stop])
-        trees = TreeRanges(group_bags, packed, [within(trees, group) for trees in ranges])
+        trees = TreeRanges(group_bags, packed, [indices_in_group(trees, group) for trees in ranges])
 
         def add_block(block: int, trees: TreeRanges = trees) -> None:
             running.add(trees, block * BLOCK_ROWS, training.take(bags.rows(block)))
@@ -271,14 +271,14 @@ def sum_out_of_bag(
     return running.at_all_rows(bags.kept, len(training.labels))
 
 
-def warn_of_never_out(n_always: int, n_rows: int, n_trees: int, ignored_in: str) -> None:
+def warn_of_never_out(n_never_out: int, n_rows: int, n_trees: int, ignored_in: str) -> None:
     """Warn if rows are in the training samples of all trees, and so are never out of bag."""
-    if n_always == 0:
+    if n_never_out == 0:
         return
     of_trees = "of the only tree" if n_trees == 1 else f"of every one of the {n_trees} trees"
-    they_are, they_have = ("is", "it has") if n_always == 1 else ("are", "they have")
-    advice = "" if n_always == n_rows else ": use more trees"
+    they_are, they_have = ("is", "it has") if n_never_out == 1 else ("are", "they have")
+    advice = "" if n_never_out == n_rows else ": use more trees"
     warn(
-        f"{n_always} of {n_rows} samples {they_are} in the training sample {of_trees}, "
+        f"{n_never_out} of {n_rows} samples {they_are} in the training sample {of_trees}, "
         f"so {they_have} no out-of-bag probability and {they_are} ignored in {ignored_in}{advice}"
     )

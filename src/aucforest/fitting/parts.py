@@ -35,9 +35,7 @@ class Part(NamedTuple):
     copies_rows: bool = False  # whether a tree grows from a copy of the rows in its sample
     sparse: SparseCodes | None = None
     groups: NDArray[np.int32] | None = None  # the groups of the rows of a sample, if groups are sampled
-    rate_weights: NDArray[np.float64] | None = (
-        None  # weights in target rates, of mean 1 over all parts; None if all are 1
-    )
+    rate_weights: NDArray[np.float64] | None = None  # weights in target rates, of mean 1 over all parts; None if all 1
     release: Callable[[], None] | None = None  # removes codes that are mapped to a file from memory
 
     @property
@@ -46,14 +44,14 @@ class Part(NamedTuple):
         return len(self.labels)
 
     def sample(self, keys: Sequence[int]) -> "TreeRows":
-        """Return the rows that trees grow from, or copies of the rows in the sample of each tree."""
+        """Return the rows that trees grow from: all rows, or copies of the rows in the sample of each tree."""
         if self.sampler is None:
             counts = np.ones((len(keys), self.n_rows), dtype=np.uint16)
         else:
             counts = self.sampler.counts_of_trees(keys)
         if not self.copies_rows:
             return TreeRows(self, counts.ravel(), np.arange(len(keys) + 1) * self.n_rows)
-        rows = np.flatnonzero(counts > 0)  # numpy finds true items much faster than nonzero items
+        rows = np.flatnonzero(counts > 0)  # much faster than np.flatnonzero(counts)
         starts, row_counts = np.searchsorted(rows, np.arange(len(keys) + 1) * self.n_rows), counts.ravel()[rows]
         for tree in range(1, len(keys)):
             rows[starts[tree] : starts[tree + 1]] -= tree * self.n_rows  # from indices of counts to indices of rows

@@ -231,9 +231,10 @@ class FitSize:
     def _classes_of_node(self, n_leaves: int) -> float:
         """Return the approximate mean number of classes that are present in a node.
 
-        It is computed for a tree whose splits halve the nodes; other trees have more. A node has at most as many
-        classes as rows. So the nodes of each of the last n_levels levels, which have fewer rows than classes, have at
-        most as many classes together as the tree has rows. All nodes of the levels above have twice as many together.
+        It is computed for a tree whose splits halve the nodes; other trees have more. In each of the last n_levels
+        levels, nodes have fewer rows than there are classes, so together they have at most tree_rows classes. In the
+        levels above, nodes have all classes, and their number halves from level to level, so together they have at most
+        2 * tree_rows classes.
         """
         leaf_rows = max(self.tree_rows / max(n_leaves, 1), 1.0)
         n_levels = log2(max(self.n_classes / leaf_rows, 1.0))
@@ -254,7 +255,7 @@ class FitSize:
         """Return the bytes of out-of-bag sums of class frequencies, and of the number of trees of each row."""
         return 8 * (self.n_classes + 1) * n_rows
 
-    def most_tree_rows(self, n_bytes: int, bytes_of: Callable[["FitSize"], int]) -> int:
+    def max_tree_rows(self, n_bytes: int, bytes_of: Callable[["FitSize"], int]) -> int:
         """Return the maximum tree_rows for which bytes_of(size) is at most n_bytes, or 0 if there is none."""
         numbers = range(min(self.tree_rows, MOST_ROWS) + 1)
         n_fitting = bisect_right(numbers, n_bytes, key=lambda n_rows: bytes_of(replace(self, tree_rows=n_rows)))
@@ -333,7 +334,7 @@ def plan_on_disk(
         for n in range(n_threads, 0, -1):
             if (n_bytes := bytes_of(size, n, copies_rows)) <= limit:
                 return DiskPlan(n, n_readers, copies_rows, n_bytes)
-    n_fitting = size.most_tree_rows(limit, lambda smaller: bytes_of(smaller, 1, True))
+    n_fitting = size.max_tree_rows(limit, lambda smaller: bytes_of(smaller, 1, True))
     # If groups are sampled, max_samples is a number of groups.
     n_fitting //= 1 if spec.sampler is None else spec.sampler.rows_per_unit
     if not choices:

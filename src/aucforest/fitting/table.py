@@ -37,7 +37,7 @@ class TrainingTable(ABC):
     n_features: int  # number of features, without target rates
     names: Sequence[str] | None  # names of the columns, if they have names
     dates: Dates  # the features that columns of dates become
-    X: Any  # a matrix, or an object that returns rows by index, at least `FitSpec.rows_with_values`
+    X: Any  # a matrix, or an object that returns rows by index; it has at least `FitSpec.rows_with_values`
     may_have_rates: bool = True  # whether a column may have so many categories that it has target rates
     # The target rates of another forest that reads the same features, and the weights of rows in them, (n_kept,).
     rates: TargetRates | None = None
@@ -100,8 +100,8 @@ class TrainingTable(ABC):
                 coding.cell_finder, samples, target.kept_labels, weights.by_class, with_interactions
             )
         frequencies = weights.frequencies(target.kept_labels, target.kept_weight)
-        counted = zip(rates.tables, self._count_cells(coding, weights, rates.tables), strict=True)
-        tables = tuple(table._replace(totals=totals) for table, totals in counted)
+        all_totals = self._count_cells(coding, weights, rates.tables)
+        tables = tuple(table._replace(totals=totals) for table, totals in zip(rates.tables, all_totals, strict=True))
         return rates._replace(tables=tables, frequencies=frequencies, factors=weights.factors)
 
     def _sample_column(self, coding: Coding, feature: int) -> ColumnSample:

@@ -111,7 +111,7 @@ def find_few_groups(classes: NDArray[Any], labels: NDArray[np.uint16], groups: N
     """Return the class with the fewest groups if these are too few for choices by out-of-bag scores, else None.
 
     If a group is out of bag, its class is rarer in the sample of the tree, so the tree favors the other classes. This
-    lowers the out-of-bag ROC AUC, and more so with fewer groups: see benchmarks/grouped_oob.py.
+    lowers the out-of-bag ROC AUC, most of all with few groups: see benchmarks/grouped_oob.py.
     """
     if groups is None:
         return None

@@ -49,7 +49,7 @@ _BIN_CELLS = 2**14
 _BASE = 256
 _BLOCK_ROWS = 2**18  # rows are decoded in blocks of this size, to save memory
 _LEAST_RATE = 1e-12  # smaller rates are raised to this value, so that their logarithms are finite
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the increment of SplitMix64
+_SPLITMIX_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 
 
 def find_rated(categories: Categories, encodings: Sequence[str]) -> list[int]:
@@ -74,7 +74,7 @@ def count_rated_classes(n_classes: int) -> int:
 
 
 def count_digits(n_categories: int) -> int:
-    """Return the number of digits of a category index. The greatest number with these digits means a missing value."""
+    """Return the number of digits of a category index. The greatest number with these digits encodes missing values."""
     return (n_categories.bit_length() + 7) // 8
 
 
@@ -102,9 +102,9 @@ class Digits:
         digits, index = np.empty((self.n_rows, len(X)), dtype=dtype), 0
         for feature, n_categories in self.n_categories.items():
             values, n_digits = X[:, feature], count_digits(n_categories)
-            rest = np.where(np.isnan(values), _BASE**n_digits - 1, values).astype(np.int64)
+            quotient = np.where(np.isnan(values), _BASE**n_digits - 1, values).astype(np.int64)
             for _ in range(n_digits):
-                rest, digits[index] = np.divmod(rest, _BASE)
+                quotient, digits[index] = np.divmod(quotient, _BASE)
                 index += 1
         return digits
 
@@ -158,7 +158,7 @@ def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_cl
 
 
 class RateWeights(NamedTuple):
-    """Converts sample weights to weights in target rates. These are integers, because sums of integers are exact."""
+    """Converts sample weights to weights in target rates, which are integers, because sums of integers are exact."""
 
     fixed: FixedPoint | None  # None if all sample weights are 1
     mean: float  # the mean sample weight of all rows; a row of this weight counts as one sample
@@ -209,8 +209,8 @@ def sampled_rows(
 ) -> NDArray[np.int64]:
     """Return the indices of the rows from which the interactions and smoothing of a column are chosen.
 
-    Rows of the `SHARED_CODE` most frequent categories are sampled one by one. Of another category, all rows or no rows
-    are taken. The choice depends only on n_rows, the row's category, and its index among the n_rows rows of the fit.
+    Rows of the `SHARED_CODE` most frequent categories are sampled one by one. Of a rarer category, all rows or none are
+    sampled. The choice depends only on n_rows, and on the row's category and index among the n_rows rows of the fit.
     """
     most = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
     if n_rows <= most:
@@ -226,7 +226,7 @@ def sampled_rows(
 
 def _hash(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return the hash of each number by SplitMix64."""
-    hashes = numbers.astype(np.uint64) * _GOLDEN + _GOLDEN
+    hashes = numbers.astype(np.uint64) * _SPLITMIX_INCREMENT + _SPLITMIX_INCREMENT
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
     return hashes
@@ -261,7 +261,7 @@ class CellFinder:
     ) -> Iterator[tuple[NDArray[Any], list[RateTable]]]:
         """Yield the codes of each other feature, and its candidate interactions in ascending order of parts."""
         no_totals, n_features = np.empty((0, 0), dtype=np.int64), len(self.by_set)
-        # Try all other features, or every step-th feature if there are many.
+        # All other features are tried, or every step-th feature if there are many.
         step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
         for other in range(feature % step, n_features, step):
             n_bins = int(self.values.first[other + 1] - self.values.first[other])
@@ -283,37 +283,37 @@ class CellFinder:
 
 
 def leave_one_out(
-    totals: NDArray[np.float64], towards: NDArray[np.float64], smoothings: NDArray[np.float64]
+    totals: NDArray[np.float64], prior_rates: NDArray[np.float64], smoothings: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the leave-one-out log likelihood of the labels for each smoothing.
 
     The rates of a sample are computed from the other samples of its cell. `totals`, (n_cells, n_classes), are the
-    weights of the classes in cells. `towards`, of this shape or (n_classes,), are the prior rates.
+    weights of the classes in cells. `prior_rates` have this shape or (n_classes,).
     """
     cells, classes = np.nonzero(totals)  # half of the totals are 0 if most cells have one class only
-    weights, priors = totals[cells, classes], np.broadcast_to(towards, totals.shape)[cells, classes]
+    weights, priors = totals[cells, classes], np.broadcast_to(prior_rates, totals.shape)[cells, classes]
     others, total = np.maximum(weights - 1.0, 0.0), np.maximum(totals.sum(axis=1) - 1.0, 0.0)[cells]
     rates = ((others + smoothing * priors) / (total + smoothing) for smoothing in smoothings.tolist())
-    return np.array([np.sum(weights * np.log(np.maximum(of_cells, _LEAST_RATE))) for of_cells in rates])
+    return np.array([np.sum(weights * np.log(np.maximum(smoothed, _LEAST_RATE))) for smoothed in rates])
 
 
-def choose_smoothing(totals: NDArray[np.float64], towards: NDArray[np.float64]) -> tuple[float, float]:
+def choose_smoothing(totals: NDArray[np.float64], prior_rates: NDArray[np.float64]) -> tuple[float, float]:
     """Return the smoothing with the greatest leave-one-out log likelihood, and this likelihood."""
-    scores = leave_one_out(totals, towards, _SMOOTHING)
+    scores = leave_one_out(totals, prior_rates, _SMOOTHING)
     best = int(np.argmax(scores))
     return float(_SMOOTHING[best]), float(scores[best])
 
 
-def towards_additive(
-    alone: NDArray[np.float64], frequencies: NDArray[np.float64], smoothing: float, ratios: NDArray[np.float64]
+def rates_without_interaction(
+    totals: NDArray[np.float64], frequencies: NDArray[np.float64], smoothing: float, ratios: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the rates of cells that are expected without an interaction, (n_cells, n_classes).
 
-    The rate of a class leaves out one sample of this class. `alone`, (n_cells, n_classes), are the class totals of the
+    The rate of a class leaves out one sample of this class. `totals`, (n_cells, n_classes), are the class totals of the
     category of each cell. `ratios`, (n_cells, n_classes), are the class frequencies in the part of the other feature,
     divided by the class frequencies in all samples.
     """
-    weights = (alone + smoothing * frequencies) * ratios
+    weights = (totals + smoothing * frequencies) * ratios
     remaining = np.maximum(weights - ratios, _LEAST_RATE)
     return remaining / np.maximum(weights.sum(axis=-1, keepdims=True) - ratios, remaining)
 
@@ -331,14 +331,14 @@ def choose_tables(
     """
     feature, (codes, labels, _), chosen = sample
     n_classes, decoded = len(frequencies), rows.digits.decode(codes, feature)
-    # Codes are taken for one feature at a time, because taking all codes for every column would be quadratic work.
+    # Codes are selected for one feature at a time, because selecting all for every column would be quadratic work.
     chosen = chosen[decoded[chosen] >= 0]
     sampled = CodedRows(codes[:0], labels[chosen], None)
-    # Only categories in the sample are counted, so that tables are small.
+    # Categories that are not in the sample have no cells, so that tables are small.
     categories = np.unique(decoded[chosen], return_inverse=True)[1].astype(np.int64)
     n_categories = int(categories.max(initial=-1)) + 1
-    alone = count_totals(categories, n_categories, sampled, n_classes) * factors
-    smoothing, _ = choose_smoothing(alone, frequencies)
+    category_totals = count_totals(categories, n_categories, sampled, n_classes) * factors
+    smoothing, _ = choose_smoothing(category_totals, frequencies)
     no_totals = np.empty((0, n_classes), dtype=np.int64)
     table, interactions = RateTable(feature, -1, np.empty(0), 1, smoothing, no_totals), []
     pairs = rows.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ()
@@ -351,9 +351,9 @@ def choose_tables(
                 break
             parts = candidate.parts_of_codes(rows.values)[other_codes]
             totals = count_totals(candidate.cells(categories, parts), n_cells, sampled, n_classes) * factors
-            amount, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
+            cell_smoothing, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
             if gain >= _LEAST_ADDITIVE_GAIN:
-                interactions.append((gain, candidate._replace(smoothing=amount, totals=no_totals)))
+                interactions.append((gain, candidate._replace(smoothing=cell_smoothing, totals=no_totals)))
             # More parts take longer, so they are tried only as long as the gain increases.
             if gain < previous_gain + _LEAST_INCREASE:
                 break
@@ -369,15 +369,15 @@ def interaction_gain(
     `totals`, (n_categories, n_parts, n_classes), are the weights of the classes in cells. `frequencies` are the class
     frequencies in all samples, and `smoothing` is the smoothing of the table of the column without interaction.
     """
-    alone, by_part = totals.sum(axis=1), totals.sum(axis=0) + frequencies
+    category_totals, part_totals = totals.sum(axis=1), totals.sum(axis=0) + frequencies
     # The class frequencies in the sample differ from `frequencies`, because categories are sampled.
-    in_sample = by_part.sum(axis=0) / by_part.sum()
-    ratios = by_part / by_part.sum(axis=1, keepdims=True) / np.maximum(in_sample, _LEAST_RATE)
+    sample_frequencies = part_totals.sum(axis=0) / part_totals.sum()
+    ratios = part_totals / part_totals.sum(axis=1, keepdims=True) / np.maximum(sample_frequencies, _LEAST_RATE)
     categories, parts = np.nonzero(totals.any(axis=2))
     nonzero = totals[categories, parts]
-    towards = towards_additive(alone[categories], frequencies, smoothing, ratios[parts])
-    amount, score = choose_smoothing(nonzero, towards)
-    return amount, score - float(np.sum(nonzero * np.log(np.maximum(towards, _LEAST_RATE))))
+    prior_rates = rates_without_interaction(category_totals[categories], frequencies, smoothing, ratios[parts])
+    cell_smoothing, score = choose_smoothing(nonzero, prior_rates)
+    return cell_smoothing, score - float(np.sum(nonzero * np.log(np.maximum(prior_rates, _LEAST_RATE))))
 
 
 class ChosenTables(NamedTuple):
@@ -397,30 +397,30 @@ def choose_rates(
     """Return the tables of a fit, given a sample of rows for each column that has rates.
 
     `labels` are the labels of all rows, and `by_class` is the weight of a row of each class. Sample weights are not
-    used, because leaving out a row would need its weight, which cannot be computed from the totals of a cell.
+    used, because to leave out a row its weight is needed, which cannot be computed from the totals of a cell.
     """
     frequencies = prior_frequencies(labels, None, by_class)
     chosen = [choose_tables(rows, sample, frequencies, by_class, with_interactions) for sample in samples]
     gains = sorted((pair for _, interactions in chosen for pair in interactions), key=lambda pair: -pair[0])
 
-    def keep(most: int, least_gain: float) -> list[RateTable]:
+    def select(max_tables: int, min_gain: float) -> list[RateTable]:
         """Return the interactions with the greatest gains, at most one for a column and another feature."""
-        kept: dict[tuple[int, int], RateTable] = {}
+        selected: dict[tuple[int, int], RateTable] = {}
         for gain, table in gains:
-            n_cells = sum(rows.digits.n_categories[one.feature] * one.n_parts for one in (*kept.values(), table))
-            if gain >= least_gain and n_cells <= MOST_CELLS and len(kept) < most:
-                kept.setdefault((table.feature, table.other), table)
-        return list(kept.values())
+            n_cells = sum(rows.digits.n_categories[t.feature] * t.n_parts for t in (*selected.values(), table))
+            if gain >= min_gain and n_cells <= MOST_CELLS and len(selected) < max_tables:
+                selected.setdefault((table.feature, table.other), table)
+        return list(selected.values())
 
-    interactions, tables = keep(MOST_INTERACTIONS, _LEAST_GAIN), list[RateTable]()
-    for alone, _ in chosen:
-        of_column = [table for table in interactions if table.feature == alone.feature]
-        tables += [alone, *sorted(of_column, key=lambda table: table.other)]
+    interactions, tables = select(MOST_INTERACTIONS, _LEAST_GAIN), list[RateTable]()
+    for column_table, _ in chosen:
+        of_column = [table for table in interactions if table.feature == column_table.feature]
+        tables += [column_table, *sorted(of_column, key=lambda table: table.other)]
     classes = np.array([1])
     if len(frequencies) > 2:
         classes = np.sort(np.argsort(-frequencies, kind="stable")[: count_rated_classes(len(frequencies))])
     rates = TargetRates(tuple(tables), classes, frequencies, by_class)
-    return ChosenTables(rates, tuple(keep(_MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN)))
+    return ChosenTables(rates, tuple(select(_MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN)))
 
 
 def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
@@ -430,27 +430,28 @@ def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
         totals = table.totals
         cells = np.flatnonzero(totals.any(axis=1))
         cells = cells[:: max(1, -(-len(cells) // _BIN_CELLS))]
-        towards = np.broadcast_to(rates.frequencies[rates.classes], (len(cells), len(rates.classes)))
+        prior_rates = np.broadcast_to(rates.frequencies[rates.classes], (len(cells), len(rates.classes)))
         if table.is_interaction:
-            alone = rates.tables[rates.alone(number)]
-            towards = rates.rate(alone.totals[cells // table.n_parts], alone.smoothing, towards)
+            column_table = rates.tables[rates.alone(number)]
+            column_totals = column_table.totals[cells // table.n_parts]
+            prior_rates = rates.rate(column_totals, column_table.smoothing, prior_rates)
         weights = totals[cells] * rates.factors
         total, counts = weights.sum(axis=1), weights[:, rates.classes]
         for c in range(len(rates.classes)):
-            bins.append(_bins_of_cells(total, counts[:, c], towards[:, c], table.smoothing))
+            bins.append(_bins_of_cells(total, counts[:, c], prior_rates[:, c], table.smoothing))
     return bins
 
 
 def _bins_of_cells(
-    total: NDArray[np.float64], counts: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float
+    total: NDArray[np.float64], counts: NDArray[np.float64], prior_rates: NDArray[np.float64], smoothing: float
 ) -> BinValues:
-    """Return the bins of one feature, given the total weights of cells, the weights of the class, and the priors."""
+    """Return the bins of the rates of one class, given the total weights of cells and those of the class."""
 
     def rate(class_weight: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (np.maximum(class_weight, 0.0) + smoothing * towards) / (np.maximum(weight, 0.0) + smoothing)
+        return (np.maximum(class_weight, 0.0) + smoothing * prior_rates) / (np.maximum(weight, 0.0) + smoothing)
 
     # Out-of-bag prediction leaves out one sample, of the class or not. Trees grow on rates of about half the samples.
-    values = [rate(counts - 1.0, total - 1.0), rate(counts, total - 1.0), rate(0.5 * counts, 0.5 * total), towards]
+    values = [rate(counts - 1.0, total - 1.0), rate(counts, total - 1.0), rate(0.5 * counts, 0.5 * total), prior_rates]
     weights = [counts, total - counts, 0.5 * total, 0.25 * total]
     weight = np.concatenate(weights)
     positive = weight > 0.0
@@ -461,7 +462,7 @@ def _bins_of_cells(
 
 
 def left_out_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> LeftOutTotals:
-    """Return a function that returns the class totals of each single row, (n_rows, n_classes), for every table."""
+    """Return a function that returns the class totals of each row itself, (n_rows, n_classes), for every table."""
     row_totals = np.zeros((len(labels), n_classes), dtype=np.int64)
     row_totals[np.arange(len(labels)), labels] = 1 if weights is None else weights
     return lambda number, cells: row_totals
@@ -481,7 +482,7 @@ class LeftOutTotalsFinder:
     _lock: Any = field(default_factory=Lock)
 
     def __call__(self, rows: NDArray[np.int64]) -> LeftOutTotals:
-        """Return a function of a table's index and cells that returns the totals that `rows`, all kept, leave out."""
+        """Return a function that returns the totals that `rows` leave out, given the index and cells of a table."""
         indices = rows if self.kept is None else np.searchsorted(self.kept, rows)
         if self.groups is not None:
             groups = self.groups[indices]
