@@ -256,8 +256,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         of an interaction is added to that of its categorical column.
         """
         coef, intercept = self.coef_by_class()
-        effects, column_of = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]
-        column_of += [table.feature for table in self.interactions]
+        effects, column_of_feature = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]
+        column_of_feature += [table.feature for table in self.interactions]
         X = self._with_cells(X)
         columns, features = self._columns(X), np.unique(self.code_features_)
         columns = (columns.toarray() if issparse(columns) else columns) - self.column_means_[: columns.shape[1]]
@@ -268,7 +268,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             effects[:, :, feature] += np.multiply.outer(weights, column)
         for feature, codes in zip(features.tolist(), self._indices(X).T if len(features) else ()):
             is_code = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
-            effects[:, :, column_of[feature]] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
+            effects[:, :, column_of_feature[feature]] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
         return effects, intercept + means.sum(axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -21,9 +21,8 @@ from aucforest.fitting.out_of_bag import Sums
 # Smaller probabilities are replaced by this value, because the logarithm of 0 is infinite.
 MIN_PROBA = 1e-6
 # The penalty is _PENALTY * (log(b) ** 2 + sum(a_k ** 2)) + c * log(b) ** 2 / n, where the a_k are differences from the
-# prior correction. The factor c is _PENALTY_BELOW_1 for a slope b below 1, else _PENALTY_ABOVE_1. The reasons are in
-# docs/mathematics/forests.md. The constants were chosen on the data sets of benchmarks/ranking.py with names from a to
-# q, and on synthetic data sets.
+# prior correction, and c is larger for a slope below 1: docs/mathematics/forests.md says why. The constants were chosen
+# on the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _PENALTY, _PENALTY_ABOVE_1, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With groups, trees recognize a group by its similar rows. Forests are then often over-confident, so the penalty of a
 # slope below 1 is smaller. The constant was chosen with benchmarks/grouped_oob.py calibration.
@@ -32,8 +31,7 @@ _PENALTY_BELOW_1_OF_GROUPS = 5.0
 _LEAST_TREES = 0.5
 # Probabilities with a smaller range differ only by rounding errors, and do not determine the slope.
 _LEAST_RANGE = 1e-9
-# Fisher scoring stops after a step that changes the penalized log likelihood by less than _LAST_STEP, or after
-# _MOST_STEPS steps.
+# Fisher scoring stops after a step that changes the objective by about _LAST_STEP or less, or after _MOST_STEPS steps.
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
 # Number of probabilities that are calibrated at once, so that they fit into the caches and temporary arrays are small.
 _BLOCK = 2**15
@@ -115,8 +113,8 @@ def _can_fit(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> boo
     has_trees = min(sums.n_trees.mean() for sums in parts) >= _LEAST_TREES
     if not has_trees or any(len(np.unique(labels[rows])) < n_classes for rows in is_seen):
         return False
-    whole, rows = parts[0], is_seen[0]
-    ranges = np.ptp(whole.total[rows] / whole.n_trees[rows, None], axis=0)
+    all_trees, rows = parts[0], is_seen[0]
+    ranges = np.ptp(all_trees.total[rows] / all_trees.n_trees[rows, None], axis=0)
     return bool(ranges.max() >= _LEAST_RANGE)
 
 
@@ -155,24 +153,23 @@ def calibrate(
         return _Likelihood(logs, base, labels[rows], scale * sample.weights[rows], penalties)
 
     # `scale` multiplies the weights. It is at most the largest ratio of effective samples to total weight of a class.
-    whole, scale = np.zeros(len(offsets)), float(np.max(counts / np.bincount(labels, sample.weights)))
+    fitted, scale = np.zeros(len(offsets)), float(np.max(counts / np.bincount(labels, sample.weights)))
     if np.ptp(sample.weights) > 1e-9:
         unscaled = likelihood(0, 1.0)
-        whole = unscaled.minimize(whole)
-        scale = min(scale, unscaled.weight_factor(whole))
+        fitted = unscaled.minimize(fitted)
+        scale = min(scale, unscaled.weight_factor(fitted))
     scaled = likelihood(0, scale)
-    whole = scaled.minimize(whole)
+    fitted = scaled.minimize(fitted)
     map_parts = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
-    half = 0.5 * sum(map_parts(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
-    # The change of 1 / n_trees from the out-of-bag trees to the forest, divided by its change from a half to all of the
-    # out-of-bag trees.
+    half_fitted = 0.5 * sum(map_parts(lambda part: likelihood(part, scale).minimize(fitted), (1, 2)))
+    # The change of 1 / n_trees from the out-of-bag trees to the forest, divided by that from half to all of them.
     inverse, first, second = (1.0 / sums.n_trees.mean() for sums in parts)
     extrapolation = float((inverse - 1.0 / n_trees) / (0.5 * (first + second) - inverse))
-    parameters = whole + extrapolation * (whole - half)
+    parameters = fitted + extrapolation * (fitted - half_fitted)
     slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)
     differences = np.concatenate(([0.0], parameters[1:]))
     intercepts[is_sampled] = offsets + (1.0 - slope) * centre + (differences - differences.mean())
-    return Calibration(slope, intercepts, slope * scaled.slope_std(whole), int(np.count_nonzero(parts[0].n_trees)))
+    return Calibration(slope, intercepts, slope * scaled.slope_std(fitted), int(np.count_nonzero(parts[0].n_trees)))
 
 
 class _Likelihood:

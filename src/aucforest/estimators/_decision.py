@@ -147,8 +147,8 @@ class DecisionModel(Model):
         self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, min_proba)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
-            what = "the same samples stay positive; call set_threshold to tune it for the new frequencies"
-            warn(f"threshold={self.threshold!r} was tuned for other class frequencies: {what}")
+            advice = "the same samples stay positive; call set_threshold to tune it for the new frequencies"
+            warn(f"threshold={self.threshold!r} was tuned for other class frequencies: {advice}")
         return self
 
     def _shifted_threshold(self, shift: NDArray[np.float64], min_proba: float) -> float:
@@ -183,8 +183,8 @@ class DecisionModel(Model):
         if frequencies.shape != (len(labels),):
             raise ValueError(f"prevalence must be a frequency for each of {len(labels)} classes, but is {prevalence!r}")
         if not np.all(frequencies > 0.0) or abs(frequencies.sum() - 1.0) > 1e-6:
-            what = "a number between 0 and 1, or positive frequencies of all classes that sum to 1"
-            raise ValueError(f"prevalence must be {what}, but is {prevalence!r}")
+            needed = "a number between 0 and 1, or positive frequencies of all classes that sum to 1"
+            raise ValueError(f"prevalence must be {needed}, but is {prevalence!r}")
         if not np.all(self.class_prior_ > 0.0):
             label = labels[int(np.argmin(self.class_prior_))]
             raise ValueError(f"set_prevalence needs training samples of all classes, but class {label!r} has none")
@@ -192,7 +192,6 @@ class DecisionModel(Model):
 
     @property
     def _class_weight(self) -> Any:
-        """The parameter `class_weight` of the fit."""
         return self.class_weight
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:

@@ -93,7 +93,6 @@ def count_columns(n_classes: int) -> int:
 
 
 def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
-    """Return the number of sums for a scored row."""
     return _N_HALVES * count_columns(n_classes) * (n_amounts + (n_variants if n_variants > 1 else 0))
 
 
@@ -102,8 +101,8 @@ def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int, 
     # The sums over all trees, and the means over each half and over all trees. Each encoding after the first adds the
     # sums over each half, and the sums over all trees with additional trees of this encoding.
     n_of_encodings = (_N_HALVES + 1) * (n_encodings - 1)
-    n_sums_of_whole = (1 + _N_HALVES + 1 + n_of_encodings) * count_columns(n_classes) * n_amounts
-    return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + n_sums_of_whole)
+    n_forest_sums = (1 + _N_HALVES + 1 + n_of_encodings) * count_columns(n_classes) * n_amounts
+    return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + n_forest_sums)
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
@@ -124,8 +123,7 @@ class OutOfBagScores:
 
     `rows` are the indices of the rows to score, in ascending order. `amounts` are in samples, and `unit` is the weight
     of a sample in trees. Amounts are compared after `calibration`. Variants are compared without it, so that the trees
-    do not depend on whether probabilities are calibrated. The sums of a variant and an encoding have the index
-    variant * n_encodings + encoding.
+    do not depend on it. The sums of a variant and an encoding have the index variant * n_encodings + encoding.
     """
 
     def __init__(
@@ -148,9 +146,9 @@ class OutOfBagScores:
         self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
-        taken = training.take(rows)
+        X = training.take(rows)
         # Sparse rows are converted to dense blocks when they are used.
-        self._table = taken if isinstance(taken, SparseRows) else np.ascontiguousarray(taken.T, dtype=np.float64)
+        self._table = X if isinstance(X, SparseRows) else np.ascontiguousarray(X.T, dtype=np.float64)
         n_rows, n_columns, n_sums = len(rows), count_columns(n_classes), n_variants * n_encodings
         # In `whole`, the sums of each encoding are separate.
         self._sums = ShrunkSums(
@@ -262,12 +260,12 @@ class OutOfBagScores:
 
     def _sums_of_halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
         """Return the sums over each half of the trees, for all amounts; trees are weighted by a factor per encoding."""
-        whole: NDArray[Any] = self._sums.whole
+        total: NDArray[Any] = self._sums.whole
         n_trees: NDArray[Any] = self._sums.n_trees
         if factors is not None:
-            whole = whole * factors[:, None, None, None]
+            total = total * factors[:, None, None, None]
             n_trees = n_trees * np.tile(factors, n_trees.shape[1] // len(factors))[:, None]
-        return [Sums(*pair) for pair in zip(whole.sum(axis=1), n_trees.sum(axis=1))]
+        return [Sums(*pair) for pair in zip(total.sum(axis=1), n_trees.sum(axis=1))]
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
@@ -308,10 +306,10 @@ class OutOfBagScores:
         existing trees. docs/mathematics/forests.md says why the AUC of the variant alone is not used.
         """
         by_variant, n_added = self._sums_of("variant"), self._n_added.reshape(-1, self._n_encodings).sum(axis=1)
-        whole, n_whole = (np.sum(sums, axis=0) for sums in zip(*by_variant))
-        candidates = [Sums(whole, n_whole)]
+        all_total, n_all_trees = (np.sum(sums, axis=0) for sums in zip(*by_variant))
+        candidates = [Sums(all_total, n_all_trees)]
         for factor, (total, n_trees) in zip(n_added.mean() / np.maximum(n_added, 1), by_variant):
-            candidates.append(Sums(whole + factor * total, n_whole + factor * n_trees))
+            candidates.append(Sums(all_total + factor * total, n_all_trees + factor * n_trees))
         scores = self._score(candidates, self._weights[None])[:, 0]
         return scores[1:] - scores[0]
 
@@ -339,7 +337,6 @@ class OutOfBagScores:
 
     @property
     def _n_added_by_encoding(self) -> NDArray[np.int64]:
-        """The number of added trees of each encoding."""
         return self._n_added.reshape(-1, self._n_encodings).sum(axis=0)
 
     def _with_more(self, encoding: int) -> list[Sums]:
@@ -351,7 +348,6 @@ class OutOfBagScores:
         return [Sums(total[..., index], factors @ n_trees) for index in range(len(self._amounts))]
 
     def _index_of(self, amount: float) -> int:
-        """Return the index of an amount of shrinkage."""
         return int(np.searchsorted(self._amounts, amount))
 
     def choose_amount(
@@ -365,17 +361,16 @@ class OutOfBagScores:
 
         Fewer trees need more shrinkage, so the AUC is extrapolated linearly in 1 / n_trees from the AUCs of all scored
         trees and of the two halves. The result is `prior`, one of the amounts, unless another amount is better by
-        `_MIN_STANDARD_ERRORS` standard errors. By default, `weights` are those of all rows, and `halves` are the sums
-        of unweighted trees.
+        `_MIN_STANDARD_ERRORS` standard errors. By default, no row is left out and all trees have equal weights.
         """
         halves = self._sums_of_halves() if halves is None else halves
-        whole = Sums(*(first + second for first, second in zip(*halves)))
-        if np.sort(np.bincount(self._truth[whole.n_trees > 0], minlength=self._n_classes))[-2] < 2:
+        all_trees = Sums(*(first + second for first, second in zip(*halves)))
+        if np.sort(np.bincount(self._truth[all_trees.n_trees > 0], minlength=self._n_classes))[-2] < 2:
             return prior
-        extrapolation = 1.0 - float(whole.n_trees.mean()) / n_trees
+        extrapolation = 1.0 - float(all_trees.n_trees.mean()) / n_trees
 
         def score(amounts: Sequence[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-            candidates = [Sums(sums.total[..., i], sums.n_trees) for sums in (*halves, whole) for i in amounts]
+            candidates = [Sums(sums.total[..., i], sums.n_trees) for sums in (*halves, all_trees) for i in amounts]
             first, second, both = self._score(candidates, weights, self._calibration).reshape(3, len(amounts), -1)
             return both + extrapolation * (both - 0.5 * (first + second))
 

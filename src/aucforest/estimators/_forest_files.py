@@ -62,7 +62,6 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
 
 
 def _restore_dates(model: Any, items: list[Any]) -> Dates:
-    """Return the parts of dates and the time zone of each column of dates."""
     dates: Dates = {}
     for item in items:
         is_column = isinstance(item, list) and len(item) == 3 and type(item[0]) is int and isinstance(item[1], list)
@@ -77,7 +76,6 @@ def _restore_dates(model: Any, items: list[Any]) -> Dates:
 
 
 def _store_rates(rates: TargetRates) -> tuple[Arrays, dict[str, Any]]:
-    """Return the arrays and the metadata of target rates."""
     arrays: Arrays = {"rates.frequencies": rates.frequencies, "rates.factors": rates.factors}
     for i, table in enumerate(rates.tables):
         arrays |= {f"rates.{i}.totals": narrow(table.totals, "BHIq"), f"rates.{i}.edges": table.edges}

@@ -88,7 +88,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
 
     def _start(self) -> Start:
-        """Return the start of a fit."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
             return Start(seed, None)
@@ -106,9 +105,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         n_features = self.trees_[0].n_features - (0 if self.target_rates_ is None else self.target_rates_.n_features)
         if n_features != table.n_features:
             raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
-        given, known = table.target.classes.tolist(), self.classes_.tolist()
-        if given != known:
-            raise ValueError(f"warm_start: y has the classes {given}, but the existing trees have {known}")
+        classes, tree_classes = table.target.classes.tolist(), self.classes_.tolist()
+        if classes != tree_classes:
+            raise ValueError(f"warm_start: y has the classes {classes}, but the existing trees have {tree_classes}")
 
     def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
         """Raise ValueError if the new rows have other categories or dates than these trees, or lack their encodings."""
@@ -369,17 +368,17 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                 sample = sample_classes(labels, 2, THRESHOLD_STD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
         # The sum over all trees is not computed from the groups, because it would have other rounding errors, and a
         # threshold must equal the probability of a row exactly.
-        whole, *groups = self._sum_out_of_bag(rows, ranges, sample)
+        forest_sums, *groups = self._sum_out_of_bag(rows, ranges, sample)
         if is_rule_tuned:
             self._warn_of_positive(threshold)
             rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
-            self.threshold_ = rule.require(rule.best_of_sums(whole, self._mean_of_trees), oob=True)
+            self.threshold_ = rule.require(rule.best_of_sums(forest_sums, self._mean_of_trees), oob=True)
             group_sums = Sums(*map(np.stack, zip(*groups)))
             del groups  # which takes as much memory as `group_sums`
             if sample is not None:
                 rule = rule.for_sample(sample if kept is None else kept[sample])
             self.threshold_std_ = threshold_std(rule, group_sums, self._mean_of_trees, self._seed)
-        return whole
+        return forest_sums
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         """Tune the threshold on out-of-bag predictions for the training data, which are passed again."""
@@ -388,11 +387,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any, scores: OutOfBagScores | None) -> None:
         """Set the out-of-bag probabilities, NaN for rows that are never out of bag, and the out-of-bag score."""
         total, n_trees = sums
-        seen = n_trees > 0
+        is_oob = n_trees > 0
         proba = np.full_like(total, np.nan)
-        proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
+        proba[is_oob] = self._mean_of_trees(total[is_oob], n_trees[is_oob, None])
         n_kept = rows.bags.sampler.n_rows
-        n_never_out = n_kept - int(np.count_nonzero(seen))
+        n_never_out = n_kept - int(np.count_nonzero(is_oob))
         warn_of_never_out(n_never_out, n_kept, len(self.trees_), "oob_score_")
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
@@ -404,7 +403,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                 self.oob_optimism_ = scores.optimism(len(self.trees_), amount, chooses_amount=is_auto)
             if np.isfinite(score):
                 pairs = OutOfBagPairs(self, rows, self.n_jobs)
-                score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
+                score = pairs.correct(score, len(self.trees_), np.flatnonzero(is_oob), proba[is_oob])
                 if np.isnan(score):
                     warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_)
         self.oob_score_ = score
@@ -421,13 +420,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         for name, is_needed in needs.items():
             if not is_needed:
                 continue
-            what = f"{name}={getattr(self, name)!r}"
+            given = f"{name}={getattr(self, name)!r}"
             if name != "calibration" and not self.bootstrap:
-                raise ValueError(f"{what} needs out-of-bag samples: set bootstrap=True")
+                raise ValueError(f"{given} needs out-of-bag samples: set bootstrap=True")
             if len(records) > 1:
                 for record in records:
                     record.check_stream()
-                raise ValueError(f"warm_start: {what} needs the same bootstrap sampling for all trees, not {sampled}")
+                raise ValueError(f"warm_start: {given} needs the same bootstrap sampling for all trees, not {sampled}")
         if self.calibration is not None and len(records) > 1:
             warn(
                 "warm_start: shrinkage, mixture and calibration stay, because trees were sampled in different ways:"

@@ -40,8 +40,7 @@ def assign_alternatives(
 
     A new tree, or an existing one with None, gets the alternative whose number of trees in the group of the tree is
     furthest below its weight times the size of the group. Ties are resolved by the same rule for all trees together.
-    To assign encodings, trees are grouped by variant, so that both are independent. Existing trees of variants that new
-    trees cannot have are not counted.
+    Encodings are assigned within variants. Existing trees of variants that new trees cannot have are not counted.
     """
     # Lists of Python numbers, because small arrays are several times slower.
     proportions, assigned = weights.tolist(), [*existing, *[None] * (n_trees - len(existing))]

@@ -147,7 +147,6 @@ def _restore_member(stack: Any, stored: StoredModel, *kinds: str) -> Any:
 
 
 def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
-    """Return an additive model of the features of the forest."""
     n_features = forest.n_features_in_ + n_added(forest.dates_)
     model = AdditiveClassifier(tuple(forest.categories_), _restore_interactions(forest, stored, n_features))
     model.is_sparse_, model.classes_ = stored.take("is_sparse", bool), np.arange(len(forest.classes_))

@@ -83,15 +83,15 @@ class _Training(NamedTuple):
 
     def has_enough_samples(self, rows: NDArray[np.bool_]) -> bool:
         """Return whether the training data have enough samples or groups, and each class has at least two of `rows`."""
-        few = self.few_groups is not None or (self.groups is None and has_few_samples(self.labels[self.weights > 0.0]))
-        return not few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
+        kept_labels = self.labels[self.weights > 0.0]
+        has_few = has_few_samples(kept_labels) if self.groups is None else self.few_groups is not None
+        return not has_few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
 
     def folds(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
         """Return the fold of each of the given rows, for out-of-fold scores."""
         return parts_of_rows(self.labels[rows], self.groups_of(rows)) % _N_FOLDS
 
     def groups_of(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
-        """Return the group of each of the given rows, or None without groups."""
         return None if self.groups is None else self.groups[rows]
 
 
@@ -110,15 +110,15 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
         raise ValueError(
             f"{name} has the classes_ {classes.tolist()}, but was fitted to the labels 0 to {n_classes - 1}"
         )
-    found, shape = np.asarray(linear.predict_proba(X)), (num_samples(X), len(classes))
-    if found.shape != shape or found.dtype.kind not in "biuf":
-        given = f"{found.dtype} of the shape {found.shape}"
-        raise ValueError(f"{name}: predict_proba returned {given}, but must return probabilities of the shape {shape}")
-    is_proba = (found >= 0.0) & (found <= _MAX_PROBA)
+    returned, shape = np.asarray(linear.predict_proba(X)), (num_samples(X), len(classes))
+    if returned.shape != shape or returned.dtype.kind not in "biuf":
+        found = f"{returned.dtype} of the shape {returned.shape}"
+        raise ValueError(f"{name}: predict_proba returned {found}, but must return probabilities of the shape {shape}")
+    is_proba = (returned >= 0.0) & (returned <= _MAX_PROBA)
     if not is_proba.all():
-        raise ValueError(f"{name}: predict_proba returned {found[~is_proba][0]}, which is no probability")
-    proba = np.zeros((n_classes, len(found)))
-    proba[classes.astype(np.int64)] = found.T
+        raise ValueError(f"{name}: predict_proba returned {returned[~is_proba][0]}, which is no probability")
+    proba = np.zeros((n_classes, len(returned)))
+    proba[classes.astype(np.int64)] = returned.T
     return proba.T
 
 
@@ -293,17 +293,17 @@ class StackFit(DecisionModel, OnnxExport):
         return oob_proba
 
     def _combine_by_part(
-        self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64], whole: Combination
+        self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64], combination: Combination
     ) -> NDArray[np.float64]:
         """Return the combined probabilities of rows, part by part, with weights that are fitted to the other parts.
 
-        The intercepts and the sum of the weights are those of `whole`, so that different parts are comparable.
+        The intercepts and the sum of the weights are those of `combination`, so that different parts are comparable.
         """
         parts, combined = parts_of_rows(training.labels[rows], training.groups_of(rows)), np.empty_like(scores[0][rows])
         for part in np.unique(parts):
             is_part, weights = parts == part, self._fit_combination(scores, training, rows[parts != part]).coef
-            weights = weights * (whole.coef.sum() / max(weights.sum(), np.finfo(np.float64).tiny))
-            combined[is_part] = whole._replace(coef=weights).apply([score[rows[is_part]] for score in scores])
+            weights = weights * (combination.coef.sum() / max(weights.sum(), np.finfo(np.float64).tiny))
+            combined[is_part] = combination._replace(coef=weights).apply([score[rows[is_part]] for score in scores])
         return combined
 
     def _fit_combination(

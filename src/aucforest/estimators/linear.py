@@ -52,8 +52,8 @@ def _store_linear(model: Any) -> tuple[Arrays, dict[str, Any]]:
 def _restore_linear(model: Any, stored: StoredModel) -> None:
     restore_fields(model, stored, _FIELDS)
     losses = stored.take_array("loss_curve_", "d", (-1,))
-    fits = np.all(model.n_iter_ <= len(losses)) and model.n_iter_.sum() == len(losses)
-    require(fits, "n_iter_ does not fit the losses")
+    is_consistent = np.all(model.n_iter_ <= len(losses)) and model.n_iter_.sum() == len(losses)
+    require(is_consistent, "n_iter_ does not fit the losses")
     curves = [curve.tolist() for curve in np.split(losses, np.cumsum(model.n_iter_)[:-1])]
     model.loss_curve_ = curves if len(model.classes_) > 2 else curves[0]
 

@@ -178,8 +178,8 @@ def log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> Att
     `inputs` are those of `explained_models`, in the same order.
     """
     steps = [scores.log_odds() for scores in _steps_of_scores(inputs)]
-    whole = Attribution(np.sum([step.values for step in steps], axis=0), steps[0].base, steps[-1].end)
-    return _match_proba(whole, proba) if isinstance(inputs[0].model, AUCStackingClassifier) else whole
+    attribution = Attribution(np.sum([step.values for step in steps], axis=0), steps[0].base, steps[-1].end)
+    return _match_proba(attribution, proba) if isinstance(inputs[0].model, AUCStackingClassifier) else attribution
 
 
 def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Attribution]:
@@ -202,15 +202,16 @@ def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Attribution]:
     return [_scores_of_stack(model, dict(zip(steps, members_of_step))) for members_of_step in zip(*steps.values())]
 
 
-def _match_proba(whole: Attribution, proba: NDArray[np.float64]) -> Attribution:
+def _match_proba(approximate: Attribution, proba: NDArray[np.float64]) -> Attribution:
     """Return an attribution that sums exactly to the log odds of `proba`.
 
     Rounding errors would matter where a probability is almost 1. They are divided among the features in proportion to
     their absolute values.
     """
-    end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(whole.values)
-    total, error = sizes.sum(axis=2), end - whole.base - whole.values.sum(axis=2)
-    return Attribution(whole.values + (error / np.where(total > 0.0, total, 1.0))[..., None] * sizes, whole.base, end)
+    end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(approximate.values)
+    total, error = sizes.sum(axis=2), end - approximate.base - approximate.values.sum(axis=2)
+    values = approximate.values + (error / np.where(total > 0.0, total, 1.0))[..., None] * sizes
+    return Attribution(values, approximate.base, end)
 
 
 def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> list[Attribution]:

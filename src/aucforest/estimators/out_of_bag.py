@@ -76,8 +76,8 @@ def is_roc_auc(scoring: Any) -> bool:
 def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> None:
     """Warn that the out-of-bag ROC AUC of two classes is undefined, because one of them has a single sample."""
     label = classes.tolist()[int(np.argmin(np.bincount(labels, minlength=2)))]
-    why = f"only one sample has class {label!r}, and no tree that it is out of bag for has seen another"
-    warn(f"oob_score_ is NaN: {why}")
+    reason = f"only one sample has class {label!r}, and no tree that it is out of bag for has seen another"
+    warn(f"oob_score_ is NaN: {reason}")
 
 
 class OutOfBagScorer:
@@ -128,8 +128,8 @@ class OutOfBagScorer:
             absent = np.setdiff1d(np.arange(proba.shape[1]), labels)
             if len(absent) == 0:
                 raise
-            why = f"no out-of-bag sample has class {self._forest.classes_.tolist()[absent[0]]!r}"
-            warn(f"the score is NaN because {why}, increase n_estimators: {error}")
+            reason = f"no out-of-bag sample has class {self._forest.classes_.tolist()[absent[0]]!r}"
+            warn(f"the score is NaN because {reason}, increase n_estimators: {error}")
             return float("nan")
         try:
             return float(score)
@@ -285,13 +285,13 @@ def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
     n_samples = np.bincount(leaves, minlength=tree.n_nodes)
     if not np.array_equal(n_samples[is_leaf], tree.n_samples[is_leaf]):
         raise ValueError("X must be the training samples in the order of fit, but the leaves of a tree differ")
-    given, trained = np.zeros((tree.n_nodes, tree.n_classes)), (tree.weight[:, None] * tree.value)[is_leaf]
-    np.add.at(given, (leaves, labels), counts[sampled] if weights is None else counts[sampled] * weights)
-    given = given[is_leaf]
+    totals, fitted = np.zeros((tree.n_nodes, tree.n_classes)), (tree.weight[:, None] * tree.value)[is_leaf]
+    np.add.at(totals, (leaves, labels), counts[sampled] if weights is None else counts[sampled] * weights)
+    totals = totals[is_leaf]
     # The class weights are unknown here, but each scales its class by the same factor in all leaves.
-    given *= trained.sum(axis=0) / np.maximum(given.sum(axis=0), np.finfo(np.float64).tiny)
+    totals *= fitted.sum(axis=0) / np.maximum(totals.sum(axis=0), np.finfo(np.float64).tiny)
     if not same_weights:
-        given, trained = given > 0.0, trained > 0.0
-    if not np.allclose(given, trained, rtol=_LEAF_TOLERANCE, atol=_LEAF_TOLERANCE * trained.max()):
-        what = "labels" if weights is None else "labels, and sample_weight the weights,"
-        raise ValueError(f"y must be the training {what} in the order of fit, but the classes of a leaf differ")
+        totals, fitted = totals > 0.0, fitted > 0.0
+    if not np.allclose(totals, fitted, rtol=_LEAF_TOLERANCE, atol=_LEAF_TOLERANCE * fitted.max()):
+        names = "labels" if weights is None else "labels, and sample_weight the weights,"
+        raise ValueError(f"y must be the training {names} in the order of fit, but the classes of a leaf differ")

@@ -151,10 +151,10 @@ def refresh(
         raise ValueError(f"X must be like the rows that the old model was fitted to: {has}")
     if hasattr(model, "text_formats_"):
         new.text_formats_ = model.text_formats_
-    seen = np.isfinite(new.oob_decision_function_[:, 0])
-    labels, old_proba, new_proba = labels[seen], proba[seen], new.oob_decision_function_[seen]
-    weights = None if weights is None else weights[seen]
-    group_indices = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][seen]
+    is_oob = np.isfinite(new.oob_decision_function_[:, 0])
+    labels, old_proba, new_proba = labels[is_oob], proba[is_oob], new.oob_decision_function_[is_oob]
+    weights = None if weights is None else weights[is_oob]
+    group_indices = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][is_oob]
     roc_auc = _compare(labels, new_proba, old_proba, weights, group_indices, level)
     losses = log_loss(labels, new_proba, weights), log_loss(labels, old_proba, weights)
     old_weight = float(new.weights_[0]) if "old" in new.members_ else 0.0

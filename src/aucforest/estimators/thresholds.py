@@ -44,11 +44,11 @@ def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classe
     if n_classes > 2:
         raise ValueError(f"threshold={threshold!r} needs two classes, but y has {n_classes}")
     if cost is None:
-        how = "fit(X, y, cost=...), or threshold={'cost': array} if the data are not in memory"
-        raise ValueError(f"threshold={threshold!r} needs the costs of errors for each sample: {how}")
+        advice = "fit(X, y, cost=...), or threshold={'cost': array} if the data are not in memory"
+        raise ValueError(f"threshold={threshold!r} needs the costs of errors for each sample: {advice}")
     if np.ndim(cost) != 3:
-        how = "pass one matrix for all samples as threshold={'cost': matrix}"
-        raise ValueError(f"cost must have the shape ({n_rows}, 2, 2), but has the shape {np.shape(cost)}: {how}")
+        advice = "pass one matrix for all samples as threshold={'cost': matrix}"
+        raise ValueError(f"cost must have the shape ({n_rows}, 2, 2), but has the shape {np.shape(cost)}: {advice}")
     rule = threshold if isinstance(threshold, dict) else {}
     rule = rule | {"cost": check_cost(cost, n_classes, n_rows=n_rows)}
     check_threshold(rule, n_classes, n_rows)
@@ -63,11 +63,11 @@ def takes_costs(threshold: Any) -> bool:
 
 
 def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
-    """Raise ValueError if a rule is unknown, or not defined for this number of classes, or of rows to tune on."""
+    """Raise ValueError if a rule is unknown, or not defined for this number of classes or rows."""
     if takes_costs(threshold):
         alerts = "'alerts': k, " if isinstance(threshold, dict) else ""
-        how = f"here pass {{{alerts}'cost': array}}"
-        raise ValueError(f"threshold={threshold!r} has its costs from fit(X, y, cost=...): {how}")
+        advice = f"here pass {{{alerts}'cost': array}}"
+        raise ValueError(f"threshold={threshold!r} has its costs from fit(X, y, cost=...): {advice}")
     if isinstance(threshold, dict):
         check_bounds(threshold, name="threshold", others=("cost",))
         if isinstance(threshold.get("alerts"), Integral) and n_rows is not None:
@@ -117,27 +117,27 @@ def warn_of_positive(setting: str, model: Any) -> None:
     classes = model.classes_.tolist()
     if model.pos_label is None and len(classes) == 2 and isinstance(classes[1], str) and model.class_prior_[1] > 0.5:
         negative, positive = classes
-        what = (
+        explanation = (
             f"the positive class is {positive!r}, the second in sorted order, which is more frequent than {negative!r}"
         )
-        warn(f"{setting}: {what}; for the rarer one set pos_label={negative!r}")
+        warn(f"{setting}: {explanation}; for the rarer one set pos_label={negative!r}")
 
 
 def warn_of_few_groups(few: FewGroups | None) -> None:
     """Warn if a class occurs in too few groups for choices by out-of-bag scores."""
     if few is not None:
-        what = (
+        explanation = (
             "out-of-bag probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen"
         )
-        warn(f"groups: {_describe(few)}: {what} by them")
+        warn(f"groups: {_describe(few)}: {explanation} by them")
 
 
 def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) -> None:
     """Raise ValueError if a rule that uses labels is tuned out of bag, and a class has too few groups."""
     uses_labels = not (isinstance(threshold, dict) and set(threshold) == {"alerts"})
     if few is not None and is_tuned(threshold, n_classes) and uses_labels:
-        how = "pass 'prevalence' or a number, or tune it on other samples with set_threshold(..., oob=False)"
-        raise ValueError(f"threshold={threshold!r} cannot be tuned out of bag: {_describe(few)}; {how}")
+        advice = "pass 'prevalence' or a number, or tune it on other samples with set_threshold(..., oob=False)"
+        raise ValueError(f"threshold={threshold!r} cannot be tuned out of bag: {_describe(few)}; {advice}")
 
 
 def _describe(few: FewGroups) -> str:
@@ -184,8 +184,8 @@ class TunedRule:
 
     def best_of_sums(self, sums: Sums, mean_of_trees: MeanOfTrees) -> float:
         """Return the best threshold for out-of-bag sums of all rows, or NaN if they have only one class."""
-        seen = sums.n_trees > 0
-        return self.best(mean_of_trees(sums.total[seen], sums.n_trees[seen, None]), seen)
+        is_oob = sums.n_trees > 0
+        return self.best(mean_of_trees(sums.total[is_oob], sums.n_trees[is_oob, None]), is_oob)
 
     def require(self, best: float, *, oob: bool) -> float:
         """Return the best threshold; raise ValueError if it is NaN."""

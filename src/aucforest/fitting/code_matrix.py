@@ -83,7 +83,6 @@ class CodeMatrix:
             self.release()
 
     def _checksum(self, start: int, stop: int) -> int:
-        """Return the CRC-32 of the codes of consecutive rows."""
         return reduce(lambda checksum, column: crc32(column[start:stop].data, checksum), self.codes, 0)
 
     def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:

@@ -90,12 +90,12 @@ def _rates_of(growth: Growth, tables: Sequence[int]) -> NDArray[np.int64]:
 def tables_of_tree(growth: Growth, key: int) -> tuple[int, ...]:
     """Return the indices of the tables whose rates a tree grows on, in ascending order."""
     rates, _ = _rates_and_digits(growth)
-    of_columns = [i for i, table in enumerate(rates.tables) if not table.is_interaction]
+    column_tables = [i for i, table in enumerate(rates.tables) if not table.is_interaction]
     if growth.encoding != INTERACTIONS:
-        return () if growth.encoding == SETS else tuple(of_columns)
+        return () if growth.encoding == SETS else tuple(column_tables)
     interactions = np.array([i for i, table in enumerate(rates.tables) if table.is_interaction], dtype=np.int32)
     shuffle(np.uint64(key), _FIRST_OF_INTERACTIONS, interactions)
-    return tuple(sorted(of_columns + interactions[:INTERACTIONS_OF_TREE].tolist()))
+    return tuple(sorted(column_tables + interactions[:INTERACTIONS_OF_TREE].tolist()))
 
 
 def _write_rates(

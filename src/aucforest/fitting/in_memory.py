@@ -98,9 +98,7 @@ class RowsInMemory(TrainingTable):
         return self._growth, self._make_part()
 
     def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield indices of keys and their trees, as they are grown."""
         return grow_batches(growth, self._make_part(), keys, self._spec.n_jobs, self._spare)
 
     def _end_growing(self) -> None:
-        """Release the buffers."""
         self._spare.clear()

@@ -194,8 +194,8 @@ class JobFolder:
         try:
             self.write(name, fold(trees) | arrays)
         except OSError as error:
-            what = f"trees {numbers[0]} to {numbers[-1]} cannot be saved: {error.strerror}"
-            raise OSError(error.errno, what, str(self.folder / name)) from error
+            message = f"trees {numbers[0]} to {numbers[-1]} cannot be saved: {error.strerror}"
+            raise OSError(error.errno, message, str(self.folder / name)) from error
 
     def save_coding(self, coding: Coding) -> None:
         """Write the coding of the fit."""
@@ -218,8 +218,8 @@ class JobFolder:
             return None
         values = BinValues(first, *edges)
         n_bins, by_set = values.n_bins, feature_kinds(categories, n_features) != NUMERIC
-        fits = len(n_bins) == n_features and first[0] == 0 and all(len(edge) == first[-1] for edge in edges)
-        if fits and np.all(n_bins >= 0) and np.all(n_bins[by_set] <= MAX_BINS):
+        is_valid = len(n_bins) == n_features and first[0] == 0 and all(len(edge) == first[-1] for edge in edges)
+        if is_valid and np.all(n_bins >= 0) and np.all(n_bins[by_set] <= MAX_BINS):
             return Coding(categories, values, dates or {})
         return None
 
@@ -230,7 +230,6 @@ def _as_text(fit: Mapping[str, Any], name: str) -> str:
 
 
 def _to_plain(name: str, value: Any) -> Any:
-    """Convert a value to JSON types."""
     try:
         return to_plain(value)
     except TypeError as error:

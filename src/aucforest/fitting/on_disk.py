@@ -161,13 +161,11 @@ class RowsOnDisk(TrainingTable):
         return running.at_all_rows(bags.kept, len(self.target.labels))
 
     def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield indices of keys and their trees, as they are grown."""
         part = self._make_part(copies_rows=self._plan.copies_rows)
         part = part._replace(release=self._matrix.release) if self._plan.copies_rows else part
         return grow_batches(growth, part, keys, self._plan.n_threads)
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
-        """Yield the end of each batch and the result of a function for it."""
         return self._features.map(function, what, self._plan.n_readers, self._spec.verbose, first_row)
 
     def _choose_coding(self) -> Coding:
@@ -191,11 +189,11 @@ class RowsOnDisk(TrainingTable):
                 summary = Summary.joined([merged.pop()[1], summary], spec.max_bins)
                 size *= 2
             merged.append((size, summary))
-        whole = Summary.joined([summary for _, summary in merged], spec.max_bins)
-        warn_of_rounding([whole.names[feature] for feature in sorted(whole.rounded)])
+        all_rows = Summary.joined([summary for _, summary in merged], spec.max_bins)
+        warn_of_rounding([all_rows.names[feature] for feature in sorted(all_rows.rounded)])
         if isinstance(spec.categorical_features, str):
-            warn_of_text({whole.names[feature]: counted for feature, counted in whole.counted.items()})
-        return choose_coding(whole, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
+            warn_of_text({all_rows.names[feature]: counted for feature, counted in all_rows.counted.items()})
+        return choose_coding(all_rows, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
 
     def _write_codes(self) -> None:
         """Write the codes that are not yet in the file, and keep the values of the `FitSpec.rows_with_values`."""

@@ -194,8 +194,8 @@ class TreeRanges:
                 for index, trees in enumerate(self.ranges):
                     if index == 1 and chosen is not None:  # this range and the next ones have only chosen rows
                         indices = slice(*np.searchsorted(chosen, (rows.start, rows.stop)))
-                        taken = chosen[indices] - rows.start
-                        rows, values, counts = indices, values[taken], counts[:, taken]
+                        block_indices = chosen[indices] - rows.start
+                        rows, values, counts = indices, values[block_indices], counts[:, block_indices]
                     row_sums = Sums(sums[index].total[rows], sums[index].n_trees[rows])
                     self._add_trees(row_sums, trees, values, counts[trees.start - start : trees.stop - start])
 

@@ -189,8 +189,8 @@ class Growth:
         signs = self.params.signs
         if len(signs) > 0:  # target rates, which are the last features, have no constraints
             signs = np.append(signs, np.zeros(len(self.n_bins) - len(signs), dtype=np.int8))[features]
-        most = resolve_max_features(self.spec.max_features, len(features))
-        params = self.params._replace(max_features=most, signs=signs)
+        max_features = resolve_max_features(self.spec.max_features, len(features))
+        params = self.params._replace(max_features=max_features, signs=signs)
         return replace(self, params=params, values=values, kinds=self.kinds[features], variant_of={})
 
     @cached_property

@@ -343,10 +343,10 @@ def plan_on_disk(
             f" set max_samples{f'={n_fitting}' if n_fitting > 0 else ''}"
         )
     least = min(bytes_of(size, 1, copies_rows) for copies_rows in choices)
-    taken = f", of which {used:,} are in use" if used else ""
+    in_use = f", of which {used:,} are in use" if used else ""
     raise ValueError(
         f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: in addition"
-        f" to the trees {least:,} bytes are needed{taken}{f', or max_samples={n_fitting}' if n_fitting > 0 else ''}"
+        f" to the trees {least:,} bytes are needed{in_use}{f', or max_samples={n_fitting}' if n_fitting > 0 else ''}"
     )
 
 

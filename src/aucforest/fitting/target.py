@@ -58,7 +58,6 @@ def number_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
 
 
 def _refuse_bytes(y: NDArray[Any]) -> None:
-    """Raise TypeError if the labels are bytes."""
     for label in y[:1].tolist():
         if isinstance(label, bytes):
             raise TypeError(f"y has bytes as labels, such as {label!r}: decode them to str")

@@ -212,15 +212,15 @@ def sampled_rows(
     Rows of the `SHARED_CODE` most frequent categories are sampled one by one. Of a rarer category, all rows or none are
     sampled. The choice depends only on n_rows, and on the row's category and index among the n_rows rows of the fit.
     """
-    most = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
-    if n_rows <= most:
+    max_rows = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
+    if n_rows <= max_rows:
         return np.arange(codes.shape[1])
     sampled = [np.empty(0, dtype=np.int64)]
     for start in range(0, codes.shape[1], _BLOCK_ROWS):
         categories = digits.decode(codes[:, start : start + _BLOCK_ROWS], feature)
         numbers = first_row + start + np.arange(len(categories))
         hashes = _hash(np.where(categories < SHARED_CODE, numbers, n_rows + categories.astype(np.int64)))
-        sampled.append(start + np.flatnonzero((categories >= 0) & (hashes < np.uint64(most / n_rows * 2.0**64))))
+        sampled.append(start + np.flatnonzero((categories >= 0) & (hashes < np.uint64(max_rows / n_rows * 2.0**64))))
     return np.concatenate(sampled)
 
 
@@ -414,8 +414,8 @@ def choose_rates(
 
     interactions, tables = select(MOST_INTERACTIONS, _LEAST_GAIN), list[RateTable]()
     for column_table, _ in chosen:
-        of_column = [table for table in interactions if table.feature == column_table.feature]
-        tables += [column_table, *sorted(of_column, key=lambda table: table.other)]
+        column_interactions = [table for table in interactions if table.feature == column_table.feature]
+        tables += [column_table, *sorted(column_interactions, key=lambda table: table.other)]
     classes = np.array([1])
     if len(frequencies) > 2:
         classes = np.sort(np.argsort(-frequencies, kind="stable")[: count_rated_classes(len(frequencies))])
