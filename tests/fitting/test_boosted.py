@@ -31,7 +31,7 @@ def booster_of(X, y, weights=None, held_out=None, labels=None, n_classes=None, *
     spec = FitSpec.resolve(small_forest(bootstrap=False, **params)._params(), target, None, X.shape[1], 0)
     table = RowsInMemory(X, None, {}, {}, target)
     table.code(spec)
-    growth, part = table.rows_to_grow_on()
+    growth, part = table.growth_and_part()
     held_out, labels = (X, y) if held_out is None else (held_out, labels)
     rows = BoostingRows(part._replace(weights=weights), X, None, held_out, labels, np.ones(len(labels)))
     return Booster(growth, rows)

@@ -35,7 +35,7 @@ def training(weights=None, n_sampled=101, **params):
     target = Target(np.arange(3), Y.astype(np.uint16), weights)
     table = RowsInMemory(X, None, {}, {}, target)
     table.code(FitSpec.resolve(forest.get_params(), target, None, X.shape[1], 0))
-    return table.rows_to_grow_on()
+    return table.growth_and_part()
 
 
 def grow_trees(growth, part, keys, n_jobs=1):

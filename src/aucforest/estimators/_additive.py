@@ -1,4 +1,4 @@
-"""Logistic regression on splines of numbers, categories and interactions, the additive member of a stack."""
+"""The additive member of a stack: logistic regression on splines of numbers, on categories and on interactions."""
 
 import warnings
 from threading import Lock

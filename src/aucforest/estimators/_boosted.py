@@ -72,7 +72,7 @@ class _Rows:
 
     def __init__(self, table: RowsInMemory) -> None:
         self._table = table
-        self.growth, self._part = growth, part = table.rows_to_grow_on()
+        self.growth, self._part = growth, part = table.growth_and_part()
         n_rows, kept = part.n_rows, table.target.kept
         self.indices = np.arange(n_rows) if kept is None else kept
         self._weights = np.ones(n_rows) if part.weights is None else part.weights / part.weights.mean()

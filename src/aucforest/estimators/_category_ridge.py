@@ -49,7 +49,7 @@ class _Loss:
         n_classes = int(labels.max()) + 1
         self.is_class = (labels[:, None] == np.arange(n_classes)[-1 if n_classes == 2 else 0 :]).astype(np.float64)
         self.n_dense, self.n_scores = self.dense.shape[1], self.is_class.shape[1]
-        # Frequent categories depend on each other and on the intercept. With only the diagonal, they need most iterations.
+        # Frequent categories depend on each other and on the intercept. Without the block they need most iterations.
         n_frequent = max(0, _MOST_PAIRED - self.n_dense)
         frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
         self.frequent_indicators = indicators[:, frequent]

@@ -128,7 +128,7 @@ class DecisionModel(Model):
         check_is_fitted(self, "classes_")
         if prevalence is None and not hasattr(self, "prevalence_"):
             return self
-        new = self.class_prior_ if prevalence is None else self._frequencies_of(prevalence)
+        new = self.class_prior_ if prevalence is None else self._validate_prevalence(prevalence)
         shift = np.log(new) - np.log(self._frequencies)
         # An uncalibrated forest gets a calibration by the shift, which raises lower probabilities. A stack does not.
         min_proba = MIN_PROBA if getattr(self, "calibration_", self) is None else 0.0
@@ -166,7 +166,7 @@ class DecisionModel(Model):
         """The class frequencies that probabilities refer to."""
         return getattr(self, "prevalence_", self.class_prior_)
 
-    def _frequencies_of(self, prevalence: Any) -> NDArray[np.float64]:
+    def _validate_prevalence(self, prevalence: Any) -> NDArray[np.float64]:
         """Validate the argument of `set_prevalence`, and return the frequencies of all classes."""
         if self._class_weight is not None:
             reason = f"it has class_weight={self._class_weight!r}"

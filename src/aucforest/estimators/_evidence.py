@@ -143,7 +143,7 @@ class OutOfBagScores:
         # With two classes the calibration does not change the ranking.
         self._calibration = None if n_classes == 2 else calibration
         self._amounts, self._unit, self._n_classes = amounts, unit, n_classes
-        self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
+        self._labels, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
         X = training.take(rows)
@@ -167,12 +167,12 @@ class OutOfBagScores:
     @property
     def n_scored_trees(self) -> int:
         """The number of trees to score; these are the first trees of the forest."""
-        is_large = self._bags.sampler.n_rows >= _SAMPLES_PER_SCORED_ROW * len(self._truth)
+        is_large = self._bags.sampler.n_rows >= _SAMPLES_PER_SCORED_ROW * len(self._labels)
         return _MOST_SCORED_TREES if is_large or self._n_encodings > 1 else SCORED_TREES
 
     def _counts_by_class(self) -> NDArray[np.int64]:
         """Return the number of scored rows of each class that occurs; with groups, the number of groups instead."""
-        labels = self._truth
+        labels = self._labels
         if self._groups is not None:
             labels = np.unique(np.stack((labels, self._groups)), axis=1)[0]
         return np.unique(labels, return_counts=True)[1]
@@ -211,7 +211,7 @@ class OutOfBagScores:
                     add_shrunk(chosen, indices_of_sums[indices].tolist(), block_rows, amounts, weighted_index, sums)
 
         # A thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
-        n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
+        n_rows, n_columns = len(self._labels), self._sums.whole.shape[3]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
         n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
         bounds = np.linspace(0, n_rows, n_parts + 1).astype(np.int64).tolist()
@@ -244,8 +244,8 @@ class OutOfBagScores:
                 means = calibration.apply(means)
             columns, oob_weights = np.ascontiguousarray(means.T), np.where(is_oob, weights, 0.0)[None]
             if self._n_classes == 2:
-                return score_columns(self._truth == 1, columns, oob_weights)
-            return score_matrices(self._truth, columns[None], oob_weights)
+                return score_columns(self._labels == 1, columns, oob_weights)
+            return score_matrices(self._labels, columns[None], oob_weights)
 
         return np.concatenate(list(thread_map(self._n_jobs, _RANK_TIME * candidates[0].total.size)(score, candidates)))
 
@@ -255,7 +255,7 @@ class OutOfBagScores:
 
         Rows get the weight 0 instead of being removed, so that ranks are computed only once for all parts.
         """
-        is_left_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
+        is_left_out = parts_of_rows(self._labels, self._groups) == np.arange(N_PARTS)[:, None]
         return np.where(is_left_out, 0.0, self._weights)
 
     def _sums_of_halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
@@ -273,9 +273,9 @@ class OutOfBagScores:
         halves = [Sums(total[..., index], n_trees) for total, n_trees in self._sums_of_halves()]
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
-        class_weights = np.bincount(self._truth, self._weights, minlength=self._n_classes)
-        weights = self._weights * (frequencies / np.where(class_weights > 0.0, class_weights, 1.0))[self._truth]
-        return CalibrationSample(self._truth, weights / weights.mean(), self._groups, halves)
+        class_weights = np.bincount(self._labels, self._weights, minlength=self._n_classes)
+        weights = self._weights * (frequencies / np.where(class_weights > 0.0, class_weights, 1.0))[self._labels]
+        return CalibrationSample(self._labels, weights / weights.mean(), self._groups, halves)
 
     def _sums_of(self, kind: Literal["variant", "encoding"]) -> list[Sums]:
         """Return the sums over the trees of each variant or encoding at the shrinkage `COMPARISON_AMOUNT`."""
@@ -344,7 +344,7 @@ class OutOfBagScores:
         n_added, factors = self._n_added_by_encoding, np.ones(self._n_encodings)
         factors[encoding] += n_added.mean() / max(n_added[encoding], 1)
         total = np.tensordot(factors, self._sums.whole.sum(axis=0), axes=1)
-        n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(n_added), len(self._truth)).sum(axis=0)
+        n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(n_added), len(self._labels)).sum(axis=0)
         return [Sums(total[..., index], factors @ n_trees) for index in range(len(self._amounts))]
 
     def _index_of(self, amount: float) -> int:
@@ -365,7 +365,7 @@ class OutOfBagScores:
         """
         halves = self._sums_of_halves() if halves is None else halves
         all_trees = Sums(*(first + second for first, second in zip(*halves)))
-        if np.sort(np.bincount(self._truth[all_trees.n_trees > 0], minlength=self._n_classes))[-2] < 2:
+        if np.sort(np.bincount(self._labels[all_trees.n_trees > 0], minlength=self._n_classes))[-2] < 2:
             return prior
         extrapolation = 1.0 - float(all_trees.n_trees.mean()) / n_trees
 

@@ -13,7 +13,7 @@ from aucforest.estimators._model_files import (
     FileSection,
     are_finite,
     are_frequencies,
-    by_class,
+    class_shape,
     restore_fields,
     store_fields,
 )
@@ -181,8 +181,8 @@ def _are_sampled_groups(groups: NDArray[np.int32], forest: Any) -> Any:
 
 # The class frequencies, threshold and out-of-bag results of a forest or a stack.
 DECISION = (
-    Field("class_prior_", by_class, are_frequencies),
-    Field("prevalence_", by_class, _are_positive_frequencies, is_optional=True),
+    Field("class_prior_", class_shape, are_frequencies),
+    Field("prevalence_", class_shape, _are_positive_frequencies, is_optional=True),
     Field("threshold_std_", is_optional=True),
     Field("oob_score_", is_optional=True),
     Field("oob_optimism_", is_optional=True),

@@ -49,7 +49,7 @@ class Field(NamedTuple):
     is_optional: bool = False
 
 
-def by_class(model: Any) -> tuple[int, ...]:
+def class_shape(model: Any) -> tuple[int, ...]:
     """Return the shape of an array with one number for each class."""
     return (len(model.classes_),)
 

@@ -12,7 +12,7 @@ from aucforest.estimators._model_files import (
     Field,
     FileSection,
     are_finite,
-    by_class,
+    class_shape,
     restore_fields,
     restore_model,
     store_fields,
@@ -53,7 +53,7 @@ def _are_below(find_n: Callable[[Any], int]) -> Callable[[Any, Any], Any]:
 
 _STACK = (
     Field("coef_", lambda stack: (len(stack.members_),), _are_weights, attribute="weights_"),
-    Field("intercept_", by_class, _are_bounded, attribute="intercepts_"),
+    Field("intercept_", class_shape, _are_bounded, attribute="intercepts_"),
     *DECISION,
 )
 _SCALE = Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale")

@@ -88,8 +88,8 @@ class AUCForestClassifier(ForestFit):
         of each class. Not available if `sampling` is a dict.
     calibration : {"auto"} or None, default="auto"
         Whether to calibrate probabilities. "auto" maps the mean p_k over trees to p_k ** b * exp(a_k), normalized, with
-        b and a_k fitted to out-of-bag samples (:doc:`details </mathematics/forests>`). They are not fitted with fewer
-        than 10 samples of one of two classes, or with more than 362 classes (512 in a forest of one variant). Then
+        b and a_k fitted to out-of-bag samples (:doc:`details </mathematics/forests>`). They are not fitted if one of
+        two classes has fewer than 10 samples, or with more than 362 classes (512 in a forest of one variant). Then
         probabilities are only divided by the rates r_k at which `sampling` samples classes, if these differ. With two
         classes the ranking does not change. The effect of `class_weight` is not undone. None predicts the mean over
         trees.
@@ -100,8 +100,8 @@ class AUCForestClassifier(ForestFit):
         the predictions of its ancestors. Its unit is a sample of mean weight; without a bootstrap, an integer weight w
         counts as w samples. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96 trees (300
         on large data, and if trees have different encodings). It is 5, or 50 if some trees have the encoding "rates" or
-        "interactions", unless another value is clearly better, and also without out-of-bag samples or with fewer than
-        10 samples of one of two classes. 0 or None turns shrinkage off.
+        "interactions", unless another value is clearly better, and also without out-of-bag samples or if one of two
+        classes has fewer than 10 samples. 0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
         The positive class of two, for `threshold` and `oob_score`. None stands for the second of ``classes_``.
         The trees, the probabilities and the order of ``classes_`` do not depend on it.
@@ -159,10 +159,10 @@ class AUCForestClassifier(ForestFit):
     date_parts : "auto", list of str or None, default="auto"
         The features computed from dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
-        Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. The sampling
-        must be the same for `oob_score`, tuned thresholds, and a calibration if classes are sampled at different rates.
-        If new trees are sampled in another way, shrinkage, mixture and calibration stay, with a warning unless
-        `calibration` is None.
+        Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. All trees must
+        have the same sampling for `oob_score`, for tuned thresholds, and for a calibration if classes are sampled at
+        different rates. If new trees are sampled in another way, shrinkage, mixture and calibration are not chosen
+        again, with a warning unless `calibration` is None.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction, as in scikit-learn. Results are bitwise identical for every
         value and backend.

@@ -193,7 +193,7 @@ class LinearAUCClassifier(Model):
         """Return coefficients, intercept and loss curve of two classes."""
         scaler = StandardScaler().fit(X, sample_weight=pairs.weights)
         X = scaler.transform(X)
-        theta, losses = self._follow_path(X, pairs)
+        theta, losses = self._minimize_in_stages(X, pairs)
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
             theta, score = -theta, -score  # outliers can lead the solver to such an AUC; the opposite score is better
@@ -202,7 +202,7 @@ class LinearAUCClassifier(Model):
         coef = slope / deviation * theta / scaler.scale_
         return coef, intercept - float(coef @ scaler.mean_), losses
 
-    def _follow_path(self, X: FloatArray, pairs: Pairs) -> tuple[FloatArray, list[float]]:
+    def _minimize_in_stages(self, X: FloatArray, pairs: Pairs) -> tuple[FloatArray, list[float]]:
         """Minimize the pairwise logistic loss, then one minus the smoothed AUC with decreasing widths.
 
         The columns of `X` have the weighted mean 0. For the smoothed AUC, theta is scaled to a score of standard
@@ -225,18 +225,18 @@ class LinearAUCClassifier(Model):
             gradient = ((grad_scores - radial * weights * score) @ X + self.alpha * theta) / deviation
             return value + 0.5 * self.alpha * float(theta @ theta), gradient
 
-        theta, losses = self._descend(logistic, np.zeros(X.shape[1]))
+        theta, losses = self._minimize(logistic, np.zeros(X.shape[1]))
         eps = self.eps or 0.1
         n_widths = 1 + math.ceil(max(0.0, math.log(1.0 / eps, _MAX_WIDTH_RATIO)))
         for width in np.geomspace(max(1.0, eps), eps, n_widths):
             deviation = np.sqrt(weights @ (X @ theta) ** 2)
             if not deviation > 0.0:
                 break  # no feature separates the classes
-            theta, losses_of_width = self._descend(partial(smoothed, width=width), theta / deviation)
+            theta, losses_of_width = self._minimize(partial(smoothed, width=width), theta / deviation)
             losses += losses_of_width
         return theta, losses
 
-    def _descend(self, objective: Objective, start: FloatArray) -> tuple[FloatArray, list[float]]:
+    def _minimize(self, objective: Objective, start: FloatArray) -> tuple[FloatArray, list[float]]:
         """Return the parameters found by L-BFGS, and the loss of each iteration."""
         losses: list[float] = []
         max_iter = self.max_iter or 200

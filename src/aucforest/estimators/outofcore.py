@@ -75,9 +75,9 @@ def fit_out_of_core(
         The format of dates in text, such as ``"%m/%d/%Y"``. By default it is inferred from the values. Where day and
         month may have either order, the other columns decide. If they do not, the column is categorical.
     stray_text : {"number", "text"}, default="number"
-        How to read a column of numbers or dates in text with some stray text. This is other text, such as "unknown",
-        in fewer than 10 % of the values, or any number of dates such as 0000-00-00. With "number", stray text is
-        missing, with a warning. With "text", the column is categorical.
+        How to read a column of text that contains numbers or dates, and some stray text: other text, such as
+        "unknown", in fewer than 10 % of the values, or any number of dates such as 0000-00-00. With "number", stray
+        text is missing, with a warning. With "text", the column is categorical.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest and to
         what the process takes before the call. If the binned data exceed it, each tree grows from a copy of its

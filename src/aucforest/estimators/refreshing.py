@@ -85,8 +85,8 @@ def refresh(
 
     A new model with the parameters of the old one is fitted to the new rows, including their new categories. Both
     become members of a stack. The weights of the members minimize the log loss of the new rows, with out-of-bag
-    probabilities of the new model. A penalty pulls the weights towards the old model alone. So few new rows change
-    little, and many new rows replace an old model that is outdated.
+    probabilities of the new model. A penalty pulls the weight of the old model to 1 and the others to 0. So few new
+    rows change little, and many new rows replace an old model that is outdated.
 
     Parameters
     ----------

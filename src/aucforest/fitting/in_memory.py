@@ -93,7 +93,7 @@ class RowsInMemory(TrainingTable):
             self._codes, values = bin_blocks(matrix.columns(kept), codes, **options)
         return values
 
-    def rows_to_grow_on(self) -> tuple[Growth, Part]:
+    def growth_and_part(self) -> tuple[Growth, Part]:
         """Return the parameters of trees, and the rows of positive weight with their codes."""
         return self._growth, self._make_part()
 

@@ -1,6 +1,6 @@
 """The job folder of a fit, with which the same fit can be resumed if it is killed.
 
-``manifest.json`` describes the fit. Other files contain finished trees, and out of core the coding and a record of the
+``manifest.json`` describes the fit. Other files contain finished trees and, out of core, the coding and a record of the
 codes. Each file is written under another name and then renamed, so that it is complete even if the process is killed.
 Checksums reveal damage by a power failure. The content of a lost or damaged file is computed again.
 """

@@ -319,7 +319,7 @@ def rates_without_interaction(
 
 
 def choose_tables(
-    rows: CellFinder,
+    finder: CellFinder,
     sample: ColumnSample,
     frequencies: NDArray[np.float64],
     factors: NDArray[np.float64],
@@ -330,7 +330,7 @@ def choose_tables(
     Interactions have at least the gain `_LEAST_ADDITIVE_GAIN`.
     """
     feature, (codes, labels, _), chosen = sample
-    n_classes, decoded = len(frequencies), rows.digits.decode(codes, feature)
+    n_classes, decoded = len(frequencies), finder.digits.decode(codes, feature)
     # Codes are selected for one feature at a time, because selecting all for every column would be quadratic work.
     chosen = chosen[decoded[chosen] >= 0]
     sampled = CodedRows(codes[:0], labels[chosen], None)
@@ -341,15 +341,15 @@ def choose_tables(
     smoothing, _ = choose_smoothing(category_totals, frequencies)
     no_totals = np.empty((0, n_classes), dtype=np.int64)
     table, interactions = RateTable(feature, -1, np.empty(0), 1, smoothing, no_totals), []
-    pairs = rows.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ()
+    pairs = finder.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ()
     for other_codes, candidates in pairs:
         previous_gain = -np.inf
         for candidate in candidates:
             n_cells = n_categories * candidate.n_parts
-            n_all_cells = rows.digits.n_categories[feature] * candidate.n_parts
+            n_all_cells = finder.digits.n_categories[feature] * candidate.n_parts
             if n_all_cells > MOST_CELLS or n_cells * n_classes > 4 * MOST_CELLS:
                 break
-            parts = candidate.parts_of_codes(rows.values)[other_codes]
+            parts = candidate.parts_of_codes(finder.values)[other_codes]
             totals = count_totals(candidate.cells(categories, parts), n_cells, sampled, n_classes) * factors
             cell_smoothing, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
             if gain >= _LEAST_ADDITIVE_GAIN:
@@ -388,7 +388,7 @@ class ChosenTables(NamedTuple):
 
 
 def choose_rates(
-    rows: CellFinder,
+    finder: CellFinder,
     samples: Iterable[ColumnSample],
     labels: NDArray[np.uint16],
     by_class: NDArray[np.float64],
@@ -400,14 +400,14 @@ def choose_rates(
     used, because to leave out a row its weight is needed, which cannot be computed from the totals of a cell.
     """
     frequencies = prior_frequencies(labels, None, by_class)
-    chosen = [choose_tables(rows, sample, frequencies, by_class, with_interactions) for sample in samples]
+    chosen = [choose_tables(finder, sample, frequencies, by_class, with_interactions) for sample in samples]
     gains = sorted((pair for _, interactions in chosen for pair in interactions), key=lambda pair: -pair[0])
 
     def select(max_tables: int, min_gain: float) -> list[RateTable]:
         """Return the interactions with the greatest gains, at most one for a column and another feature."""
         selected: dict[tuple[int, int], RateTable] = {}
         for gain, table in gains:
-            n_cells = sum(rows.digits.n_categories[t.feature] * t.n_parts for t in (*selected.values(), table))
+            n_cells = sum(finder.digits.n_categories[t.feature] * t.n_parts for t in (*selected.values(), table))
             if gain >= min_gain and n_cells <= MOST_CELLS and len(selected) < max_tables:
                 selected.setdefault((table.feature, table.other), table)
         return list(selected.values())
