@@ -47,7 +47,6 @@ class _Frequencies(NamedTuple):
 
     @classmethod
     def of(cls, tree: Tree) -> "_Frequencies":
-        """Return the class frequencies of a tree."""
         stored = tree.frequencies
         if isinstance(stored, np.ndarray):
             return cls(tree.n_classes, stored.reshape(-1), _EMPTY, _EMPTY)
@@ -73,8 +72,8 @@ class ShrunkSums(NamedTuple):
 class ShrinkageBuffers(NamedTuple):
     """Buffers of `add_shrunk`, which a thread uses for all its trees.
 
-    A branch is a node with out-of-bag rows that still have to descend. The child with fewer rows is processed first, so
-    there are at most log2(n_rows) + 1 branches at the same time, however deep a tree is.
+    A branch is a node whose out-of-bag rows have not yet been passed to its children. The child with fewer rows is
+    processed first, so there are at most log2(n_rows) + 1 branches at the same time, even in a deep tree.
     """
 
     amounts: tuple[float, ...]  # a tuple, so that the compiler knows the number of amounts
@@ -88,7 +87,6 @@ class ShrinkageBuffers(NamedTuple):
 
     @classmethod
     def of(cls, n_rows: int, n_columns: int, amounts: NDArray[np.float64], weighted_index: int) -> "ShrinkageBuffers":
-        """Allocate the buffers."""
         n_branches = max(n_rows, 1).bit_length()
         rows, right = np.empty((2, n_rows), dtype=np.uint64)
         branches, values = np.empty((n_branches, 3), dtype=np.uint64), np.empty((n_branches + 1, n_columns))

@@ -90,7 +90,7 @@ def _compare(trees, rows, label, buffers, pair_sums):
 def noise_share(scores: tuple[float, float], per_tree: tuple[float, float]) -> float:
     """Return the share of the variance of scores that more trees reduce, given the ROC AUC of all trees and of a half.
 
-    `per_tree` is the mean of 1 / (number of trees), x, for both. Scores are assumed normal with the variance a + b x.
+    `per_tree` are the means of x = 1 / (number of trees) for both. Scores are assumed normal with the variance a + b x.
     Then 1 / z**2 is linear in x, where z is the normal quantile of the ROC AUC. The result is the share of b x in the
     variance for all trees, clipped to [0, 1]. It is 0 if the ROC AUCs do not determine it.
     """
@@ -101,7 +101,7 @@ def noise_share(scores: tuple[float, float], per_tree: tuple[float, float]) -> f
 
 
 def extrapolate(score: float, share: float, reduction: float) -> float:
-    """Return the ROC AUC after a share of the variance of scores is multiplied by `reduction`."""
+    """Return the ROC AUC if a share of the variance of scores is multiplied by `reduction`."""
     return float(ndtr(ndtri(score) / np.sqrt(1.0 - share * (1.0 - min(reduction, 1.0))))) if share > 0.0 else score
 
 
@@ -130,8 +130,7 @@ def _mean_over_classes(pair_sums: NDArray[np.float64]) -> tuple[float, float]:
 class OutOfBagPairs:
     """Out-of-bag predictions of single trees for a sample of rows, which correct the out-of-bag ROC AUC.
 
-    For more than two classes this is Hand and Till's mean over pairs of classes. `training` are the training data of a
-    fitted forest.
+    For more than two classes, it is Hand and Till's mean over pairs of classes. `training` are the training data.
     """
 
     def __init__(self, forest: Any, training: TrainingRows, n_jobs: int | None) -> None:
@@ -140,7 +139,7 @@ class OutOfBagPairs:
         self._optimism = getattr(forest, "oob_optimism_", 0.0)  # only defined if `fit` scored the ROC AUC
         kept = training.bags.all_kept
         rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
-        # Of two consecutive trees, each half gets a random one, so the first trees have the halves of a smaller forest.
+        # Of two consecutive trees, each half gets one at random, so that a smaller forest has the same halves.
         is_first = np.random.default_rng([seed, PAIRED_TREES]).random(-(-n_trees // 2)) < 0.5
         self._half = np.column_stack((is_first, ~is_first)).ravel()[:n_trees].astype(np.int64)
         self._is_out = np.empty((n_trees, len(rows)))
@@ -180,8 +179,8 @@ class OutOfBagPairs:
 
         `proba` are the out-of-bag probabilities of the rows `seen`, which are in ascending order. The correction is the
         ROC AUC of the compared rows by pairs minus their ROC AUC by out-of-bag probabilities, minus ``oob_optimism_``.
-        The result is NaN if one of two classes has a single row: the trees for which this row is out of bag have not
-        seen its class.
+        The result is NaN if one of two classes has a single row, because the trees for which this row is out of bag
+        have not seen its class.
         """
         if self._n_classes == 2 and 1 in np.diff(self._starts):
             return float("nan")
@@ -205,7 +204,7 @@ class OutOfBagPairs:
         if not np.any(is_pair):
             return float("nan")
         score, per_tree = _mean_over_classes(pair_sums[is_pair][:, 2])
-        # Only pairs of classes that have compared rows in both halves of the trees.
+        # Only pairs of classes whose rows can be compared in both halves of the trees.
         in_halves = pair_sums[np.all(pair_sums[:, :, :, 1] > 0.0, axis=2)]
         share = 0.0
         if len(in_halves) > 0:

@@ -70,8 +70,8 @@ class _Strata(NamedTuple):
 def _sample_blocks(keys, sizes, strata, replace, first_block, counts):
     """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t.
 
-    The arrays begin with block first_block. Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): a
-    row that was already sampled is replaced by the last row of the range from which it was sampled.
+    The arrays start with block first_block. Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): if
+    a row was already sampled, the last row of the range from which it was sampled is used instead.
     """
     for t in range(len(keys)):
         counts[t] = 0
@@ -104,7 +104,7 @@ def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
 def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Return the number of rows of each block in a sample of `size` rows without replacement.
 
-    If there are too many rows for NumPy, each row is first taken with the same probability. Given its size, this is a
+    If there are too many rows for NumPy, each row is first sampled with the same probability. Given its size, this is a
     sample without replacement. Then missing rows are sampled from the other rows, or excess rows are removed at random.
     """
     if rows.sum() < _MOST_HYPERGEOMETRIC:
@@ -261,7 +261,7 @@ class HalfSampler(BootstrapSampler):
 
 
 def half_of(key: int) -> int:
-    """Return the index of a tree's half-sample. The key is random, so trees of all variants get all half-samples."""
+    """Return the index of a tree's half-sample; keys are random, so it does not depend on the variant of the tree."""
     return key % N_HALVES
 
 

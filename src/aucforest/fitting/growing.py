@@ -24,8 +24,8 @@ from aucforest.tree.growing import Batch, Sizes, Workspace, branch_rows, grow_tr
 from aucforest.tree.samples import FixedPoint
 from aucforest.tree.tree import Tree
 
-# The size of the next batch, as a proportion of a thread's share of the remaining trees. With a large proportion,
-# threads fetch batches less often. With a small proportion, they end at about the same time.
+# The size of the next batch, as a proportion of the remaining trees per thread. With a large proportion, threads fetch
+# batches less often. With a small proportion, they end at about the same time.
 _NEXT_BATCH = 2 / 3
 # Minimum seconds of a batch, since fetching a batch takes time, too.
 _LEAST_BATCH_SECONDS = 1e-3
@@ -246,7 +246,7 @@ def grow_batch(
             break
         call_keys = [keys[index] for index in indices]
         trees |= zip(indices, grow_rows(growth, part.sample(call_keys), call_keys, work))
-    # Reused by the next batch, because freed buffers would leave gaps of memory between the trees.
+    # The next batch reuses the buffers, because freed ones would leave gaps of memory between the trees.
     spare.append(work)
     return [trees[index] for index in sorted(trees)]
 
@@ -282,7 +282,7 @@ def grow_batches(
     stopped = np.zeros(1, dtype=np.bool_)
     grow = partial(grow_batch, growth, part, stopped.any, [] if spare is None else spare)
     try:
-        # A user-defined criterion may take any time.
+        # The time that a user-defined criterion takes is not known.
         run = _backend_map(n_jobs, max(sizes, default=0) * seconds, np.inf if growth.is_custom else len(keys) * seconds)
         yield from zip(batches, run(grow, [[keys[i] for i in batch] for batch in batches]))
     finally:

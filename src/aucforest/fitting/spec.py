@@ -33,7 +33,7 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
 
 
 def resolve_params(params: Mapping[str, Any], n_rows: int, n_features: int, signs: tuple[int, ...] = ()) -> TreeParams:
-    """Resolve fractions and names to numbers, for one criterion and splitter; `signs` are from `resolve_signs`."""
+    """Return the parameters of trees with one criterion and splitter; `signs` are a result of `resolve_signs`."""
     max_depth, max_leaf_nodes = params["max_depth"], params["max_leaf_nodes"]
     min_samples_leaf = _resolve_rows(params["min_samples_leaf"], n_rows)
     return TreeParams(
@@ -62,7 +62,7 @@ class FitSpec:
     balanced_subsample: bool  # whether classes are balanced in the sample of each tree
     sampler: BootstrapSampler | None  # None if each tree is grown on all rows
     class_weights: NDArray[np.float64] | None  # (n_classes,), None if all are 1 or differ from tree to tree
-    # (n_kept,) sample weight times class weight of each row of positive weight; None if all are 1
+    # (n_kept,), sample weight times class weight of each row of positive weight; None if all are 1
     weights: NDArray[np.float64] | None
     max_bins: int | None  # a parameter of the estimators, like the next two
     categorical_features: Any
@@ -223,7 +223,7 @@ def resolve_criterion(criterion: Any) -> int:
 
 
 def _resolve_rows(given: Any, n_rows: int) -> int:
-    """Return a number of rows, given this number, which is limited to n_rows + 1, or a fraction of n_rows."""
+    """Return a number of rows, at most n_rows + 1, given this number or a fraction of n_rows."""
     return min(int(given), n_rows + 1) if isinstance(given, Integral) else int(np.ceil(given * n_rows))
 
 
