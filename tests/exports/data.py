@@ -7,8 +7,8 @@ import onnx
 import onnxruntime
 
 from aucforest.tree.tree import SET_WORDS
-from tests.estimators.data import walk
 from tests.persistence.trees import make_tree
+from tests.reference.tree import leaf_of
 
 
 def random_tree(rng, n_splits=12, *, n_codes=None, n_features=4, n_classes=2, shrinkage=0.0):
@@ -47,14 +47,9 @@ def random_data(seed, n_codes, n_trees=4, n_splits=8, dtype=np.float32, **params
     return trees, random_rows(rng, trees[0], n_codes, dtype=dtype)
 
 
-def leaf_of(tree, row):
-    """Return the leaf of a row."""
-    return walk(tree, row.astype(np.float64))[-1]
-
-
 def mean_of(trees, X):
-    """Return the mean prediction of trees."""
-    return np.mean([[tree.prediction[leaf_of(tree, row)] for row in X] for tree in trees], axis=0)
+    rows = X.astype(np.float64)
+    return np.mean([[tree.prediction[leaf_of(tree, row)] for row in rows] for tree in trees], axis=0)
 
 
 def run_onnx(path, X):

@@ -1,5 +1,7 @@
 """Copies of nodes below sets of categories, and rounded thresholds; the tests of exports compare predictions."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,10 +10,6 @@ from aucforest.exports.expanded import round_down, to_threshold_tree
 from tests.exports.data import random_data, random_tree
 
 N_CODES = {1: 9, 3: 255, 4: 3}
-
-
-def make_tree(seed, n_splits=8):
-    return random_data(seed, N_CODES, 1, n_splits)[0][0]
 
 
 FLOATS = st.floats(allow_nan=False)
@@ -32,37 +30,25 @@ def test_rounded_thresholds_split_float32_values_equally(threshold, value):
 @settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_every_copy_can_be_reached(seed):
-    nodes = to_threshold_tree(make_tree(seed, n_splits=5), N_CODES, 10**6)
-    codes = {feature: [np.nan, *range(n)] for feature, n in N_CODES.items()}
-    reached = {0}
-    stack = [(0, codes)]
+    ((tree,), _) = random_data(seed, N_CODES, 1, 5)
+    nodes, reached = to_threshold_tree(tree, N_CODES, 10**6), []
+    stack = [(0, {feature: np.array([np.nan, *range(n)]) for feature, n in N_CODES.items()})]
     while stack:
         node, codes = stack.pop()
+        reached.append(node)
         feature = int(nodes.feature[node])
-        if feature < 0:
-            continue
-        for child, side in ((nodes.left[node], True), (nodes.right[node], False)):
-            kept = codes
-            if feature in codes:
-                sides = {
-                    c: bool(nodes.missing_left[node] if c != c else c <= nodes.threshold[node]) for c in codes[feature]
-                }
-                kept = {**codes, feature: [c for c in codes[feature] if sides[c] == side]}
-                assert kept[feature]
-            reached.add(int(child))
-            stack.append((int(child), kept))
-    assert reached == set(range(len(nodes.left)))
+        known = codes.get(feature, np.array([]))
+        is_left = np.where(np.isnan(known), nodes.missing_left[node], known <= nodes.threshold[node])
+        for child, kept in ((nodes.left, known[is_left]), (nodes.right, known[~is_left])) if feature >= 0 else ():
+            assert kept.size or feature not in N_CODES
+            stack.append((int(child[node]), codes | {feature: kept}))
+    assert sorted(reached) == [*range(len(nodes.left))]
 
 
 def test_weights_of_copies_are_divided_by_categories():
     """Codes 0 and 2 and missing values go left, with a third of the weight each; 1 and 3 go right, with half each."""
-    rng = np.random.default_rng(0)
-    tree = random_tree(rng, 1, n_codes={0: 4}, n_features=1)
-    tree.sets.flags.writeable = tree.missing_left.flags.writeable = True
-    tree.sets[0] = [0b0101, 0, 0, 1 << 63]
-    tree.missing_left[0] = True
-    nodes = to_threshold_tree(tree, {0: 4}, 100)
-    left, right = tree.weight[1], tree.weight[2]
-    by_origin = [sorted(nodes.weight[nodes.origin == leaf]) for leaf in (1, 2)]
-    np.testing.assert_allclose(by_origin[0], [left / 3, 2 * left / 3])
-    np.testing.assert_allclose(by_origin[1], [right / 2, right / 2])
+    tree = random_tree(np.random.default_rng(0), 1, n_codes={0: 4}, n_features=1)
+    sets = np.array([[0b0101, 0, 0, 1 << 63]], dtype=np.uint64)
+    nodes = to_threshold_tree(replace(tree, sets=sets, missing_left=tree.left_child > 0), {0: 4}, 100)
+    for leaf, shares in ((1, [1 / 3, 2 / 3]), (2, [1 / 2, 1 / 2])):
+        np.testing.assert_allclose(sorted(nodes.weight[nodes.origin == leaf]), tree.weight[leaf] * np.array(shares))

@@ -1,6 +1,5 @@
 """Predictions of scikit-learn for exported trees."""
 
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest import AUCForestClassifier, _memory
 from aucforest.exports import sklearn as module
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_decision_tree, as_random_forest
+from tests.estimators.data import make_table, small_forest
 from tests.exports.data import mean_of, random_data, random_tree
 
 N_CODES = {1: 7, 3: 255, 4: 3}
@@ -26,14 +26,6 @@ def make_data(seed, **params):
     return random_data(seed, N_CODES, n_splits=seed % 9, **params)
 
 
-class Halved:
-    """Halve the odds of the first class against the others."""
-
-    def apply(self, proba):
-        corrected = proba / np.array([2.0, 1.0])
-        return corrected / corrected.sum(axis=1, keepdims=True)
-
-
 # To check for missing values, scikit-learn sums all values; the sum of the largest ones overflows.
 @pytest.mark.filterwarnings("ignore:invalid value encountered in reduce")
 @given(st.integers(0, 2**32), st.sampled_from([2, 4]), st.sampled_from([0.0, 3.0]))
@@ -41,25 +33,22 @@ def test_the_mean_is_the_same(seed, n_classes, shrinkage):
     trees, X = make_data(seed, n_classes=n_classes, shrinkage=shrinkage)
     expected = mean_of(trees, X)
     classes = np.array(list("abcd"))[:n_classes]
-    forest = as_random_forest(trees, classes, N_CODES)
+    forest, tree = as_random_forest(trees, classes, N_CODES), as_decision_tree(trees[:1], classes, N_CODES)
     np.testing.assert_allclose(forest.predict_proba(X), expected, rtol=0, atol=1e-12)
     assert forest.predict(X).tolist() == classes[forest.predict_proba(X).argmax(axis=1)].tolist()
-    tree = as_decision_tree(trees[:1], classes, N_CODES)
     np.testing.assert_array_equal(tree.predict_proba(X), mean_of(trees[:1], X))
 
 
 @given(st.integers(0, 2**32))
 def test_attributes_of_nodes(seed):
-    trees, _ = make_data(seed, n_trees=1)
-    made = as_decision_tree(trees, np.arange(2), N_CODES).tree_
-    is_leaf = made.children_left < 0
+    ((tree,), _) = make_data(seed, n_trees=1)
+    made = as_decision_tree([tree], np.arange(2), N_CODES).tree_
+    is_leaf, weight = made.children_left < 0, made.weighted_n_node_samples
     assert made.max_depth == made.compute_node_depths().max() - 1
     assert made.n_leaves == np.count_nonzero(is_leaf)
     assert np.all(made.n_node_samples >= 1)
-    weight = made.weighted_n_node_samples
     children = weight[made.children_left] + weight[made.children_right]
     np.testing.assert_allclose(weight[~is_leaf], children[~is_leaf])
-    tree = trees[0]
     if not tree.set_nodes.size:
         splits, impurity = np.flatnonzero(~tree.is_leaf), tree.weight * (1.0 - np.square(tree.value).sum(axis=1))
         left = tree.left_child[splits]
@@ -68,16 +57,26 @@ def test_attributes_of_nodes(seed):
         np.testing.assert_allclose(made.compute_feature_importances(normalize=False), expected, atol=1e-12)
 
 
-def test_a_forest_can_be_cloned_and_pickled():
+def test_a_forest_is_one_of_scikit_learn():
     trees, X = make_data(5)
     forest = as_random_forest(trees, np.arange(2), N_CODES)
     check_is_fitted(forest)
-    again = pickle.loads(pickle.dumps(forest))
-    np.testing.assert_array_equal(again.predict_proba(X), forest.predict_proba(X))
     assert forest.apply(X).shape == (len(X), 4)
     assert forest.decision_path(X)[0].shape[0] == len(X)
     assert "class" in export_text(forest.estimators_[0])
     assert clone(forest).fit(X, np.arange(len(X)) % 2).n_estimators == 4
+
+
+def test_a_calibrated_forest_is_one_of_scikit_learn():
+    X, y = make_table()
+    corrected = small_forest(20).fit(X, y).to_sklearn()
+    assert isinstance(corrected, CalibratedForestClassifier)
+    assert not isinstance(corrected, RandomForestClassifier)
+    check_is_fitted(corrected)
+    assert corrected.fit(X, None) is clone(corrected) is corrected
+    assert corrected.n_features_in_ == 5
+    assert not hasattr(corrected, "feature_names_in_")
+    assert permutation_importance(corrected, X, y, scoring="roc_auc", n_repeats=2).importances.shape == (5, 2)
 
 
 def test_too_many_nodes_of_all_trees_are_refused(monkeypatch):
@@ -99,30 +98,6 @@ def test_another_layout_of_nodes_is_refused(monkeypatch):
         NotImplementedError, match=f"^to_sklearn does not support the tree format of scikit-learn {sklearn.__version__}"
     ):
         as_decision_tree(trees[:1], np.arange(2), N_CODES)
-
-
-def test_calibrated_probabilities():
-    trees, X = make_data(5)
-    forest = as_random_forest(trees, np.array(["no", "yes"]), N_CODES)
-    corrected = CalibratedForestClassifier(forest, Halved())
-    expected = Halved().apply(mean_of(trees, X))
-    np.testing.assert_allclose(corrected.predict_proba(X), expected, rtol=0, atol=1e-12)
-    assert corrected.predict(X).tolist() == np.where(expected[:, 1] > expected[:, 0], "yes", "no").tolist()
-    assert np.any(corrected.predict(X) != forest.predict(X))
-
-
-def test_a_calibrated_forest_is_one_of_scikit_learn():
-    trees, X = make_data(5)
-    corrected = CalibratedForestClassifier(as_random_forest(trees, np.array(["no", "yes"]), N_CODES), Halved())
-    check_is_fitted(corrected)
-    again = pickle.loads(pickle.dumps(corrected))
-    np.testing.assert_array_equal(again.predict_proba(X), corrected.predict_proba(X))
-    assert corrected.fit(X, None) is clone(corrected) is corrected
-    assert corrected.n_features_in_ == 5
-    assert not hasattr(corrected, "feature_names_in_")
-    assert not isinstance(corrected, RandomForestClassifier)
-    y = np.where(np.arange(len(X)) % 2, "yes", "no")
-    assert permutation_importance(corrected, X, y, scoring="roc_auc", n_repeats=2).importances.shape == (5, 2)
 
 
 @pytest.mark.slow

@@ -35,13 +35,10 @@ def assert_same_content(stored):
     stored.check_taken()
 
 
-def test_arrays_and_metadata_round_trip(path):
+def test_the_content_of_a_file(path):
+    """Its bytes do not depend on the order of arrays, and arrays are aligned."""
     assert_same_content(read_model(path))
     assert_same_content(read_model(str(path)))
-
-
-def test_the_bytes_of_a_file(path):
-    """They do not depend on the order of arrays, and arrays are aligned."""
     content = path.read_bytes()
     header = int.from_bytes(content[:8], "little")
     assert header % 8 == 0
@@ -59,9 +56,7 @@ def test_truncated_and_extended_files_are_refused(path):
 
 
 def test_a_flipped_bit_in_any_byte_is_refused_or_without_effect(path):
-    content = path.read_bytes()
-    first_array = 8 + int.from_bytes(content[:8], "little")
-    n_read = 0
+    content, n_read = path.read_bytes(), 0
     for index in range(len(content)):
         flipped = bytearray(content)
         flipped[index] ^= 1 << index % 8
@@ -71,7 +66,7 @@ def test_a_flipped_bit_in_any_byte_is_refused_or_without_effect(path):
         except ModelFormatError:
             continue
         # The flipped bit made another whitespace in the header, or changed the case of an escape sequence.
-        assert index < first_array
+        assert index < 8 + int.from_bytes(content[:8], "little")
         assert_same_content(stored)
         n_read += 1
     assert n_read < 20
@@ -118,10 +113,8 @@ def test_impossible_header_lengths_are_refused(length, tmp_path):
 
 
 def test_a_newer_version_is_refused(path):
-    content = path.read_bytes()
-    old, new = f'"aucforest":"{VERSION} '.encode(), f'"aucforest":"{VERSION + 1} '.encode()
-    assert content.count(old) == 1
-    path.write_bytes(content.replace(old, new))
+    old, new = (f'"aucforest":"{version} '.encode() for version in (VERSION, VERSION + 1))
+    path.write_bytes(path.read_bytes().replace(old, new))
     with pytest.raises(ModelFormatError, match=f"written by a newer aucforest: format {VERSION + 1}"):
         read_model(path)
 
@@ -185,23 +178,20 @@ def test_arrays_need_the_dtype_and_shape(name, dtypes, shape, message):
 
 
 def test_metadata_need_the_type():
-    stored = StoredModel({}, {"number": True})
-    with pytest.raises(ModelFormatError, match="number must be int, but is bool"):
-        stored.take("number", int)
-    with pytest.raises(ModelFormatError, match="text is missing"):
-        stored.take("text", str)
+    for name, type_, message in (("number", int, "number must be int, but is bool"), ("text", str, "text is missing")):
+        with pytest.raises(ModelFormatError, match=message):
+            StoredModel({}, {"number": True}).take(name, type_)
     for rest in (StoredModel({}, {"rest": 1}), StoredModel({"rest": np.ones(1)}, {})):
         with pytest.raises(ModelFormatError, match="rest is unknown"):
             rest.check_taken()
 
 
 def test_a_model_within_another():
-    arrays = {"a": np.zeros(1), "one/a": np.ones(1), "one/two/a": np.full(1, 2.0), "onerous": np.full(1, 3.0)}
+    arrays = dict(zip(("a", "one/a", "one/two/a", "onerous"), np.arange(4.0)))
     stored = StoredModel(arrays, {"one": {"name": "x", "two": {}}, "name": "y"})
     one = stored.take_model("one")
-    assert (one.take_array("a", "d")[0], stored.take_array("a", "d")[0]) == (1.0, 0.0)
+    assert [model.take_array("a", "d") for model in (stored, one, one.take_model("two"))] == [0.0, 1.0, 2.0]
     assert (one.take("name", str), stored.take("name", str)) == ("x", "y")
-    assert one.take_model("two").take_array("a", "d")[0] == 2.0
     one.check_taken()
     with pytest.raises(ModelFormatError, match="onerous is unknown"):
         stored.check_taken()

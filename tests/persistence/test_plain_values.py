@@ -77,13 +77,10 @@ def test_labels_round_trip(labels):
     assert repr(back.tolist()) == repr(labels.tolist())
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [np.array([1j]), np.array([b"a"]), np.array(["2020-01-01"], dtype="M8[D]"), np.array([1], dtype=np.longdouble)],
-)
-def test_labels_of_other_types_are_refused(labels):
+@pytest.mark.parametrize("dtype", ["c16", "S1", "M8[D]", np.longdouble])
+def test_labels_of_other_types_are_refused(dtype):
     with pytest.raises(TypeError, match="cannot be stored, only strings and numbers of at most 64 bits"):
-        labels_to_plain(labels)
+        labels_to_plain(np.array([1]).astype(dtype))
 
 
 def test_text_that_takes_too_much_memory_is_refused():
@@ -113,25 +110,24 @@ def stored(kind, values, length=0):
     return {"kind": kind, "length": length, "values": values}
 
 
+OTHER_TYPES = [
+    ("date in UTC", [2**60]), ("duration", [True]), ("uint8", [256]), ("uint8", [-1]), ("int64", [2**64]),
+    ("int64", [0.5]), ("int64", ["x"]), ("float32", [1e300]), ("float64", [2**2000]), ("bool", [2]),
+    ("text", ["ab"], 1),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("hostile", "message"),
     [
-        ([], "labels have an invalid encoding"),
-        ({"kind": "int64", "values": []}, "labels have an invalid encoding"),
+        *((labels, "labels have an invalid encoding") for labels in ([], {"kind": "int64", "values": []})),
         (stored("int64", {}), "a value has an invalid encoding"),
         *((stored("int64", values), "are neither numbers nor strings") for values in (3, [None], [[1]])),
         (stored("object", [{"pairs": []}]), "are neither numbers nor strings"),
         (stored("text", [1], 3), "are neither numbers nor strings"),
         (stored("date", ["2024-03-01"]), "do not match their type, which is one of dates or durations"),
-        (stored("date in UTC", [2**60]), "do not match their type"),
-        (stored("duration", [True]), "do not match their type"),
+        *((stored(*one), "do not match their type") for one in OTHER_TYPES),
         *((stored(kind, [1]), "have the unknown type") for kind in ("M8[s]", "V100000000", ["object"])),
-        *((stored("uint8", [value]), "do not match their type") for value in (256, -1)),
-        *((stored("int64", [value]), "do not match their type") for value in (2**64, 0.5, "x")),
-        (stored("float32", [1e300]), "do not match their type"),
-        (stored("float64", [2**2000]), "do not match their type"),
-        (stored("bool", [2]), "do not match their type"),
-        (stored("text", ["ab"], 1), "do not match their type"),
         *((stored("text", ["a"], length), "are too long") for length in (0, 2**60, True, -1)),
         (stored("text", ["a"] * 1000, 2**20), "are too long"),
     ],

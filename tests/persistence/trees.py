@@ -8,37 +8,27 @@ from aucforest.tree.tree import Tree
 
 def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=(), most=400):
     """Return a tree of random splits, whose class totals are whole numbers or not; features `by_set` have sets."""
-    rng = np.random.default_rng(seed)
-    left, leaves = {}, [0]
-    for split in range(n_splits):
-        left[leaves.pop(rng.integers(len(leaves)))] = 2 * split + 1
-        leaves += [2 * split + 1, 2 * split + 2]
-    n_nodes = 2 * n_splits + 1
-    totals, n_samples = np.zeros((n_nodes, n_classes)), np.zeros(n_nodes, dtype=np.int64)
-    for node in range(n_nodes - 1, -1, -1):
-        if node in left:
-            totals[node] = totals[left[node]] + totals[left[node] + 1]
-            n_samples[node] = n_samples[left[node]] + n_samples[left[node] + 1]
-        else:
-            drawn = rng.integers(0, most, n_classes)
-            totals[node] = drawn if whole else drawn * rng.random()
-            totals[node, rng.integers(n_classes)] += 1
-            n_samples[node] = rng.integers(1, 300)
-    splits = np.array(sorted(left), dtype=np.int64)
+    rng, n_nodes, leaves = np.random.default_rng(seed), 2 * n_splits + 1, [0]
+    left = np.full(n_nodes, -1, dtype=np.int32)
+    for child in range(1, n_nodes, 2):
+        left[leaves.pop(rng.integers(len(leaves)))] = child
+        leaves += [child, child + 1]
+    totals = rng.integers(0, most, (n_nodes, n_classes)) * (1.0 if whole else rng.random((n_nodes, 1)))
+    totals[np.arange(n_nodes), rng.integers(0, n_classes, n_nodes)] += 1
+    n_samples, is_split = rng.integers(1, 300, n_nodes), left >= 0
+    for node in np.flatnonzero(is_split)[::-1]:
+        for sums in (totals, n_samples):
+            sums[node] = sums[left[node]] + sums[left[node] + 1]
     nodes = {
-        "feature": np.full(n_nodes, -1, dtype=np.int32),
-        "threshold": np.zeros(n_nodes),
+        "feature": np.where(is_split, rng.integers(0, n_features, n_nodes), -1).astype(np.int32),
+        "threshold": np.where(is_split, rng.normal(size=n_nodes), 0.0),
         "missing_left": rng.random(n_nodes) < 0.5,
-        "left_child": np.full(n_nodes, -1, dtype=np.int32),
-        "gain": np.zeros(n_nodes),
+        "left_child": left,
+        "gain": np.where(is_split, rng.random(n_nodes) + 1e-9, 0.0),
         "n_samples": n_samples,
         "weight": totals.sum(axis=1),
     }
     nodes["frequencies"] = totals / nodes["weight"][:, None]
-    nodes["feature"][splits] = rng.integers(0, n_features, len(splits))
-    nodes["threshold"][splits] = rng.normal(size=len(splits))
-    nodes["left_child"][splits] = [left[split] for split in splits]
-    nodes["gain"][splits] = rng.random(len(splits)) + 1e-9
     set_nodes = np.flatnonzero(np.isin(nodes["feature"], by_set))
     nodes["threshold"][set_nodes] = 0.0
     sets = rng.integers(0, 2**64, (len(set_nodes), 4), dtype=np.uint64)
@@ -50,18 +40,15 @@ def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=(
 
 def assert_same_trees(trees, others):
     """Compare everything that trees are, to the last bit."""
-    assert len(trees) == len(others)
-    for i, (tree, other) in enumerate(zip(trees, others)):
+    for i, (tree, other) in enumerate(zip(trees, others, strict=True)):
         assert type(tree.frequencies) is type(other.frequencies)
         for name, one in {**vars(tree), "frequencies": tree.value}.items():
             value = other.value if name == "frequencies" else getattr(other, name)
             assert type(one) is type(value), f"{name} of tree {i}"
             if isinstance(one, np.ndarray):
-                assert (one.dtype, one.shape) == (value.dtype, value.shape), f"{name} of tree {i}"
-                is_same = one.tobytes() == value.tobytes()
-                assert is_same, f"{name} of tree {i} in {np.argwhere(np.asarray(one != value)).tolist()[:3]}"
-            else:
-                assert one == value, f"{name} of tree {i}"
+                one, value = ((values.dtype, values.shape, values.tobytes()) for values in (one, value))
+            is_same = one == value
+            assert is_same, f"{name} of tree {i}"
 
 
 def change_bytes(arrays, data, names=None):
