@@ -4,17 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from sklearn import config_context
-from sklearn.metrics import (
-    average_precision_score,
-    balanced_accuracy_score,
-    f1_score,
-    fbeta_score,
-    log_loss,
-    make_scorer,
-    recall_score,
-    roc_auc_score,
-)
+from sklearn import config_context, metrics
 
 from aucforest import AUCStackingClassifier
 from aucforest.estimators.out_of_bag import training_rows
@@ -29,37 +19,39 @@ X, Y = make_table(n_rows=300, seed=2)
 NAMES = np.array(["a", "b", "c"])
 
 
+def take(weight, rows):
+    return None if weight is None else weight[rows]
+
+
 def positive(metric):
-    """Return the metric of the second column."""
     return lambda y, proba, labels, weight: metric(y, proba[:, 1], sample_weight=weight)
 
 
 def of_labels(metric):
-    """Return the metric of predicted labels."""
     return lambda y, proba, labels, weight: metric(y, labels, sample_weight=weight)
 
 
 BOTH = {
-    "neg_log_loss": lambda y, proba, labels, weight: -log_loss(y, proba, sample_weight=weight),
-    "balanced_accuracy": of_labels(balanced_accuracy_score),
-    make_scorer(balanced_accuracy_score): of_labels(balanced_accuracy_score),
+    "neg_log_loss": lambda y, proba, labels, weight: -metrics.log_loss(y, proba, sample_weight=weight),
+    "balanced_accuracy": of_labels(metrics.balanced_accuracy_score),
+    metrics.make_scorer(metrics.balanced_accuracy_score): of_labels(metrics.balanced_accuracy_score),
 }
 TWO = {
-    "average_precision": positive(average_precision_score),
-    "f1": of_labels(f1_score),
-    make_scorer(fbeta_score, beta=2): lambda y, p, labels, w: fbeta_score(y, labels, beta=2, sample_weight=w),
-    make_scorer(roc_auc_score, response_method="predict_proba"): positive(roc_auc_score),
+    "average_precision": positive(metrics.average_precision_score),
+    "f1": of_labels(metrics.f1_score),
+    metrics.make_scorer(metrics.fbeta_score, beta=2): of_labels(partial(metrics.fbeta_score, beta=2)),
+    metrics.make_scorer(metrics.roc_auc_score, response_method="predict_proba"): positive(metrics.roc_auc_score),
     "precision_at_0.1": positive(partial(precision_at_k, k=0.1)),
     "lift_at_20": positive(partial(lift_at_k, k=20)),
-    make_scorer(recall_at_k, k=0.1, response_method="predict_proba"): positive(partial(recall_at_k, k=0.1)),
+    metrics.make_scorer(recall_at_k, k=0.1, response_method="predict_proba"): positive(partial(recall_at_k, k=0.1)),
     **BOTH,
 }
 MANY = {
     "roc_auc_ovo": lambda y, proba, labels, weight: hand_till(np.searchsorted(NAMES, y), proba, 3, weight),
     "recall_at_0.1": lambda y, proba, labels, weight: np.mean(
-        [recall_at_k(y == name, proba[:, c], 0.1, sample_weight=weight) for c, name in enumerate(NAMES)]
+        [recall_at_k(y == name, of_class, 0.1, sample_weight=weight) for name, of_class in zip(NAMES, proba.T)]
     ),
-    "f1_macro": lambda y, proba, labels, weight: f1_score(y, labels, average="macro", sample_weight=weight),
+    "f1_macro": of_labels(partial(metrics.f1_score, average="macro")),
     **BOTH,
 }
 
@@ -69,7 +61,7 @@ def cross_fitted(y, scores, weight):
     parts, labels = parts_of_rows(y.astype(np.uint16), None), np.empty(len(y), dtype=int)
     for part in range(10):
         rest = parts != part
-        best = best_threshold("gmean", y[rest], scores[rest], None if weight is None else weight[rest])
+        best = best_threshold("gmean", y[rest], scores[rest], take(weight, rest))
         labels[~rest] = scores[~rest] >= best
     return labels
 
@@ -84,12 +76,10 @@ def check(forest, table, y, weight, by_hand):
     n_kept = len(y) if weight is None else np.count_nonzero(weight)
     assert 0 < n_kept - known.sum() < n_kept
     assert str(seen[0].message).startswith(f"{n_kept - known.sum()} of {n_kept} samples")
-    if forest.threshold_ is None:
-        labels = forest.classes_[proba[known].argmax(axis=1)]
-    else:
-        labels = cross_fitted(y[known], proba[known, 1], None if weight is None else weight[known])
-    expected = by_hand(y[known], proba[known], labels, None if weight is None else weight[known])
-    assert forest.oob_score_ == pytest.approx(expected, rel=1e-12)
+    y, proba, weight = y[known], proba[known], take(weight, known)
+    is_tuned = forest.threshold_ is not None
+    labels = cross_fitted(y, proba[:, 1], weight) if is_tuned else forest.classes_[proba.argmax(axis=1)]
+    assert forest.oob_score_ == pytest.approx(by_hand(y, proba, labels, weight), rel=1e-12)
 
 
 @pytest.mark.parametrize("scoring", TWO, ids=str)
@@ -113,36 +103,31 @@ def test_callable_scorers_see_out_of_bag_predictions():
 
     forest = small_forest(60, oob_score=scorer, threshold=0.2).fit(X, Y)
     assert forest.oob_score_ == 0.25
-    table, y, proba, labels = seen[0]
-    np.testing.assert_array_equal(table, X)
-    np.testing.assert_array_equal(y, Y)
-    np.testing.assert_array_equal(proba, forest.oob_decision_function_)
-    np.testing.assert_array_equal(labels, proba[:, 1] >= 0.2)
-    assert len(seen) == 1
+    known = forest.oob_decision_function_
+    for found, expected in zip(*seen, (X, Y, known, known[:, 1] >= 0.2), strict=True):
+        np.testing.assert_array_equal(found, expected)
     # The forest itself answers as before.
-    assert np.any(forest.predict_proba(X) != proba)
+    assert np.any(forest.predict_proba(X) != known)
 
 
 @pytest.mark.parametrize("names", [["fraud", "genuine"], [-3, 0]], ids=str)
 @pytest.mark.parametrize("scoring", ["f1", "average_precision"])
-@pytest.mark.parametrize("threshold", ["gmean"])
-def test_the_second_of_two_classes_is_positive_whatever_its_label(scoring, names, threshold):
-    forests = [small_forest(60, oob_score=scoring, threshold=threshold) for _ in range(2)]
-    assert forests[1].fit(X, np.array(names)[Y]).oob_score_ == forests[0].fit(X, Y).oob_score_
-    importances = [
-        oob_permutation_importance(forest, X, y, scoring=scoring, n_repeats=1, random_state=0).importances
-        for forest, y in zip(forests, (Y, np.array(names)[Y]))
-    ]
-    np.testing.assert_array_equal(*importances)
+def test_the_second_of_two_classes_is_positive_whatever_its_label(scoring, names):
+    found = []
+    for y in (Y, np.array(names)[Y]):
+        forest = small_forest(60, oob_score=scoring, threshold="gmean").fit(X, y)
+        importance = oob_permutation_importance(forest, X, y, scoring=scoring, n_repeats=1, random_state=0)
+        found.append([forest.oob_score_, *importance.importances.ravel()])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("scoring", ["f1", "recall", "average_precision", "recall_at_0.1"])
 def test_the_first_of_two_classes_may_be_positive(scoring):
-    metric = {"f1": f1_score, "average_precision": average_precision_score, "recall": recall_score}.get(scoring)
     forest = small_forest(30, oob_score=scoring, pos_label="a").fit(X, np.where(Y == 1, "a", "b"))
-    scores = forest.oob_decision_function_[:, 0]
-    score = recall_at_k(Y, scores, 0.1) if metric is None else metric(Y, scores if "_" in scoring else scores >= 0.5)
-    assert forest.oob_score_ == pytest.approx(score)
+    scores = forest.oob_decision_function_[:, :1]
+    by_hand = TWO | {"recall": of_labels(metrics.recall_score), "recall_at_0.1": positive(partial(recall_at_k, k=0.1))}
+    expected = by_hand[scoring](Y, np.hstack((1 - scores, scores)), scores[:, 0] >= 0.5, None)
+    assert forest.oob_score_ == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +148,8 @@ def test_a_positive_class_that_is_hardly_meant_is_named(params):
 def test_scorers_take_weights_with_metadata_routing():
     with config_context(enable_metadata_routing=True):
         forest = small_forest(60, oob_score="neg_log_loss").fit(X, Y, 1 + WEIGHT)
-    assert forest.oob_score_ == pytest.approx(-log_loss(Y, forest.oob_decision_function_, sample_weight=1 + WEIGHT))
+    expected = BOTH["neg_log_loss"](Y, forest.oob_decision_function_, None, 1 + WEIGHT)
+    assert forest.oob_score_ == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -192,28 +178,24 @@ def test_a_scorer_that_returns_no_number_or_fails():
 
 
 def test_a_class_that_is_never_out_of_bag():
-    # One tree, which draws the only row of the rare class.
+    """One tree draws the only row of the rare class."""
     y = np.where(np.arange(300) == 0, "rare", np.where(Y == 0, "a", "b"))
-    for seed in range(20):
-        forest = small_forest(1, oob_score="neg_log_loss", random_state=seed)
-        with pytest.warns(UserWarning, match="no out-of-bag probability"):
-            forest.fit(X, y)
-        known = ~np.isnan(forest.oob_decision_function_[:, 0])
-        if not known[0]:
-            break
-    expected = -log_loss(y[known], forest.oob_decision_function_[known], labels=forest.classes_)
+    forest = small_forest(1, oob_score="neg_log_loss", random_state=1)
+    with pytest.warns(UserWarning, match="no out-of-bag probability"):
+        forest.fit(X, y)
+    known = ~np.isnan(forest.oob_decision_function_[:, 0])
+    assert not known[0]
+    expected = -metrics.log_loss(y[known], forest.oob_decision_function_[known], labels=forest.classes_)
     assert forest.oob_score_ == pytest.approx(expected, rel=1e-12)
-    forest.set_params(oob_score="roc_auc_ovr")
     with (
         pytest.warns(UserWarning, match="the score is NaN because no out-of-bag sample has class 'rare'"),
         pytest.warns(UserWarning, match="no out-of-bag probability"),
     ):
-        forest.fit(X, y)
-    assert np.isnan(forest.oob_score_)
+        assert np.isnan(forest.set_params(oob_score="roc_auc_ovr").fit(X, y).oob_score_)
 
 
 X_TRAIN, Y_TRAIN = make_table(n_rows=300, n_classes=3, missing=0.1)
-LABELS = np.array(["a", "b", "c"])[Y_TRAIN]
+LABELS = NAMES[Y_TRAIN]
 TRAIN_WEIGHT = np.where(np.arange(300) % 5 == 0, 0.0, 1.0 + np.arange(300) % 2)
 
 

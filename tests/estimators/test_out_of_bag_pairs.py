@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from sklearn.metrics import roc_auc_score
 
-from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest.estimators import out_of_bag_pairs
 from aucforest.estimators._evidence import PRIOR
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, extrapolate, noise_share
 from aucforest.inspection import OOBCurveDisplay
 from tests.estimators.data import make_table, small_forest
+from tests.estimators.stacks import small_stack
 from tests.reference import pairs as reference
 
 X, Y = make_table(n_rows=60, seed=3)
@@ -51,28 +52,20 @@ def test_constant_features_have_one_half(n_classes):
     forest = small_forest(100, oob_score=True).fit(np.zeros((300, 2)), labels)
     assert forest.oob_score_ == pytest.approx(0.5, abs=2e-3 if n_classes > 2 else 1e-12)
     proba = forest.oob_decision_function_
-    by_row = roc_auc_score(labels, proba[:, 1] if n_classes == 2 else proba, multi_class="ovo")
-    assert by_row < 0.4  # which is why pairs are compared
-
-
-def test_score_is_that_by_row_where_there_is_much_to_learn():
-    table, labels = make_table(n_rows=600, seed=2)
-    forest = small_forest(100, oob_score=True).fit(table, labels)
-    by_row = roc_auc_score(labels, forest.oob_decision_function_[:, 1])
-    assert forest.oob_score_ == pytest.approx(by_row, abs=0.01)
+    # by row, which is why pairs are compared
+    assert roc_auc_score(labels, proba[:, 1] if n_classes == 2 else proba, multi_class="ovo") < 0.4
 
 
 def test_some_rows_correct_the_score_of_all(monkeypatch):
     table, labels = make_table(n_rows=600, seed=2)
-    all_rows = small_forest(100, oob_score=True).fit(table, labels)
-    monkeypatch.setattr("aucforest.estimators.out_of_bag_pairs._MOST_ROWS", 200)
-    some = small_forest(100, oob_score=True).fit(table, labels)
-    assert some.oob_score_ != all_rows.oob_score_
-    assert some.oob_score_ == pytest.approx(all_rows.oob_score_, abs=0.01)
+    of_all = small_forest(100, oob_score=True).fit(table, labels).oob_score_
+    monkeypatch.setattr(out_of_bag_pairs, "_MOST_ROWS", 200)
+    of_some = small_forest(100, oob_score=True).fit(table, labels).oob_score_
+    assert of_all != of_some == pytest.approx(of_all, abs=0.01)
 
 
 def test_no_rows_to_compare_leave_the_score(monkeypatch):
-    monkeypatch.setattr("aucforest.estimators.out_of_bag_pairs._MOST_ROWS", 9)  # fewer than five of each class
+    monkeypatch.setattr(out_of_bag_pairs, "_MOST_ROWS", 9)  # fewer than five of each class
     forest = small_forest(20, oob_score=True).fit(X, Y)
     by_row = roc_auc_score(Y, forest.oob_decision_function_[:, 1])
     assert forest.oob_score_ == pytest.approx(by_row - forest.oob_optimism_)
@@ -94,21 +87,16 @@ def test_scores_that_say_nothing_of_more_trees_stay(score, of_half):
 @pytest.mark.filterwarnings("ignore:ROC AUC is not defined")
 def test_single_positive_has_no_score():
     labels = np.arange(50) == 7
+    table = labels[:, None].astype(float)
     with pytest.warns(UserWarning, match="only one sample has class True, and no tree"):
-        forest = small_forest(20, oob_score=True).fit(labels[:, None].astype(float), labels)
-    assert np.isnan(forest.oob_score_)
-    assert np.isnan(OOBCurveDisplay.from_estimator(forest, labels[:, None].astype(float), labels).scores[-1])
-    assert small_forest(20, oob_score="accuracy").fit(labels[:, None].astype(float), labels).oob_score_ > 0.9
+        forest = small_forest(20, oob_score=True).fit(table, labels)
+    assert np.isnan([forest.oob_score_, OOBCurveDisplay.from_estimator(forest, table, labels).scores[-1]]).all()
+    assert small_forest(20, oob_score="accuracy").fit(table, labels).oob_score_ > 0.9
 
 
 def test_nothing_is_chosen_by_few_positives():
-    rng = np.random.default_rng(0)
-    table = rng.normal(size=(400, 4))
-    forests = {}
-    for n_positive in (9, 10):
-        labels = np.arange(400) < n_positive
-        forests[n_positive] = AUCForestClassifier(40, random_state=0, n_jobs=1).fit(table, labels)
-    few, enough = forests[9], forests[10]
+    table = np.random.default_rng(0).normal(size=(400, 4))
+    few, enough = (small_forest(40).fit(table, np.arange(400) < n_positive) for n_positive in (9, 10))
     assert few.shrinkage_ == PRIOR
     assert few.calibration_ is None
     assert np.ptp(few.mixture_["n_trees"]) <= 1
@@ -117,11 +105,9 @@ def test_nothing_is_chosen_by_few_positives():
 
 def test_stack_is_corrected_as_its_forest():
     labels = np.random.default_rng(0).random(300) < 0.2
-    table = np.zeros((300, 1))
-    stack = AUCStackingClassifier(small_forest(100), oob_score=True, random_state=0).fit(table, labels)
-    by_row = roc_auc_score(labels, stack.oob_decision_function_[:, 1])
-    assert by_row < 0.4 < stack.oob_score_
-    few = AUCStackingClassifier(small_forest(50), oob_score=True, random_state=0).fit(X[:, :2], np.arange(60) < 5)
+    stack = small_stack(100, stack={"oob_score": True}).fit(np.zeros((300, 1)), labels)
+    assert roc_auc_score(labels, stack.oob_decision_function_[:, 1]) < 0.4 < stack.oob_score_
+    few = small_stack(50, stack={"oob_score": True}).fit(X[:, :2], np.arange(60) < 5)
     assert list(few.members_) == ["forest"]
     assert few.oob_score_ == few.members_["forest"].oob_score_
 
@@ -133,6 +119,6 @@ def test_noise_has_one_half_within_its_error(make):
         rng = np.random.default_rng(seed)
         table = rng.integers(0, 2, (300, 1)) if make == "binary" else rng.normal(size=(300, 3))
         labels = rng.permutation(300) < 15
-        forest = AUCForestClassifier(60, criterion="gini", oob_score=True, random_state=seed, n_jobs=1)
+        forest = small_forest(60, criterion="gini", oob_score=True, random_state=seed)
         scores.append(forest.fit(table, labels).oob_score_)
     assert abs(np.mean(scores) - 0.5) < 3.0 * np.std(scores, ddof=1) / np.sqrt(len(scores))

@@ -1,16 +1,13 @@
 """The nodes on the way to leaves against the definitions."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest import AUCTreeClassifier
 from aucforest.estimators._paths import OutOfBagRows, ShrinkageBuffers, ShrunkSums, add_shrunk, path_indicator
-from tests.estimators.data import make_table
 from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
 from tests.reference.paths import path
@@ -32,13 +29,10 @@ def test_paths_equal_the_reference(n_splits, seed):
 
 def test_chains_take_time_in_proportion_to_their_nodes():
     """Seconds are not measured, since machines differ: with the square of the nodes, this would take far too long."""
-    for chain in (make_chain(10), make_chain(10**6)):
-        assert chain.max_depth == chain.n_nodes // 2
-        found = path_indicator(chain, np.array([1, chain.n_nodes - 1]))
-        nodes, starts = found.indices, found.indptr
-        assert nodes[:2].tolist() == [0, 1]
-        assert nodes[2:].tolist() == [*range(0, chain.n_nodes, 2)]
-        assert starts.tolist() == [0, 2, 3 + chain.n_nodes // 2]
+    chain = make_chain(10**6)
+    found = path_indicator(chain, np.array([1, chain.n_nodes - 1]))
+    assert found.indices.tolist() == [0, 1, *range(0, chain.n_nodes, 2)]
+    assert found.indptr.tolist() == [0, 2, 3 + chain.n_nodes // 2]
 
 
 def sum_shrunk(tree, leaves, is_out, amounts, n_columns):
@@ -49,28 +43,25 @@ def sum_shrunk(tree, leaves, is_out, amounts, n_columns):
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4, 20]), st.booleans())
 def test_add_shrunk(seed, n_classes, last_alone):
-    """Frequencies of 20 classes, most of which are 0, are stored in a sparse matrix, unless a tree is one leaf."""
+    """Frequencies of 20 classes, most of which are 0, are stored in a sparse matrix; the second column holds codes."""
     rng = np.random.default_rng(seed)
     amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), int(rng.choice([0, 1, 9, 33]))
     weighted_index = int(rng.integers(4))
-    rows, trees = rng.normal(size=(n_rows, 3)), []
+    rows = rng.normal(size=(n_rows, 3))
+    rows[:, 1] = rng.integers(255, size=n_rows)
     rows[rng.random(rows.shape) < 0.1] = np.nan
-    for i in range(3):
-        tree = make_tree(seed + i, int(rng.integers(12)), n_classes=n_classes, whole=False)
-        trees.append(make_tree_of_few_classes(tree, rng) if n_classes == 20 else tree)
+    options = {"n_classes": n_classes, "whole": False, "by_set": [1], "most": 1 if n_classes == 20 else 400}
+    trees = [make_tree(seed + i, int(rng.integers(12)), **options) for i in range(3)]
     all_counts, variants = rng.integers(3, size=(3, n_rows)).astype(np.uint16), rng.integers(2, size=3)
     n_columns, has_variants = 1 if last_alone else n_classes, bool(rng.integers(2))
-    sums = make_sums(n_rows, n_columns, len(amounts), n_variants=2, has_variants=has_variants)
+    sums = make_sums(n_rows, n_columns, len(amounts), has_variants=has_variants)
     for start, stop in itertools.pairwise((0, n_rows // 3, n_rows)):
         columns, counts = np.ascontiguousarray(rows[start:stop].T), all_counts[:, start:stop]
         add_shrunk(trees, variants, OutOfBagRows(start, columns, counts), amounts, weighted_index, sums)
     if n_rows > 0:
-        of_trees = zip(trees, all_counts)
-        expected = [
-            sum_shrunk(tree, [leaf_of(tree, row) for row in rows], own == 0, amounts, n_columns)
-            for tree, own in of_trees
-        ]
-        expected = np.stack(expected)
+        leaves = [[leaf_of(tree, row) for row in rows] for tree in trees]
+        of_trees = zip(trees, leaves, all_counts == 0)
+        expected = np.stack([sum_shrunk(*of_tree, amounts, n_columns) for of_tree in of_trees])
         np.testing.assert_allclose(sums.whole, np.sum(expected, axis=0), atol=1e-13)
         for variant in range(2 if has_variants else 0):
             by_variant = expected[variants == variant, ..., weighted_index].sum(axis=0)
@@ -79,37 +70,10 @@ def test_add_shrunk(seed, n_classes, last_alone):
         np.testing.assert_array_equal(sums.n_trees[variant], np.sum(all_counts[variants == variant] == 0, axis=0))
 
 
-def make_sums(n_rows, n_columns, n_amounts, *, n_variants=1, has_variants=False):
-    """Return sums over no trees."""
-    by_variant = np.zeros((n_variants, n_rows if has_variants else 0, n_columns))
-    n_trees = np.zeros((n_variants, n_rows), dtype=np.int64)
-    return ShrunkSums(np.zeros((n_rows, n_columns, n_amounts)), by_variant, n_trees)
-
-
-def make_tree_of_few_classes(tree, rng):
-    """Return the tree with leaves of one class each."""
-    totals = np.zeros((tree.n_nodes, 20))
-    for node in range(tree.n_nodes - 1, -1, -1):
-        left = tree.left_child[node]
-        if left < 0:
-            totals[node, rng.integers(20)] = rng.integers(1, 9)
-        else:
-            totals[node] = totals[left] + totals[left + 1]
-    weight = totals.sum(axis=1)
-    return replace(tree, weight=weight, frequencies=totals / weight[:, None])
-
-
-def test_rows_of_codes_descend():
-    table, labels = make_table(n_rows=150, seed=0, missing=0.1)
-    table[:, [0, 2]] = np.abs(np.floor(4 * table[:, [0, 2]]) % 12)
-    model = AUCTreeClassifier(categorical_features=[0, 2], random_state=0).fit(table, labels)
-    codes, counts = model._validate_X(table, reset=False), np.tile(np.arange(150, dtype=np.uint16) % 2, (2, 1))
-    sums = make_sums(150, 2, 1)
-    columns = OutOfBagRows(0, np.ascontiguousarray(codes.T), counts)
-    add_shrunk([model.tree_] * 2, [0, 0], columns, np.zeros(1), 0, sums)
-    assert len(model.tree_.sets) > 3
-    np.testing.assert_allclose(0.5 * sums.whole[::2, :, 0], model.predict_proba(table)[::2], atol=1e-15)
-    assert not np.any(sums.whole[1::2])
+def make_sums(n_rows, n_columns, n_amounts, *, has_variants=False):
+    """Return sums over no trees of two variants."""
+    by_variant = np.zeros((2, n_rows if has_variants else 0, n_columns))
+    return ShrunkSums(np.zeros((n_rows, n_columns, n_amounts)), by_variant, np.zeros((2, n_rows), dtype=np.int64))
 
 
 def test_buffers_do_not_grow_with_the_depth():

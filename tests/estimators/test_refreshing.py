@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 from scipy.stats import t as student
+from sklearn.metrics import log_loss
 
-import aucforest
 from aucforest import LinearAUCClassifier, refresh
 from aucforest.estimators import _stack_fit
 from aucforest.estimators._combination import combine
 from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.metrics import compare_auc, roc_auc_score
-from tests.estimators.data import make_table, small_forest
+from tests.estimators.data import assert_same, make_table, small_forest
 from tests.estimators.stacks import small_stack
-from tests.persistence.trees import assert_same_trees
+from tests.estimators.test_model_files import assert_same_predictions, saved
 from tests.reference import stacking as reference
 
 
@@ -38,18 +38,14 @@ def old():
 
 
 def test_few_rows_change_little_and_many_replace_an_outdated_model(old):
-    trees, options = copy.deepcopy(old.trees_), {"y_true": FAR[1]}
-    by_old = roc_auc_score(y_score=old.predict_proba(FAR[0])[:, 1], **options)
-    weights, aucs = [], []
-    for n_rows in (60, 400, 2000):
-        refreshed = refresh(old, *draw(n_rows, AFTER, 1))
-        weights.append(refreshed.old_weight)
-        aucs.append(roc_auc_score(y_score=refreshed.model.predict_proba(FAR[0])[:, 1], **options))
-    assert weights[0] > weights[1] > weights[2]
-    assert by_old < aucs[0] < aucs[1] < aucs[2]
-    assert refreshed.roc_auc.low > 0.0
-    assert str(refreshed).startswith("The refreshed model ranks better than the old one on the new rows: ROC AUC")
-    assert_same_trees(old.trees_, trees)
+    before, found = copy.deepcopy(old), [refresh(old, *draw(n_rows, AFTER, 1)) for n_rows in (60, 400, 2000)]
+    models = old, *(refreshed.model for refreshed in found)
+    aucs = [roc_auc_score(FAR[1], model.predict_proba(FAR[0])[:, 1]) for model in models]
+    assert aucs == sorted(set(aucs))
+    assert found[0].old_weight > found[1].old_weight > found[2].old_weight
+    assert found[2].roc_auc.low > 0.0
+    assert str(found[2]).startswith("The refreshed model ranks better than the old one on the new rows: ROC AUC")
+    assert_same(old, before)
 
 
 def test_where_nothing_has_changed_the_old_model_stays(old):
@@ -62,20 +58,15 @@ def test_where_nothing_has_changed_the_old_model_stays(old):
 
 def test_intervals_on_noise():
     """Where neither model knows anything, an interval leaves out 0 in few cases."""
-    random, outside = np.random.default_rng(0), 0
     model = small_forest(20).fit(*draw(200, np.zeros(4), 3))
-    for _ in range(10):
-        X, y = draw(150, np.zeros(4), random.integers(2**32))
-        refreshed = refresh(model, X, y)
-        outside += not refreshed.roc_auc.low <= 0.0 <= refreshed.roc_auc.high
-    assert outside <= 1
+    found = (refresh(model, *draw(150, np.zeros(4), seed)).roc_auc for seed in range(10, 20))
+    assert sum(auc.low <= 0.0 <= auc.high for auc in found) >= 9
 
 
 @pytest.mark.parametrize("make", [small_forest, small_stack])
 def test_probabilities_are_the_combination_of_both_models(make, tmp_path):
-    model = make(30, threshold="gmean") if make is small_forest else make(30, stack={"threshold": "gmean"})
     X, y = draw(500, [0.5, 0.5, 0.5, 0.0], 4)
-    refreshed = refresh(model.fit(*OLD), X, y).model
+    refreshed = refresh(make(30).set_params(threshold="gmean").fit(*OLD), X, y).model
     assert list(refreshed.members_)[:2] == ["old", "forest"]
     assert (len(refreshed.members_) > 2) == (make is small_stack)
     if make is small_forest:
@@ -84,13 +75,11 @@ def test_probabilities_are_the_combination_of_both_models(make, tmp_path):
         expected = [softmax(reference.class_scores(*given, row)) for row in range(len(X))]
         np.testing.assert_allclose(refreshed.predict_proba(X), expected, atol=1e-12)
     assert refreshed.threshold == "gmean"
-    refreshed.save(tmp_path / "model")
-    loaded = aucforest.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict_proba(X), refreshed.predict_proba(X))
+    loaded = saved(refreshed, tmp_path)
+    assert_same_predictions(loaded, refreshed, X)
     again = refresh(loaded, *draw(300, [0.5, 0.5, 0.5, 0.0], 5)).model
     np.testing.assert_array_equal(again.members_["old"].predict_proba(X), refreshed.predict_proba(X))
-    again.save(tmp_path / "again")
-    np.testing.assert_array_equal(aucforest.load(tmp_path / "again").predict_proba(X), again.predict_proba(X))
+    assert_same_predictions(saved(again, tmp_path), again, X)
     with pytest.raises(TypeError, match=r"^a refreshed model that keeps an old one cannot be exported to ONNX"):
         refreshed.to_onnx(tmp_path / "model.onnx")
 
@@ -109,14 +98,10 @@ def test_the_interval_is_that_of_delong(old):
     X, y = draw(400, AFTER, 7)
     refreshed = refresh(old, X, y, level=0.9)
     seen = np.isfinite(refreshed.model.oob_decision_function_[:, 0])
-    test = compare_auc(
-        y[seen], refreshed.model.oob_decision_function_[seen, 1], old.predict_proba(X)[seen, 1], level=0.9
-    )
+    new, before = refreshed.model.oob_decision_function_[seen], old.predict_proba(X)[seen]
+    test = compare_auc(y[seen], new[:, 1], before[:, 1], level=0.9)
     assert refreshed.roc_auc == (test.auc_a, test.auc_b, *test.interval)
-    losses = [-np.log(proba[seen][np.arange(seen.sum()), y[seen].astype(int)]) for proba in (
-        refreshed.model.oob_decision_function_, old.predict_proba(X)
-    )]  # fmt: skip
-    assert refreshed.log_loss == pytest.approx([np.mean(each) for each in losses])
+    assert refreshed.log_loss == pytest.approx([log_loss(y[seen], proba) for proba in (new, before)])
 
 
 def test_the_interval_of_groups_is_that_of_a_jackknife(old):
@@ -127,12 +112,11 @@ def test_the_interval_of_groups_is_that_of_a_jackknife(old):
     new, before = refreshed.model.oob_decision_function_[:, 1], old.predict_proba(X)[:, 1]
     parts = parts_of_rows(y.astype(int), groups)
     assert all(len(set(parts[groups == group])) == 1 for group in range(100))
-    differences = []
-    for part in range(10):
-        kept = parts != part
-        differences.append(roc_auc_score(y[kept], new[kept]) - roc_auc_score(y[kept], before[kept]))
-    error = np.sqrt(9 / 10 * np.sum((differences - np.mean(differences)) ** 2))
-    difference, margin = roc_auc_score(y, new) - roc_auc_score(y, before), student.ppf(0.95, 9) * error
+    difference, *others = (
+        roc_auc_score(y[kept], new[kept]) - roc_auc_score(y[kept], before[kept])
+        for kept in (parts != part for part in (None, *range(10)))
+    )
+    margin = student.ppf(0.95, 9) * 3.0 * np.std(others)
     assert refreshed.roc_auc[2:] == pytest.approx((difference - margin, difference + margin))
 
 
@@ -149,13 +133,12 @@ def test_rows_are_compared_by_weights_that_were_fitted_without_them(old, monkeyp
     (scores, (coef, intercept)), *of_parts = calls
     np.testing.assert_allclose(scores[0], np.log(old.predict_proba(X)))
     assert len(of_parts) == 10
-    row_of = {score: row for row, score in enumerate(scores[0][:, 0].tolist())}
-    assert len(row_of) == 400
+    assert len(set(scores[0][:, 0])) == 400
     for fitted_to, combination in of_parts:
-        out = np.setdiff1d(np.arange(400), [row_of[score] for score in fitted_to[0][:, 0].tolist()])
+        out = np.flatnonzero(~np.isin(scores[0][:, 0], fitted_to[0][:, 0]))
         assert 35 <= len(out) <= 45
         own = combination.coef * coef.sum() / combination.coef.sum()
-        expected = softmax([own @ [score[row] for score in scores] + intercept for row in out.tolist()], axis=1)
+        expected = softmax([own @ [score[row] for score in scores] + intercept for row in out], axis=1)
         np.testing.assert_allclose(refreshed.oob_decision_function_[out], expected, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(refreshed.weights_, coef)
 
@@ -172,28 +155,26 @@ def test_new_categories_are_known_to_the_new_model():
     y = random.random(900) < np.where(shop == "c", 0.8, np.where(shop == "b", 0.3, 0.1))
     X = pd.DataFrame({"shop": shop, "n": random.normal(size=900)})
     is_old = shop != "c"
-    old = small_forest(30).fit(X[is_old], y[is_old])
-    refreshed = refresh(old, X[~is_old | (np.arange(900) > 450)], y[~is_old | (np.arange(900) > 450)])
-    new = pd.DataFrame({"shop": ["a", "c"], "n": [0.0, 0.0]})
-    assert refreshed.model.predict_proba(new)[1, 1] > 0.6 > 0.3 > refreshed.model.predict_proba(new)[0, 1]
+    is_new = ~is_old | (np.arange(900) > 450)
+    model = refresh(small_forest(30).fit(X[is_old], y[is_old]), X[is_new], y[is_new]).model
+    proba = model.predict_proba(pd.DataFrame({"shop": ["a", "c"], "n": [0.0, 0.0]}))
+    assert proba[1, 1] > 0.6 > 0.3 > proba[0, 1]
 
 
 def test_what_cannot_refresh(old):
     X, y = draw(200, AFTER, 1)
     with pytest.raises(TypeError, match=r"^refresh needs an AUCForestClassifier or an AUCStackingClassifier, got"):
         refresh(LinearAUCClassifier().fit(X, y), X, y)
-    with pytest.raises(ValueError, match=r"^these are the rows that the old model was fitted to: pass new ones$"):
-        refresh(old, *OLD)
-    with pytest.raises(ValueError, match=r"^y has class True in 9 of the rows, but a refresh needs 10 of every class"):
-        refresh(old, X, np.arange(200) < 9)
-    with pytest.raises(ValueError, match=r"^y has class False in 5 of the groups"):
-        refresh(old, X, y, groups=np.arange(200) % 5)
-    with pytest.raises(ValueError, match=r"no class of the old model"):
-        refresh(old, X, np.where(y, "yes", "no"))
-    with pytest.raises(ValueError, match=r"^X has 3 features, but AUCForestClassifier is expecting 4"):
-        refresh(old, X[:, :3], y)
-    with pytest.raises(ValueError, match=r"level"):
-        refresh(old, X, y, level=95)
+    for data, options, sentence in (
+        (OLD, {}, "^these are the rows that the old model was fitted to: pass new ones$"),
+        ((X, np.arange(200) < 9), {}, "^y has class True in 9 of the rows, but a refresh needs 10 of every class"),
+        ((X, y), {"groups": np.arange(200) % 5}, "^y has class False in 5 of the groups"),
+        ((X, np.where(y, "yes", "no")), {}, "no class of the old model"),
+        ((X[:, :3], y), {}, "^X has 3 features, but AUCForestClassifier is expecting 4"),
+        ((X, y), {"level": 95}, "level"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            refresh(old, *data, **options)
 
 
 def test_the_old_model_may_change_afterwards(old):

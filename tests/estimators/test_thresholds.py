@@ -1,6 +1,5 @@
 """Labels from probabilities: rules that are tuned out of bag against all cuts there are, and those that are not."""
 
-import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,10 +9,12 @@ from sklearn.base import clone
 from aucforest import load
 from aucforest.metrics.thresholds import decide
 from tests.estimators.data import UNSCORED, WEIGHT, X3, Y3, best_threshold, make_rare, refuse, small_forest
+from tests.estimators.test_out_of_bag import take
 from tests.persistence.trees import assert_same_trees
 
 X, Y = make_rare(300, seed=2)
 
+LABELS = "common", "rare"
 COST = {"cost": [[-1, 2], [9, 0.5]]}
 BOUNDS = [{"alerts": 0.1}, {"alerts": 40}, {"precision": 0.15}, {"recall": 0.8}, {"fpr": 0.2}]
 BUDGET = {"alerts": 0.1} | COST
@@ -32,10 +33,10 @@ RULES = ["gmean", "youden", "f1", COST, *BOUNDS, BUDGET]
 def test_rules_that_are_tuned(rule, params, weight):
     forest = small_forest(threshold=rule, oob_score=True, **{"n_estimators": 30, **params}).fit(X, Y, weight)
     seen = ~np.isnan(forest.oob_decision_function_[:, 1])
-    scores, known = forest.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
     # alerts are of the training rows, though some may not be out of bag
     n_rows = 300 if weight is None else np.count_nonzero(weight)
-    assert forest.threshold_ == best_threshold(rule, Y[seen] == "rare", scores, known, n_rows=n_rows)
+    known = Y[seen] == "rare", forest.oob_decision_function_[seen, 1], take(weight, seen)
+    assert forest.threshold_ == best_threshold(rule, *known, n_rows=n_rows)
     assert forest.threshold_std_ > 0
     proba = forest.predict_proba(X)[:, 1]
     np.testing.assert_array_equal(forest.predict(X), np.where(proba >= forest.threshold_, "rare", "common"))
@@ -77,9 +78,8 @@ def test_costs_of_rows(alerts, weight, tmp_path):
     rule, rule_of_file = alerts | {"cost": costs}, alerts | {"cost": "fit"} if alerts else "cost"
     forest = small_forest(30, oob_score=True, threshold=rule).fit(X, Y, weight)
     seen = ~np.isnan(forest.oob_decision_function_[:, 1])
-    scores, known = forest.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
-    best = best_threshold(alerts | {"cost": costs[seen]}, Y[seen] == "rare", scores, known)
-    assert 0.0 < forest.threshold_ == best < 1.0
+    known = Y[seen] == "rare", forest.oob_decision_function_[seen, 1], take(weight, seen)
+    assert 0.0 < forest.threshold_ == best_threshold(alerts | {"cost": costs[seen]}, *known) < 1.0
     routed = clone(forest).set_params(threshold=rule_of_file).fit(X, Y, weight, cost=costs)
     assert routed.oob_score_ == forest.oob_score_
     later = small_forest(30).fit(X, Y, weight).set_threshold(rule, X, Y, weight)
@@ -91,37 +91,14 @@ def test_costs_of_rows(alerts, weight, tmp_path):
         # Costs of the rows are not in the file, so trees are not added by another rule.
         with pytest.raises(ValueError, match=f"^threshold={rule_of_file!r} needs the costs of errors for each sample"):
             loaded.fit(X, Y, weight)
-        with pytest.raises(ValueError, match=r"'cost': array}$"):
-            loaded.set_threshold(rule_of_file, X, Y, weight)
         assert len(loaded) == 30
     grown = loaded.fit(X, Y, weight, cost=costs)
     assert grown.threshold_ == clone(forest).set_params(n_estimators=40).fit(X, Y, weight).threshold_
-    for n_costs in (299, 10):
-        with pytest.raises(ValueError, match=f"^threshold: cost has {n_costs} matrices, but there are 300 samples$"):
-            forest.set_threshold({"cost": costs[:n_costs]}, X, Y, weight)
-
-
-@pytest.mark.parametrize(
-    ("threshold", "cost", "labels", "sentence"),
-    [
-        ("cost", None, Y, r"^threshold='cost' needs the costs of errors for each sample: fit\(X, y, cost=...\), or"),
-        ("gmean", np.ones((300, 2, 2)), Y, "^cost needs threshold='cost' or .*, but threshold is 'gmean'$"),
-        ({"alerts": 9}, np.ones((300, 2, 2)), Y, "'cost': 'fit'}, but threshold is {'alerts': 9}$"),
-        ("cost", [[0, 1], [9, 0]], Y, r"^cost must have the shape \(300, 2, 2\), but has the shape \(2, 2\): pass one"),
-        ("cost", np.zeros((299, 2, 2)), Y, "^cost has 299 matrices, but there are 300 samples$"),
-        ("cost", np.zeros((300, 2, 2)), Y, "^cost is the same for errors and correct predictions$"),
-        ("cost", np.zeros((300, 2, 2)), Y3, "^threshold='cost' needs two classes, but y has 3$"),
-    ],
-    ids=range(7),
-)
-def test_bad_costs_of_rows(threshold, cost, labels, sentence):
-    refuse(small_forest(3, threshold=threshold), sentence, X, labels, cost=cost)
 
 
 @pytest.mark.parametrize("bootstrap", [True, False])
 def test_a_threshold_of_other_samples(bootstrap):
-    table, y = make_rare(200, seed=5)
-    weights = WEIGHT[:200]
+    (table, y), weights = make_rare(200, seed=5), WEIGHT[:200]
     forest = small_forest(20, threshold="gmean" if bootstrap else None, bootstrap=bootstrap).fit(X, Y)
     scores = forest.predict_proba(table)[:, 1]
     for rule in RULES:
@@ -134,11 +111,8 @@ def test_a_threshold_of_other_samples(bootstrap):
 
 def test_other_samples_that_are_none():
     forest = small_forest(20).fit(X, Y)
-    for arguments, sentence in (
-        ((X[:100], Y[:100]), "; to tune a threshold on other samples, pass oob=False$"),
-        ((X, Y, WEIGHT[:9]), "; to tune a threshold on other samples, pass oob=False$"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
+    for arguments in ((X[:100], Y[:100]), (X, Y, WEIGHT[:9])):
+        with pytest.raises(ValueError, match=r"; to tune a threshold on other samples, pass oob=False$"):
             forest.set_threshold("f1", *arguments)
     costs = {"cost": np.ones((300, 2, 2)) - np.eye(2)}
     for rule, arguments, sentence in (
@@ -154,20 +128,8 @@ def test_other_samples_that_are_none():
     assert forest.threshold is None
 
 
-def test_a_precision_that_no_threshold_has():
-    forest = small_forest(30, oob_score=True, threshold={"precision": 0.9})
-    with pytest.warns(UserWarning, match="no threshold has a precision of 0.9: the highest is") as caught:
-        forest.fit(X, Y)
-    assert len(caught) == 1
-    scores = forest.oob_decision_function_[:, 1]
-    precision = {cut: np.mean(Y[scores >= cut] == "rare") for cut in scores}
-    assert precision[forest.threshold_] == max(precision.values())
-
-
 def test_the_spread_of_one_tree_is_unknown():
-    forest = small_forest(1, threshold="f1").fit(X, Y)
-    assert np.isnan(forest.threshold_std_)
-    assert 0 <= forest.threshold_ <= 1
+    assert np.isnan(small_forest(1, threshold="f1").fit(X, Y).threshold_std_)
     assert small_forest(2, threshold="f1").fit(X, Y).threshold_std_ >= 0
 
 
@@ -179,11 +141,7 @@ def test_prevalence(weight):
     assert forest.threshold_ == pytest.approx(share)
     np.testing.assert_allclose(forest.class_prior_, [1 - share, share])
     assert not hasattr(forest, "threshold_std_")
-    proba = forest.predict_proba(X)
-    np.testing.assert_array_equal(forest.predict(X), np.where(proba[:, 1] >= share, "rare", "common"))
-    # The same as the greatest probability in units of its share.
-    np.testing.assert_array_equal(forest.predict(X) == "rare", proba[:, 1] / share >= proba[:, 0] / (1 - share))
-
+    np.testing.assert_array_equal(forest.predict(X) == "rare", forest.predict_proba(X)[:, 1] >= share)
     many = small_forest(30, threshold="prevalence").fit(X3, Y3, weight)
     np.testing.assert_allclose(many.threshold_, np.bincount(Y3, weights) / weights.sum())
     np.testing.assert_array_equal(many.predict(X3), (many.predict_proba(X3) / many.class_prior_).argmax(axis=1))
@@ -201,13 +159,11 @@ def test_thresholds_that_are_numbers(threshold):
 def test_costs_of_many_classes():
     cost = np.array([[0, 1, 2], [2, 0, 1], [4, 3, 1]])
     forest = small_forest(10, threshold={"cost": cost.tolist()}).fit(X3, Y3)
-    expected = [
-        np.argmin([sum(p * cost[i, j] for i, p in enumerate(row)) for j in range(3)])
-        for row in forest.predict_proba(X3)
-    ]
+    expected = np.argmin([row @ cost for row in forest.predict_proba(X3)], axis=1)
     np.testing.assert_array_equal(forest.predict(X3), expected)
     assert np.bincount(expected, minlength=3).min() > 0
     np.testing.assert_array_equal(forest.threshold_, cost)
+    assert forest.pos_label_ is None
     small_forest(3, threshold={"cost": cost}, bootstrap=False).fit(X3, Y3)
 
 
@@ -238,21 +194,32 @@ BAD = [
     ({"threshold": {"fpr": 0.1}, "bootstrap": False}, "^threshold={'fpr': 0.1} needs out-of-bag samples: set"),
     ({"threshold": "f1", "sampling": "subsample", "max_samples": 1.0}, "^threshold='f1' needs out-of-bag samples of"),
 ]
+BAD_COSTS = [
+    ("cost", None, Y, r"^threshold='cost' needs the costs of errors for each sample: fit\(X, y, cost=...\), or"),
+    ("gmean", np.ones((300, 2, 2)), Y, "^cost needs threshold='cost' or .*, but threshold is 'gmean'$"),
+    ({"alerts": 9}, np.ones((300, 2, 2)), Y, "'cost': 'fit'}, but threshold is {'alerts': 9}$"),
+    ("cost", [[0, 1], [9, 0]], Y, r"^cost must have the shape \(300, 2, 2\), but has the shape \(2, 2\): pass one"),
+    ("cost", np.zeros((299, 2, 2)), Y, "^cost has 299 matrices, but there are 300 samples$"),
+    ("cost", np.zeros((300, 2, 2)), Y, "^cost is the same for errors and correct predictions$"),
+    ("cost", np.zeros((300, 2, 2)), Y3, "^threshold='cost' needs two classes, but y has 3$"),
+]
+OF_TWO = [*(("threshold", rule) for rule in ("gmean", 0.3, {"alerts": 5}, {"alerts": 5, "cost": 1})), ("pos_label", 1)]
 
 
-@pytest.mark.parametrize(("params", "message"), BAD)
-def test_bad_thresholds(params, message):
-    refuse(small_forest(**params), message, X, Y)
-
-
-@pytest.mark.parametrize("threshold", ["gmean", 0.3, {"alerts": 5}, {"alerts": 5, "cost": 1}])
-def test_rules_of_two_classes_alone(threshold):
-    refuse(small_forest(threshold=threshold), f"^threshold={threshold!r} needs two classes, but y has 3$", X3, Y3)
+@pytest.mark.parametrize(
+    ("params", "message", "y", "cost"),
+    [
+        *((params, message, Y, None) for params, message in BAD),
+        *(({"threshold": rule}, message, y, cost) for rule, cost, y, message in BAD_COSTS),
+        *(({name: value}, f"^{name}={value!r} needs two classes, but y has 3$", Y3, None) for name, value in OF_TWO),
+    ],
+)
+def test_bad_thresholds(params, message, y, cost):
+    refuse(small_forest(**params), message, X, y, cost=cost)
 
 
 def test_a_warm_start_tunes_anew():
-    forest = small_forest(10, threshold="f1", warm_start=True).fit(X, Y)
-    forest.set_params(n_estimators=30).fit(X, Y)
+    forest = small_forest(10, threshold="f1", warm_start=True).fit(X, Y).set_params(n_estimators=30).fit(X, Y)
     assert forest.threshold_ == small_forest(30, threshold="f1").fit(X, Y).threshold_
     with pytest.raises(ValueError, match=r"^warm_start: threshold='f1' needs the same bootstrap .*, not 300 of 300"):
         forest.set_params(n_estimators=40, max_samples=0.5).fit(X, Y)
@@ -281,20 +248,15 @@ def test_the_positive_class_may_be_the_first(rule):
 
 
 def test_trees_and_probabilities_do_not_depend_on_it():
-    forests = [small_forest(10, threshold="f1", pos_label=label).fit(X, Y) for label in (None, "common", "rare")]
-    assert_same_trees(forests[0].trees_, forests[1].trees_)
-    assert_same_trees(forests[0].trees_, forests[2].trees_)
-    assert [forest.pos_label_ for forest in forests] == ["rare", "common", "rare"]
-    assert forests[0].threshold_ == forests[2].threshold_
-    forests[1].set_params(pos_label=None)  # changes nothing before the next fit
-    loaded = pickle.loads(pickle.dumps(forests[1]))
-    np.testing.assert_array_equal(loaded.predict(X), forests[1].predict(X))
-    assert loaded.pos_label_ == "common"
-
-
-def test_of_three_classes_none_is_positive():
-    refuse(small_forest(5, pos_label=1), "^pos_label=1 needs two classes, but y has 3$", X3, Y3)
-    assert small_forest(5).fit(X3, Y3).pos_label_ is None
+    first, other, again = (small_forest(10, threshold="f1", pos_label=label).fit(X, Y) for label in (None, *LABELS))
+    for forest in (other, again):
+        assert_same_trees(first.trees_, forest.trees_)
+    assert (first.pos_label_, other.pos_label_, again.pos_label_) == ("rare", "common", "rare")
+    assert first.threshold_ == again.threshold_
+    labels = other.predict(X)
+    other.set_params(pos_label=None)  # changes nothing before the next fit
+    np.testing.assert_array_equal(other.predict(X), labels)
+    assert other.pos_label_ == "common"
 
 
 def test_alerts_beyond_the_rows_of_positive_weight_are_all_rows():
