@@ -2,23 +2,21 @@
 
 import dataclasses
 import tracemalloc
-import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import cross_val_predict
 from sklearn.utils.class_weight import compute_sample_weight
 
-from aucforest import AUCStackingClassifier, _memory
+from aucforest import _memory
 from aucforest.estimators import _boosted, _stack_fit
 from aucforest.estimators._boosted import fit_boosted
 from aucforest.fitting.out_of_bag import parts_of_rows
 from tests.estimators.data import GROUPS, WEIGHT, X3, Y3, assert_same, make_table, small_forest
+from tests.estimators.rated import make_interaction
 from tests.estimators.stacks import fitted_state, small_stack
 from tests.estimators.test_calibration import rarer_size
 from tests.persistence.trees import assert_same_trees
@@ -52,15 +50,11 @@ class Contrary(Recorder):
 @pytest.mark.parametrize(
     ("n_classes", "weight", "params"),
     [
-        (2, None, {}),
-        (3, WEIGHT, {}),
-        (3, None, {"class_weight": {0: 1.0, 1: 5.0, 2: 2.0}}),
-        (3, WEIGHT, {"class_weight": "balanced"}),
-        (3, None, {"class_weight": "balanced_subsample"}),
-        (2, WEIGHT, {"sampling": "balanced"}),
-        (2, None, {"calibration": None, "criterion": "gini"}),
+        (2, None, {}), (3, WEIGHT, {}), (3, None, {"class_weight": {0: 1.0, 1: 5.0, 2: 2.0}}),
+        (3, WEIGHT, {"class_weight": "balanced"}), (3, None, {"class_weight": "balanced_subsample"}),
+        (2, WEIGHT, {"sampling": "balanced"}), (2, None, {"calibration": None, "criterion": "gini"}),
     ],
-)
+)  # fmt: skip
 def test_members_and_combination_are_those_by_hand(n_classes, weight, params, monkeypatch):
     """Of a forest, another one with the weights of residuals, boosted trees, and logistic regressions of five folds."""
     boosted = []
@@ -69,37 +63,32 @@ def test_members_and_combination_are_those_by_hand(n_classes, weight, params, mo
     stack = small_stack(stack={"linear": LogisticRegression(), "penalty": 2.0}, **params).fit(table, y, weight)
     forest = small_forest(30, oob_score=True, **params).fit(table, y, weight)
     p = forest.oob_decision_function_
-    given = weight if weight is not None else np.ones(300)
-    of_class = params.get("class_weight")
-    of_class = "balanced" if of_class == "balanced_subsample" else of_class
+    given, of_class = np.ones(300) if weight is None else weight, params.get("class_weight")
     # "balanced" is by the sample weights
     balanced = given.sum() / (n_classes * np.bincount(y, given))[y]
-    given = given * (balanced if of_class == "balanced" else compute_sample_weight(of_class, y))
+    given = given * (balanced if isinstance(of_class, str) else compute_sample_weight(of_class, y))
     kept = given > 0.0
     given = given / given[kept].mean()
     residual = clone(stack.members_["residual"]).fit(table, y, given * np.where(kept, 1.0 - p[np.arange(300), y], 0.0))
     assert_same_trees(residual.trees_, stack.members_["residual"].trees_)
-    linear = np.full_like(p, np.nan)
-    fold = parts_of_rows(y[kept], None) % 5
-    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
-    fit_weight = {"sample_weight": given[kept]}
-    model = LogisticRegression()
-    linear[kept] = cross_val_predict(model, table[kept], y[kept], cv=splits, method="predict_proba", params=fit_weight)
-    expected = LogisticRegression().fit(table[kept], y[kept], given[kept])
+    linear, of_kept = np.full_like(p, np.nan), (table[kept], y[kept], given[kept])
+    for fold in range(5):
+        inside = parts_of_rows(y[kept], None) % 5 == fold
+        fitted = LogisticRegression().fit(*(values[~inside] for values in of_kept))
+        linear[np.flatnonzero(kept)[inside]] = fitted.predict_proba(table[kept][inside])
+    expected = LogisticRegression().fit(*of_kept)
     np.testing.assert_allclose(stack.members_["linear"].predict_proba(table), expected.predict_proba(table), rtol=1e-5)
 
     def scores(p, q, s, r):
         return [np.log(p), reference.residual_score(np.clip(q, 1e-9, None), p), s, np.log(r)]
 
     of_rows = [score[kept] for score in scores(p, residual.oob_decision_function_, boosted[0].scores, linear)]
-    n_rarer = rarer_size(y, given)
     weights = given[kept] * (given[kept].sum() / np.sum(given[kept] ** 2))
-    coef, intercept = reference.combine(of_rows, y[kept], weights, 2.0 * (1.0 + 600.0 / n_rarer))
+    coef, intercept = reference.combine(of_rows, y[kept], weights, 2.0 * (1.0 + 600.0 / rarer_size(y, given)))
     np.testing.assert_allclose(stack.weights_, coef, atol=1e-3)
     np.testing.assert_allclose(stack.intercepts_, intercept, atol=1e-3)
-    proba, of_residuals, of_linear = (model.predict_proba(table) for model in (forest, residual, expected))
     sums = boosted[0].scale * stack.members_["boosted"].predict_proba(table)
-    of_new = scores(proba, of_residuals, sums, of_linear)
+    of_new = scores(*(model.predict_proba(table) for model in (forest, residual)), sums, expected.predict_proba(table))
     for found, members, rows in ((stack.oob_decision_function_[kept], of_rows, range(kept.sum())),
                                  (stack.predict_proba(table), of_new, range(300))):  # fmt: skip
         by_hand = np.exp([reference.class_scores(coef, intercept, members, row) for row in rows])
@@ -125,7 +114,6 @@ class Other(LogisticRegression):
 
 
 def put(value):
-    """Return a change of one probability."""
     return lambda proba: np.where(np.arange(len(proba))[:, None] == 3, value, proba)
 
 
@@ -217,41 +205,33 @@ def test_memory_of_boosted_trees_is_planned(monkeypatch):
     assert 0.75 < found[-1] / peak < 1.5
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_members_that_are_left_out(n_classes):
-    table, y = (X, Y) if n_classes == 2 else (X3, Y3)
-    none = {"linear": None, "residual": False, "boosted": False}
-    options = [(name, {key: value for key, value in none.items() if key != name}) for name in (*none, None)]
-    for name, without in options:
-        stack = small_stack(stack=without).fit(table, y)
-        assert list(stack.members_) == (["forest"] if name is None else ["forest", name])
-        assert stack.weights_.shape == (len(stack.members_),)
-        assert stack.intercepts_.sum() == pytest.approx(0.0, abs=1e-12)
-        np.testing.assert_allclose(stack.predict_proba(table).sum(axis=1), 1.0)
-    if n_classes == 2:
-        forest = stack.members_["forest"]
-        assert spearmanr(stack.predict_proba(table)[:, 1], forest.predict_proba(table)[:, 1])[0] == 1.0
+@pytest.mark.parametrize("names", [["residual"], ["boosted"], ["linear"], []], ids=str)
+@pytest.mark.parametrize(("table", "y"), [(X, Y), (X3, Y3)], ids=["two", "three"])
+def test_members_that_are_left_out(table, y, names):
+    without = {"linear": None, "residual": False, "boosted": False}.items()
+    stack = small_stack(stack={name: value for name, value in without if name not in names}).fit(table, y)
+    assert list(stack.members_) == ["forest", *names]
+    assert stack.weights_.shape == (len(stack.members_),)
+    assert stack.intercepts_.sum() == pytest.approx(0.0, abs=1e-12)
+    proba, of_forest = (model.predict_proba(table) for model in (stack, stack.members_["forest"]))
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert names or len(stack.classes_) > 2 or spearmanr(proba[:, 1], of_forest[:, 1])[0] == 1.0
 
 
 @pytest.mark.parametrize("n_rare", [9, 10])
 def test_a_rare_class_is_little_evidence(n_rare):
-    rare = np.argsort(-FILLED[:, 0])[:n_rare]
-    y = np.isin(np.arange(300), rare).astype(int)
-    stack = small_stack(50).fit(FILLED, y)
+    stack = small_stack(50).fit(FILLED, np.isin(np.arange(300), np.argsort(-FILLED[:, 0])[:n_rare]).astype(int))
     # fewer than 10 samples choose nothing
     np.testing.assert_allclose(stack.weights_, [1.0] if n_rare == 9 else [1, 0, 0, 0], atol=0.15)
     assert list(stack.members_)[:2] == (["forest"] if n_rare == 9 else ["forest", "residual"])
     np.testing.assert_allclose(stack.predict_proba(FILLED), stack.members_["forest"].predict_proba(FILLED), atol=0.15)
 
 
-@pytest.mark.parametrize("n_groups", [9, 10])
-def test_few_groups_are_no_evidence(n_groups):
-    groups = np.repeat(np.arange(60), 5)
-    y = np.array(["no", "yes"])[(groups < n_groups).astype(int)]
-    table = np.hstack((np.random.default_rng(0).normal(size=(60, 3))[groups], y[:, None] == "yes"))
-    if n_groups == 10:
-        assert small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups).weights_.shape == (4,)
-        return
+def test_few_groups_are_no_evidence():
+    groups, noise = np.repeat(np.arange(60), 5), np.random.default_rng(0).normal(size=(60, 3))
+    enough, y = (np.where(groups < n, "yes", "no") for n in (10, 9))
+    table = np.column_stack((noise[groups], y == "yes"))
+    assert small_stack(stack={"threshold": "gmean"}).fit(table, enough, groups=groups).weights_.shape == (4,)
     sentence = "^groups: only 9 groups have samples of class 'yes', fewer than 10: out-of-bag probabilities of it are"
     with pytest.warns(UserWarning, match=sentence) as caught:
         stack = small_stack().fit(table, y, groups=groups)
@@ -263,18 +243,14 @@ def test_few_groups_are_no_evidence(n_groups):
         small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups)
     with pytest.raises(ValueError, match=refused):
         stack.set_threshold("gmean", table, y)
-    assert np.isfinite(stack.set_threshold({"alerts": 0.1}, table, y).threshold_)
 
 
-@pytest.mark.parametrize(
-    ("params", "groups"), [({}, GROUPS), ({"class_weight": "balanced"}, None)], ids=["groups", "rows"]
-)
+@pytest.mark.parametrize(("params", "groups"), [({}, GROUPS), ({"class_weight": "balanced"}, None)], ids=["groups", ""])
 def test_samples_of_weight_0_change_nothing(params, groups):
     kept = WEIGHT > 0
     stack = small_stack(**params).fit(X3, Y3, WEIGHT, groups)
     fewer = small_stack(**params).fit(X3[kept], Y3[kept], WEIGHT[kept], None if groups is None else groups[kept])
-    assert np.isnan(stack.oob_decision_function_[~kept]).all()
-    assert np.isfinite(stack.oob_decision_function_[kept]).all()
+    np.testing.assert_array_equal(np.isfinite(stack.oob_decision_function_), np.repeat(kept[:, None], 3, axis=1))
     stack.oob_decision_function_ = stack.oob_decision_function_[kept]
     assert_same(fitted_state(stack, X3), fitted_state(fewer, X3))
 
@@ -313,57 +289,43 @@ def test_a_member_that_harms_is_not_asked():
     np.testing.assert_allclose(ours, without.predict_proba(FILLED), atol=1e-3)
 
 
-def test_two_samples_of_a_class_are_in_different_folds():
-    stack = small_stack(stack={"linear": LogisticRegression()}).fit(FILLED, np.where(np.arange(300) < 2, 2, Y))
-    assert stack.weights_.shape == (4,)
-    assert np.all(stack.oob_decision_function_[:2, 2] > 0.0)
-
-
 def test_one_warning_of_samples_that_are_never_out_of_bag():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with pytest.warns(UserWarning, match="ignored in oob_score_") as caught:
         stack = small_stack(4).fit(X, Y)
     n_unknown = np.count_nonzero(np.isnan(stack.oob_decision_function_[:, 0]))
-    assert [str(warning.message) for warning in caught] == [
+    (warning,) = caught
+    assert str(warning.message) == (
         f"{n_unknown} of 300 samples are in the training sample of every one of the 4 trees, so they have no out-of-bag"
         " probability and are ignored in oob_score_ and the choice of weights_: use more trees"
-    ]
-    assert caught[0].filename == __file__
+    )
+    assert warning.filename == __file__
 
 
 def test_copies_of_a_sample_in_a_group_are_one_sample():
     """The members say how much a group says; a group of 20 copies is no more evidence than one row."""
-    rng = np.random.default_rng(0)
+    rng, groups = np.random.default_rng(0), np.repeat(np.arange(150), 20)
     table = rng.normal(size=(150, 3))
     y = (table.sum(axis=1) + rng.normal(size=150) > 0.0).astype(int)
-    groups = np.repeat(np.arange(150), 20)
-    stack = small_stack(20).fit(np.repeat(table, 20, axis=0), y[groups], groups=groups)
-    alone = small_stack(20).fit(table, y)
-    np.testing.assert_allclose(stack.weights_, alone.weights_, atol=0.35)
+    stack = small_stack(20).fit(table[groups], y[groups], groups=groups)
+    np.testing.assert_allclose(stack.weights_, small_stack(20).fit(table, y).weights_, atol=0.35)
 
 
 def test_the_unit_of_weights_does_not_matter():
-    stacks = [small_stack(20).set_params(forest__random_state=1) for _ in range(3)]
-    one, *others = (stack.fit(X, Y, np.full(300, weight)) for stack, weight in zip(stacks, (1.0, 1e-4, 1e-199)))
-    for other in others:
-        np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-4)
+    one, *others = (small_stack(20, random_state=1).fit(X, Y, np.full(300, w)).weights_ for w in (1.0, 1e-4, 1e-199))
+    np.testing.assert_allclose(others, [one, one], atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("n_trees", "seed"), [(1, 7), (3, 9)])
 def test_a_class_without_a_sample_that_all_members_can_score(n_trees, seed):
-    y = np.zeros(300, dtype=int)
-    y[:4] = 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        stack = small_stack(n_trees).set_params(forest__random_state=seed).fit(X, y)
+    stack = small_stack(n_trees, random_state=seed).fit(X, np.arange(300) < 4)
     assert np.abs(stack.intercepts_).max() < 6.0
 
 
 def test_no_sample_out_of_bag():
     stack = small_stack(5, sampling="subsample", max_samples=1.0, stack={"oob_score": True})
     with pytest.warns(UserWarning, match="^300 of 300 samples are in the training sample .* weights_$"):
-        stack.fit(X, Y)
-    assert np.isnan(stack.oob_score_)
+        assert np.isnan(stack.fit(X, Y).oob_score_)
 
 
 @pytest.mark.parametrize(("n_rows", "n_classes"), [(499, 2), (500, 2), (600, 51)])
@@ -385,24 +347,13 @@ def test_the_linear_model_with_the_lower_log_loss_of_the_combination_is_kept(is_
     assert stack.weights_[-1] > 0.5
 
 
-def make_answers(seed, n_persons=100, n_items=30):
-    """Return answers of persons to items of two kinds, which persons like and dislike, and their probabilities."""
-    random = np.random.default_rng(seed)
-    person, item = np.divmod(np.arange(n_persons * n_items), n_items)
-    kind = item % 2
-    logit = random.normal(size=n_persons)[person] + 1.5 * random.normal(size=(n_persons, 2))[person, kind]
-    X = pd.DataFrame({"person": pd.Categorical(person), "kind": kind, "noise": random.normal(size=len(item))})
-    return X, (random.logistic(size=len(item)) < logit).astype(int)
-
-
 def test_interactions_of_the_additive_model_rank_better():
-    X, y = make_answers(0)
-    train = np.random.default_rng(0).random(len(y)) < 0.6
-    found = {}
-    for encodings in ("auto", ["sets", "rates"]):
-        forest = small_forest(60, categorical_encoding=encodings)
-        stack = AUCStackingClassifier(forest, residual=False, boosted=False, random_state=0).fit(X[train], y[train])
-        proba = stack.members_["linear"].predict_proba(stack.encode(X[~train]).to_numpy()[:, :3])[:, 1]
-        found[str(encodings)] = roc_auc_score(y[~train], proba)
-        assert [one.other for one in stack.members_["linear"].interactions] == ([1] if encodings == "auto" else [])
-    assert found["auto"] > found["['sets', 'rates']"] + 0.03
+    X, y = make_interaction()
+    found = []
+    for encodings, others in (("auto", [1]), (["sets", "rates"], [])):
+        options = {"residual": False, "boosted": False}
+        stack = small_stack(60, categorical_encoding=encodings, stack=options).fit(X[:900], y[:900])
+        member, encoded = stack.members_["linear"], stack.encode(X[900:]).to_numpy()[:, :3]
+        assert [one.other for one in member.interactions] == others
+        found.append(roc_auc_score(y[900:], member.predict_proba(encoded)[:, 1]))
+    assert found[0] > found[1] + 0.03
