@@ -1,5 +1,9 @@
-"""The database engine, with which tests evaluate SQL."""
+"""The database engine, with which tests evaluate SQL, and files of text."""
 
+import gzip
+import json
+
+import pyarrow as pa
 import pytest
 
 from aucforest.tables.database import connect
@@ -9,3 +13,21 @@ from aucforest.tables.database import connect
 def engine():
     with connect() as connection:
         yield connection
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write bytes, text, or objects as JSON lines, compressed as the name of the file says."""
+
+    def write(content, name="table.csv"):
+        if isinstance(content, list):
+            content = "".join(f"{json.dumps(row)}\n" for row in content)
+        content = content if isinstance(content, bytes) else content.encode()
+        if name.endswith(".zst"):
+            with pa.CompressedOutputStream(str(tmp_path / name), "zstd") as stream:
+                stream.write(content)
+        else:
+            (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return tmp_path / name
+
+    return write

@@ -17,28 +17,6 @@ from aucforest.tables.sources import open_source
 from tests.tables.text_tables import read_all
 
 
-@pytest.fixture
-def written(tmp_path):
-    """Write a CSV."""
-
-    def write(text, name="table.csv"):
-        path = tmp_path / name
-        path.write_bytes(packed(text.encode() if isinstance(text, str) else text, name))
-        return path
-
-    return write
-
-
-def packed(content, name):
-    """Return content as the name of a file says."""
-    if name.endswith(".zst"):
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, "zstd") as stream:
-            stream.write(content)
-        return sink.getvalue().to_pybytes()
-    return gzip.compress(content) if name.endswith(".gz") else content
-
-
 def as_written(path, **options):
     """Return the columns of a CSV, which all stay text."""
     return read_all(open_source(path, None, ReadOptions(**options))).to_pydict()
@@ -61,9 +39,8 @@ def test_missing_value_markers_are_those_of_pandas_and_two_more(written):
 
 
 @pytest.mark.parametrize("escape", ["\\", '"'])
-def test_missing_values_of_mysql(tmp_path, escape):
-    path = tmp_path / "t.csv"
-    path.write_text(f'"a","n"\n"12.5","x {escape}"q{escape}""\n\\N,"z"\n3,\\N\n')
+def test_missing_values_of_mysql(written, escape):
+    path = written(f'"a","n"\n"12.5","x {escape}"q{escape}""\n\\N,"z"\n3,\\N\n')
     assert read_all(path).to_pydict() == {"a": [12.5, None, 3.0], "n": ['x "q"', "z", None]}
 
 
@@ -135,19 +112,21 @@ def test_location_is_the_first_line_of_a_row(written, text, lines):
 
 
 @pytest.mark.parametrize(
-    ("ending", "separator", "given"),
+    ("ending", "separator", "given", "encoding"),
     [
-        (".csv", ";", None), (".tsv", "\t", None), (".CSV.gz", "\t", r"\t"), (".tsv.gz", "|", None),
-        (".txt", ",", None),
-        (".csv.gz", ",", None), (".csv.zst", ",", None), (".tsv.zst", "\t", None), (".csv", "~", "~"),
+        (".csv", ";", None, None), (".tsv", "\t", None, None), (".CSV.gz", "\t", r"\t", None),
+        (".tsv.gz", "|", None, None), (".txt", ",", None, None), (".csv.gz", ",", None, None),
+        (".csv.zst", ",", None, None), (".tsv.zst", "\t", None, None), (".csv", "~", "~", None),
+        (".csv", ",", None, "cp1252"), (".csv.gz", ",", None, "cp1252"), (".csv", ",", None, "utf-16"),
+        (".csv.gz", ",", None, "utf-16"), (".csv", ",", None, "UTF-8"),
     ],
 )  # fmt: skip
-def test_separators_and_compressed_files(written, ending, separator, given):
+def test_separators_encodings_and_compressed_files(written, ending, separator, given, encoding):
     """Values can contain other separators."""
-    frame = pd.DataFrame({"a": range(300), "b": [f"{i},;\t|\n" for i in range(300)]})
-    path = written(frame.to_csv(sep=separator, index=False), f"t{ending}")
-    assert as_written(path, separator=given) == frame.astype(str).to_dict("list")
-    assert indices(path, 2, separator=given) == [2, 4]
+    frame = pd.DataFrame({"größe": range(300), "b": [f"{i},;\t|€\nü" for i in range(300)]})
+    path = written(frame.to_csv(sep=separator, index=False).encode(encoding or "utf-8"), f"t{ending}")
+    assert as_written(path, separator=given, encoding=encoding) == frame.astype(str).to_dict("list")
+    assert indices(path, 2, separator=given, encoding=encoding) == [2, 4]
 
 
 OPEN = "a quote is not closed, or text follows a closing quote: double the quotes within values"
@@ -184,27 +163,23 @@ REFUSED = [
     (",,\n1,2,3\n", None, None, f"t.csv has 3 {NAMELESS} 1, 2, 3): the first row is empty {NONE}"),
     ("a,b,c,,\n1\n", None, None, f"t.csv has 2 {NAMELESS} 4, 5): name or remove them"),
     ("a,b,b,\n1\n", None, None, "t.csv has two columns named 'b': column names must be unique"),
+    ('v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n", None, None,
+     "t.csv, line 54: the header has 2 columns, but the row has 3"),
+    ("a;b\n1;2\n3\n", None, None, "t.csv.gz, line 3: the header has 2 columns, but the row has 1"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "encoding", "given", "sentence"), REFUSED)
 def test_files_that_are_refused(written, content, encoding, given, sentence):
+    path = written(content.encode(encoding or "utf-8"), "t.csv.gz" if "t.csv.gz" in sentence else "t.csv")
     with pytest.raises(ValueError) as caught:
-        as_written(written(content.encode(encoding or "utf-8"), "t.csv"), encoding=given)
+        as_written(path, encoding=given)
     assert str(caught.value) == sentence
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (gzip.compress(b"a;b\n1;2\n3\n"), "t.csv.gz, line 3: the header has 2 columns, but the row has 1"),
-        (gzip.compress(b"a,b\n" + b"1,2\n" * 10**6)[:-99], "cannot read t.csv.gz"),
-    ],
-    ids=["row", "stream"],
-)
-def test_compressed_files_that_are_refused(tmp_path, content, sentence):
-    (tmp_path / "t.csv.gz").write_bytes(content)
-    with pytest.raises(ValueError, match=f"^{sentence}"):
+def test_a_compressed_file_that_is_cut_off(tmp_path):
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 10**6)[:-99])
+    with pytest.raises(ValueError, match=r"^cannot read t.csv.gz"):
         as_written(tmp_path / "t.csv.gz")
 
 
@@ -218,9 +193,7 @@ def test_several_files(tmp_path):
             batches = list(source.batches(["c", "b", "a"], first_row, size))
             assert all(0 < batch.num_rows <= size for batch in batches)
             read = pd.concat([rows[:0], *(batch.to_pandas() for batch in batches)])
-            pd.testing.assert_frame_equal(
-                read.reset_index(drop=True), rows[first_row:].reset_index(drop=True), check_dtype=False
-            )
+            assert read.to_dict("list") == rows[first_row:].to_dict("list")
         assert [source.location(row) for row in (1, 20)] == ["1.csv, line 4", "3.csv, line 2"]
     assert open_source(tmp_path, as_text=["a"]).schema(["a", "c"]).types == [pa.string(), pa.float64()]
     assert open_source(tmp_path, as_text=None).schema(["a", "c"]).types == [pa.string()] * 2
@@ -241,20 +214,18 @@ def test_line_breaks_in_the_header_differ_from_those_of_rows(written, end, insid
     assert next(iter(columns.values())) == list("012345678")
 
 
-def test_files_of_a_table_have_dialects_of_their_own(tmp_path):
+def test_files_of_a_table_have_dialects_of_their_own(tmp_path, written):
     """Another end of lines, separator, quote and escape; a line break in one of the headers, and blank lines."""
     texts = [
         'a,b\n1,"x\ny"\n2,z\n', "a,b\r\n3,v\r\n4,w\r\n", "\n\na;b\n5;'p;q'\n", 'a,b\n6,"say \\"hi\\""\n7,x\n',
         "a,b\n8,u\n", "a,b\n9,u\n",
     ]  # fmt: skip
     for i, text in enumerate(texts):
-        (tmp_path / f"{i}.csv").write_text(text, newline="")
-    assert as_written(tmp_path) == {
-        "a": list("123456789"),
-        "b": ["x\ny", "z", "v", "w", "p;q", 'say "hi"', "x", "u", "u"],
-    }
-    (tmp_path / "6.csv.gz").write_bytes(gzip.compress(b"a,b\n10,u\n"))
-    (tmp_path / "7.csv.gz").write_bytes(gzip.compress('\ufeff"a","b"\n11,u\n'.encode()))
+        written(text, f"{i}.csv")
+    values = ["x\ny", "z", "v", "w", "p;q", 'say "hi"', "x", "u", "u"]
+    assert as_written(tmp_path) == {"a": list("123456789"), "b": values}
+    written("a,b\n10,u\n", "6.csv.gz")
+    written('\ufeff"a","b"\n11,u\n', "7.csv.gz")
     source = open_source(tmp_path)
     assert [column[-1].as_py() for column in read_all(source).columns] == [11, "u"]
     where = ["0.csv, line 2", "0.csv, line 4", "1.csv, line 2", "1.csv, line 3", "2.csv, line 4", "3.csv, line 2"]
@@ -307,17 +278,13 @@ def test_files_without_quotes_are_not_read_in_one_thread(written, monkeypatch):
         open_source(written("a,b\n1,2\n3\n")).schema(["a"])
 
 
-def test_a_ragged_row_after_values_of_several_lines(written):
-    text = 'v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n"
-    with pytest.raises(ValueError, match=r"^table.csv, line 54: the header has 2 columns, but the row has 3$"):
-        open_source(written(text)).schema(["v"])
-
-
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.zst"])
 def test_encodings_with_a_byte_order_mark_need_no_option(written, name, encoding):
+    """And line ends within values stay."""
     mark = "\ufeff" if encoding.startswith("utf-16") else ""
-    assert as_written(written(f'{mark}"ü\nx",b\r\n1,€\r\n'.encode(encoding), name)) == {"ü\nx": ["1"], "b": ["€"]}
+    path = written(f'{mark}"ü\nx",b\r\n"x\r\ny",€\r\n'.encode(encoding), name)
+    assert as_written(path) == {"ü\nx": ["x\r\ny"], "b": ["€"]}
 
 
 def test_files_that_are_no_table(tmp_path, written):
@@ -327,29 +294,18 @@ def test_files_that_are_no_table(tmp_path, written):
         open_source(tmp_path)
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "UTF-8"])
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-def test_encodings(written, encoding, ending):
-    frame = pd.DataFrame({"größe": range(300), "b": [f"{i} €\nü" for i in range(300)]})
-    path = written(frame.to_csv(index=False).encode(encoding), f"t{ending}")
-    assert as_written(path, encoding=encoding) == frame.astype(str).to_dict("list")
-    assert indices(path, 2, encoding=encoding) == [2, 4]
-
-
 @pytest.mark.parametrize(
-    ("text", "written", "given", "is_suspicious"),
+    ("text", "encoding", "given", "is_suspicious"),
     [
         ("ü\n", "utf-8", "cp1252", True), ("ü\n", "utf-8", "latin-1", True), ("ü\n", "utf-8", "utf-8", False),
         ("ü\n", "utf-8", "utf_8_sig", False), ("ü\n", "cp1252", "cp1252", False), ("u\n", "utf-8", "cp1252", False),
         ("鼠\n", "gbk", "gbk", False),
     ],
 )  # fmt: skip
-def test_utf8_that_is_read_as_another_encoding(tmp_path, text, written, given, is_suspicious):
-    path = tmp_path / "t.csv"
-    path.write_bytes(f"a\n{text}".encode(written))
+def test_utf8_that_is_read_as_another_encoding(written, text, encoding, given, is_suspicious):
+    path = written(f"a\n{text}".encode(encoding), "t.csv")
     sentence = rf"^t.csv is valid UTF-8, but is read as {given}: leave out --encoding \(in Python, encoding\)$"
-    expected = pytest.warns(UserWarning, match=sentence) if is_suspicious else nullcontext()
-    with expected:
+    with pytest.warns(UserWarning, match=sentence) if is_suspicious else nullcontext():
         columns = as_written(path, encoding=given)
     assert (columns["a"] == text.split()) != is_suspicious
 
@@ -368,9 +324,8 @@ ALONE = "was found: pass the separator of the values, or remove a title"
         ("a,b", None, ""),
     ],
 )
-def test_hints_on_the_header_if_a_column_is_missing(tmp_path, header, separator, hint):
-    path = tmp_path / "t.csv"
-    path.write_text(f"{header}\n1,2,3\n")
+def test_hints_on_the_header_if_a_column_is_missing(written, header, separator, hint):
+    source = open_source(written(f"{header}\n1,2,3\n", "t.csv"), options=ReadOptions(separator))
     with pytest.raises(ValueError) as caught:
-        find_column(open_source(path, options=ReadOptions(separator)), "label")
+        find_column(source, "label")
     assert str(caught.value) == f"t.csv has no column 'label'{hint}"

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import wait
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,8 +56,22 @@ def read(source, **options):
     return read_all(open_source(source, options=ReadOptions(**options))).to_pydict()
 
 
-def check_sentence(error):
+def write(frame, path):
+    """Write a table in the format that its name says."""
+    writers = {".csv": frame.to_csv, ".xlsx": frame.to_excel, ".parquet": frame.to_parquet}
+    if path.suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        writers[path.suffix](path, index=False)
+    return path
+
+
+@contextmanager
+def refused():
     """A bare ValueError with one line, which does not hold the secret."""
+    with pytest.raises(ValueError) as caught:
+        yield caught
+    error = caught.value
     assert type(error) is ValueError
     assert len(str(error).splitlines()) == 1, str(error)
     assert SECRET not in str(error)
@@ -64,114 +79,76 @@ def check_sentence(error):
 
 
 READS = "SELECT t FROM read_csv('canary.csv')"
-REFUSED = {
-    "subquery": f"t IN ({READS})",
-    "from_first": "EXISTS (FROM 'canary.csv')",
-    "scalar_subquery": f"({READS}) > 'hunter'",
-    "array": f"array_length(ARRAY({READS})) > 0",
-    "read_text": "(SELECT content FROM read_text('canary.csv')) LIKE '%hunter%'",
-    "query": f"(FROM query('{READS.replace(chr(39), chr(39) * 2)}')) IS NULL",
-    "values": "n IN (VALUES (1))",
-    "table_function": "read_text('canary.csv') IS NULL",
-    "serialized": "json_execute_serialized_sql('{}') IS NULL",
-    "in_struct": f"{{'a': ({READS})}} IS NULL",
-    "in_lambda": f"list_transform([n], lambda n: ({READS}))[1] IS NULL",
-    "in_order_of_aggregate": f"list(n ORDER BY ({READS})) IS NULL",
-    "copy_behind": "n > 1; COPY (SELECT 1) TO 'new.csv'",
-    "copy_between": "true); COPY (SELECT 1) TO 'new.csv'; SELECT (true",
-    "select_between": "true); SELECT 1 FROM rows WHERE (true",
-    "behind_comment": "n > 1 -- \n; COPY (SELECT 1) TO 'new.csv' --",
-    "open_comment": "true) /*",
-    "line_comment": "true) --",
-    "union_in_parentheses": f"true) UNION ALL ({READS}",
-    "with": f"(WITH c AS ({READS}) SELECT count(*) FROM c) > 0",
-    "group": "true) GROUP BY (n",
-    "having": f"true) HAVING (({READS}) IS NOT NULL",
-    "qualify": "true) QUALIFY (row_number() OVER () = 1",
-    "limit": "true) LIMIT (1",
-    "sampled": "true) USING SAMPLE (1",
-    "window_clause": f"sum(n) OVER w > 1) WINDOW w AS (ORDER BY ({READS})",
-    "window_function": "row_number() OVER () = 1",
-    "aggregate": "sum(n) > 1",
-    "unnest": "unnest([n]) > 1",
-    "all_columns": "COLUMNS(*) > 1",
-    "position": "#1 > 0",
-    "parameter": "n = ?",
-    "default": "n = DEFAULT",
-    "whole_row": "rows IS NULL",
-    "row_number": "rowid = 1",
-    "own_number": '"number of the row\n" = 1',
-    "replacement_scan": "n IN (SELECT z FROM hole)",
-    "replacement_scan_as_column": "n IN hole",
-    "getenv": "getenv('HOME') <> ''",
-    "current_setting": "current_setting('home_directory') = ''",
-    "random": "random() < 0.5",
-    "sleep": "SLEEP_MS(100000) IS NULL",
-    "quoted_name_of_function": 'main."Random"() < 0.5',
-    "error_of_user": "error('a\nb')",
-    "extension_by_type": "'1.1.1.1'::INET IS NULL",
-    "extension_by_function": "st_point(1, 2) IS NULL",
-    "no_boolean": "t",
-    "no_column": "missing = 1",
-    "empty": "",
-    "semicolon": "n > 1;",
-    "no_sql": "n >",
-    "nul": "n > 1\0",
-    "no_unicode": "t = '\udcff'",
-    "deep_not": "NOT " * 3000 + "n > 1",
-    "long_sum": "n" + " + 1" * 20000 + " > 0",
-    "large_list": "len(range(100000000000)) > 0",
-    "large_text": "len(repeat('x', 1000000000000)) > 0",
-}
+REFUSED = [
+    f"t IN ({READS})", "EXISTS (FROM 'canary.csv')", f"({READS}) > 'hunter'", f"array_length(ARRAY({READS})) > 0",
+    "(SELECT content FROM read_text('canary.csv')) LIKE '%hunter%'", "read_text('canary.csv') IS NULL",
+    f"(FROM query('{READS.replace(chr(39), chr(39) * 2)}')) IS NULL", "n IN (VALUES (1))",
+    "json_execute_serialized_sql('{}') IS NULL", f"{{'a': ({READS})}} IS NULL",
+    f"list_transform([n], lambda n: ({READS}))[1] IS NULL", f"list(n ORDER BY ({READS})) IS NULL",
+    # other statements, and other parts of the statement
+    "n > 1; COPY (SELECT 1) TO 'new.csv'", "true); COPY (SELECT 1) TO 'new.csv'; SELECT (true",
+    "true); SELECT 1 FROM rows WHERE (true", "n > 1 -- \n; COPY (SELECT 1) TO 'new.csv' --",
+    "true) /*", "true) --", f"true) UNION ALL ({READS}", f"(WITH c AS ({READS}) SELECT count(*) FROM c) > 0",
+    "true) GROUP BY (n", f"true) HAVING (({READS}) IS NOT NULL", "true) QUALIFY (row_number() OVER () = 1",
+    "true) LIMIT (1", "true) USING SAMPLE (1", f"sum(n) OVER w > 1) WINDOW w AS (ORDER BY ({READS})",
+    # more than the values of one row
+    "row_number() OVER () = 1", "sum(n) > 1", "unnest([n]) > 1", "COLUMNS(*) > 1", "#1 > 0", "n = ?", "n = DEFAULT",
+    "rows IS NULL", "rowid = 1", '"number of the row\n" = 1', "n IN (SELECT z FROM hole)", "n IN hole",
+    # functions
+    "getenv('HOME') <> ''", "current_setting('home_directory') = ''", "random() < 0.5", "SLEEP_MS(100000) IS NULL",
+    'main."Random"() < 0.5', "error('a\nb')", "'1.1.1.1'::INET IS NULL", "st_point(1, 2) IS NULL",
+    # no conditions
+    "t", "missing = 1", "", "n > 1;", "n >", "n > 1\0", "t = '\udcff'",
+    "NOT " * 3000 + "n > 1", "n" + " + 1" * 20000 + " > 0",
+    # too large
+    "len(range(100000000000)) > 0", "len(repeat('x', 1000000000000)) > 0",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("expression", REFUSED.values(), ids=REFUSED)
+def shown(text):
+    """Return the beginning of a text as the name of a case."""
+    return repr(text[:20])
+
+
+@pytest.mark.parametrize("expression", REFUSED, ids=shown)
 def test_expressions_other_than_comparisons_within_a_row_are_refused(folder, expression):
     hole = pd.DataFrame({"z": [1]})  # which the engine would find by its name
-    with pytest.raises(ValueError) as caught:
+    with refused():
         open_source(folder / "table.csv", options=ReadOptions(where=expression))
-    check_sentence(caught.value)
     assert [path.name for path in sorted(folder.iterdir())] == ["canary.csv", "table.csv"]
     assert len(hole) == 1
 
 
-@pytest.mark.parametrize("name", [name for name, each in REFUSED.items() if "canary" in each or "new." in each])
-def test_the_engine_of_expressions_reaches_no_file_by_itself(folder, name):
+@pytest.mark.parametrize("expression", [each for each in REFUSED if "canary" in each or "new." in each], ids=shown)
+def test_the_engine_of_expressions_reaches_no_file_by_itself(folder, expression):
     """Even where an expression was not checked: the second lock."""
     batch = pa.record_batch({"n": [1], "t": ["a"]})
-    with pytest.raises(ValueError) as caught:
-        rows_where(iter([batch]), batch.schema, REFUSED[name])
-    check_sentence(caught.value)
+    with refused():
+        rows_where(iter([batch]), batch.schema, expression)
 
 
-HARMLESS = {
-    "sql_as_text": ("t <> '''); COPY (SELECT 1) TO ''new.csv''; --'", [1, 2, 4]),
-    "name_of_a_file_as_text": ("t <> 'canary.csv'", [1, 2, 4]),
-    "comment_at_the_end": ("n = 2 -- ; COPY (SELECT 1) TO 'new.csv'", [2]),
-    "window_that_is_not_used": (f"n = 2) WINDOW w AS (ORDER BY ({READS})", [2]),
-    "two_parentheses": ("n = 2) OR (n = 3", [2, 3]),
-    "name_of_the_table": ("rows.n = 2", [2]),
-    "lambda": ("list_transform([n], lambda n: n + 1)[1] = 3", [2]),
-    "variable": ("getvariable('HOME') IS NULL", [1, 2, 3, 4]),
-    "today": ("today() > DATE '2020-01-01' AND n = 1", [1]),
-    "escape": (r"t <> e'\'; COPY' AND n = 1", [1]),
-    "regular_expression": ("regexp_matches(t, '^(a+)+$') OR n = 4", [4]),
-    "no_name": ("1 = 1", [1, 2, 3, 4]),
-    "nested": ("(" * 100 + "n = 2" + ")" * 100, [2]),
-    "many": (" OR ".join(["n = 2"] * 500), [2]),
-}
+HARMLESS = [
+    ("t <> '''); COPY (SELECT 1) TO ''new.csv''; --'", [1, 2, 4]),
+    ("t <> 'canary.csv'", [1, 2, 4]),
+    ("n = 2 -- ; COPY (SELECT 1) TO 'new.csv'", [2]),
+    (f"n = 2) WINDOW w AS (ORDER BY ({READS})", [2]),
+    ("n = 2) OR (n = 3", [2, 3]),
+    ("rows.n = 2", [2]),
+    ("list_transform([n], lambda n: n + 1)[1] = 3", [2]),
+    ("getvariable('HOME') IS NULL", [1, 2, 3, 4]),
+    ("today() > DATE '2020-01-01' AND n = 1", [1]),
+    (r"t <> e'\'; COPY' AND n = 1", [1]),
+    ("regexp_matches(t, '^(a+)+$') OR n = 4", [4]),
+    ("1 = 1", [1, 2, 3, 4]),
+    ("(" * 100 + "n = 2" + ")" * 100, [2]),
+    (" OR ".join(["n = 2"] * 500), [2]),
+]
 
 
-@pytest.mark.parametrize(("expression", "expected"), HARMLESS.values(), ids=HARMLESS)
+@pytest.mark.parametrize(("expression", "expected"), HARMLESS)
 def test_harmless_expressions_select_rows(folder, expression, expected):
     assert read(folder / "table.csv", where=expression)["n"] == expected
     assert [path.name for path in sorted(folder.iterdir())] == ["canary.csv", "table.csv"]
-
-
-@pytest.mark.parametrize("name", ["subquery", "sleep", "group", "deep_not"])
-def test_a_wrong_expression_is_a_wrong_call(folder, name):
-    result = run("fit", "table.csv", "--target", "label", "--out", "m", "--where", REFUSED[name])
-    check_usage(result, "where ")
 
 
 def test_options_that_select_no_rows(tables):
@@ -180,6 +157,8 @@ def test_options_that_select_no_rows(tables):
     check_refusal(run(*arguments, "--where", "n > 99"), "t.csv has no rows where n > 99")
     check_refusal(run(*arguments, "--where", "m > 9"), "no column 'm'")
     check_usage(run(*arguments, "--sample", "0"), "--sample")
+    for expression in (REFUSED[0], "n >"):
+        check_usage(run(*arguments, "--where", expression), "where ")
 
 
 FILE_NAMES = [
@@ -205,7 +184,6 @@ def test_names_of_files_are_no_sql_and_no_patterns(folder, name, suffix):
 
 
 def test_the_path_of_a_parquet_file_may_begin_with_a_tilde(folder):
-    """As they would be if they begin with ~."""
     Path("~").mkdir()
     write(pd.DataFrame({"n": [1]}), Path("~/t.parquet").absolute())
     assert read("~/t.parquet") == {"n": [1]}
@@ -215,9 +193,8 @@ def test_the_path_of_a_parquet_file_may_begin_with_a_tilde(folder):
     "given", ["file:///etc/passwd.csv", "s3://bucket/x.csv", "http://127.0.0.1/x.csv", "*.csv", "[ct]*.jsonl", "x.csv?"]
 )
 def test_urls_and_patterns_are_no_files(folder, given):
-    with pytest.raises(ValueError) as caught:
+    with refused() as caught:
         open_source(given)
-    check_sentence(caught.value)
     assert str(caught.value) == f"there is no file {Path(given)}"
 
 
@@ -229,9 +206,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "format_"), list(zip(NAMES, cycle(["csv", "jsonl", "parquet"]))), ids=lambda name: repr(name[:20])
-)
+@pytest.mark.parametrize(("name", "format_"), list(zip(NAMES, cycle(["csv", "jsonl", "parquet"]))), ids=shown)
 def test_names_of_columns_are_no_sql(folder, name, format_):
     frame = pd.DataFrame({"c0": ["x", "y", "z"], name: [1, 2, 3]})
     write(frame, Path(f"new.{format_}"))
@@ -241,16 +216,6 @@ def test_names_of_columns_are_no_sql(folder, name, format_):
     assert SECRET not in str(read(f"new.{format_}", where="c0 = 'x'"))
 
 
-def write(frame, path):
-    """Write a table in the format that its name says."""
-    writers = {".csv": frame.to_csv, ".xlsx": frame.to_excel, ".parquet": frame.to_parquet}
-    if path.suffix == ".jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    else:
-        writers[path.suffix](path, index=False)
-    return path
-
-
 CELLS = [
     "'; DROP TABLE rows; --", "(SELECT t FROM 'canary.csv')", "=cmd|' /C calc'!A0", "@SUM(1)", "{0}", "canary.csv",
     "a,b;c\td", 'a "b", c', "a\nb", "\\'", "1); COPY (SELECT 1) TO 'new.csv'; --",
@@ -258,7 +223,7 @@ CELLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: repr(cell[:20]))
+@pytest.mark.parametrize("cell", CELLS, ids=shown)
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_cells_are_text(folder, cell, suffix):
     write(pd.DataFrame({"t": [cell, "x", cell], "n": [1, 2, 3]}), Path(f"new{suffix}"))
@@ -281,9 +246,8 @@ HOSTILE = {
 @pytest.mark.parametrize(("name", "content"), HOSTILE.values(), ids=HOSTILE)
 def test_broken_files_are_refused_in_a_sentence(folder, name, content):
     Path(name).write_text(content)
-    with pytest.raises(ValueError) as caught:
+    with refused():
         read(name)
-    check_sentence(caught.value)
 
 
 OPTIONS = {
@@ -308,9 +272,8 @@ OPTIONS = {
 def test_options_are_no_sql(folder, options, content, expected):
     Path("new.csv").write_text(content)
     if expected is None:
-        with pytest.raises(ValueError) as caught:
+        with refused():
             read("new.csv", **options)
-        check_sentence(caught.value)
     else:
         assert read("new.csv", **options) == expected
 
@@ -353,12 +316,9 @@ def test_formats_in_a_model_file_are_no_sql(folder, dated, name, written):
     if "'" in written.get("date", ""):  # a format that fits no date is not used
         assert result.exit_code == 0, result.output
         Path("new-predictions.csv").unlink()
-        assert len(list(folder.iterdir())) == len(["canary.csv", "new.model", "table.csv"])
-        return
-    (line,) = [line for line in result.stderr.splitlines() if line.startswith("Error")]
-    assert result.exit_code == 1
-    assert isinstance(result.exception, SystemExit)
-    assert SECRET not in line
+    else:
+        check_refusal(result, "")
+        assert SECRET not in result.stderr
     assert [path.name for path in sorted(folder.iterdir())] == ["canary.csv", "new.model", "table.csv"]
 
 
@@ -409,7 +369,7 @@ def test_fetch_can_be_interrupted(monkeypatch):
     """And raises the errors of the engine."""
     with pytest.raises(duckdb.ParserException):
         fetch(connect(), "SELEC", "x")
-    connection, calls = connect(), []
+    calls = []
 
     def interrupted(futures, timeout):
         calls.append(timeout)
@@ -419,7 +379,7 @@ def test_fetch_can_be_interrupted(monkeypatch):
 
     monkeypatch.setattr(database, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        fetch(connection, "SELECT sum(a.range + b.range) FROM range(10000000) a, range(1000000) b", "x")
+        fetch(connect(), "SELECT sum(a.range + b.range) FROM range(10000000) a, range(1000000) b", "x")
     assert set(calls) == {0.1}
 
 

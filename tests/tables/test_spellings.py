@@ -132,95 +132,80 @@ def test_formats_that_dates_may_have():
     assert spellings.date_pattern("%d.%m.%Y %H:%M") is None
 
 
-@pytest.mark.parametrize(
-    ("texts", "found"),
-    [
-        (["2024.01.31", "2024.02.01"], [date(2024, 1, 31), date(2024, 2, 1)]),
-        (["01/15/2024 04:23AM", "01/16/2024 04:23PM"], [datetime(2024, 1, 15, 4, 23), datetime(2024, 1, 16, 16, 23)]),
-        (["2024-01-15 04:23 AM", "2024-01-16 04:23 PM"], [datetime(2024, 1, 15, 4, 23), datetime(2024, 1, 16, 16, 23)]),
-    ],
-)
-def test_other_dates(read, texts, found):
-    assert read(texts)[0].to_pylist() == found
+DAYS = [date(2023, 12, 1) + k * DAY for k in range(60)]
+YEAR_FIRST, YEARLY = [day.strftime("%y/%m/%d") for day in DAYS], ["31/12/19", "31/12/20", "31/12/21"]
+UNSURE, DAY_FIRST = ["1/2/24", "3/4/24"], [date(2024, 2, 1), date(2024, 4, 3)]
+MONTH_FIRST = [date(2024, 1, 2), date(2024, 3, 4)]
+CLOCKS = [datetime(2024, 1, 15, 4, 23), datetime(2024, 1, 16, 16, 23)]
+# The text of a column, a given format, other columns, and what is read, None if it is the text.
+READ = [
+    (["2024.01.31", "2024.02.01"], None, {}, [date(2024, 1, 31), date(2024, 2, 1)]),
+    (["01/15/2024 04:23AM", "01/16/2024 04:23PM"], None, {}, CLOCKS),
+    (["2024-01-15 04:23 AM", "2024-01-16 04:23 PM"], None, {}, CLOCKS),
+    # digits are dates if a format says so
+    (["20240131", "20240229"] * 10 + ["00000000"], None, {}, None),
+    (["20240131", "99"], "%Y%m%d", {}, [20240131, 99]),
+    (["20240131", "20230229"], "%d%m%Y", {}, [20240131, 20230229]),
+    # the order of day and month is that of the given format
+    (UNSURE, "%d/%m/%Y", {}, DAY_FIRST),
+    (["1-2-2024", "3-4-2024"], "%m/%d/%y", {}, MONTH_FIRST),
+    (["13/2/24", "3/4/24"], "%m/%d/%Y", {}, [date(2024, 2, 13), date(2024, 4, 3)]),
+    # and else that of other columns
+    (UNSURE, None, {"sure": ["24/02/28", "24/04/30"]}, None),
+    (UNSURE, None, {"sure": ["31/1/2024", "2/3/2024"]}, DAY_FIRST),
+    (UNSURE, None, {"sure": ["1/31/24", "2/3/24"]}, MONTH_FIRST),
+    (UNSURE, None, {"sure": ["31/1/24", "2/3/24"], "other": ["1/31/24", "2/3/24"]}, None),
+    (UNSURE, "%m/%d/%y", {"sure": ["31/1/24", "2/3/24"]}, MONTH_FIRST),
+    # the year may be the first of two digits: text if the dates would be closer to each other then, perhaps by chance
+    ([day.strftime("%d/%m/%y") for day in DAYS], None, {}, DAYS),
+    (YEAR_FIRST, None, {}, None),
+    (YEAR_FIRST, "%y/%m/%d", {}, DAYS),
+    ([*YEAR_FIRST, "99/12/31"], None, {}, [*DAYS, date(1999, 12, 31)]),
+    (YEARLY, None, {}, None),
+    (YEARLY, None, {"sure": ["13/01/2020"] * 3}, None),
+    (UNSURE, None, {"texts": ["24/03/07"] * 2}, None),
+    (YEARLY, "%d/%m/%Y", {}, [date(year, 12, 31) for year in (2019, 2020, 2021)]),
+    (["31.12.19", "31.12.20"], None, {}, [date(2019, 12, 31), date(2020, 12, 31)]),
+    # months by name, and codes that look like months
+    (["5-Jan-23", "6-Feb-67", "7-JUN-99"], None, {}, [date(2023, 1, 5), date(2067, 2, 6), date(1999, 6, 7)]),
+    (["23-Jan-05", "06-Feb-20"], "%y-%b-%d", {}, [date(2023, 1, 5), date(2006, 2, 20)]),
+    (["5-Jan-23", "soon"], None, {}, None),
+    ([f"{1000 + i}-{1 + i % 12:02}" for i in range(40)], None, {"other": "2024-01"}, None),
+    ([f"{2000 + i}-{1 + i:02}" for i in range(13)], None, {}, None),
+    ([f"2020-{1 + i % 4}" for i in range(40)], None, {}, None),
+    (["May-2020"] * 30 + ["Pro-2020"], None, {}, None),
+    *(([*codes], None, {}, None) for codes in (["12DEC1001", "13MAR1999"], ["05/4711"], ["12-2004"])),
+    (["9999-12-31 23:59:59.999", "2024-01-01 10:00:00.5"], None, {},
+     [datetime(9999, 12, 31, 23, 59, 59, 999_000), datetime(2024, 1, 1, 10, 0, 0, 500_000)]),
+]  # fmt: skip
 
 
-def test_digits_are_dates_if_a_format_says_so(read):
+@pytest.mark.parametrize(("texts", "date_format", "others", "found"), READ)
+def test_what_is_read_of_dates(read, texts, date_format, others, found):
+    column, notes = read(texts, ReadOptions(date_format=date_format), **others)
+    assert column.to_pylist() == (texts if found is None else found)
+    if found in (DAY_FIRST, MONTH_FIRST) and date_format is None:
+        form = "%d/%m/%y" if found == DAY_FIRST else "%m/%d/%y"
+        assert any("'d'" in note and f"are read as {form}" in note for note in notes)
+
+
+def test_stray_text_among_dates_in_a_given_format(read):
     texts = ["20240131", "20240229"] * 10 + ["00000000"]
-    assert read(texts)[0].type == pa.string()
     column, notes = read(texts, ReadOptions(date_format="%Y%m%d"), other="20240101", n="5")
     assert column.to_pylist()[-3:] == [date(2024, 1, 31), date(2024, 2, 29), None]
     assert notes[0].startswith("column 'd': 1 of 21 values is no date ('00000000'), read as missing")
-    assert read(["20240131", "99"], ReadOptions(date_format="%Y%m%d"))[0].type == pa.int64()
-    assert read(["20240131", "20230229"] * 9, ReadOptions(date_format="%d%m%Y"))[0].type == pa.int64()
 
 
-def test_the_order_of_day_and_month_is_that_of_the_given_format(read):
-    assert read(["1/2/24", "3/4/24"], ReadOptions(date_format="%d/%m/%Y"))[0].to_pylist()[0] == date(2024, 2, 1)
-    assert read(["1-2-2024", "3-4-2024"], ReadOptions(date_format="%m/%d/%y"))[0].to_pylist()[0] == date(2024, 1, 2)
-    assert read(["13/2/24", "3/4/24"], ReadOptions(date_format="%m/%d/%Y"))[0].to_pylist()[0] == date(2024, 2, 13)
+MONTHS = ["%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y", "%-d-%b-%Y", "%d %B %Y", "%b %-d, %Y"]
 
 
-def test_the_order_of_day_and_month_is_that_of_other_columns(read):
-    texts = ["1/2/24", "3/4/24"]
-    assert read(texts, sure=["24/02/28", "24/04/30"])[0].type == pa.string()
-    for sure, month in ((["31/1/2024", "2/3/2024"], 2), (["1/31/24", "2/3/24"], 1)):
-        column, notes = read(texts, sure=sure)
-        assert column.to_pylist()[0] == date(2024, month, 3 - month)
-        assert any("'d'" in note and f"are read as {'%d/%m' if month == 2 else '%m/%d'}/%y" in note for note in notes)
-    assert read(texts, sure=["31/1/24", "2/3/24"], other=["1/31/24", "2/3/24"])[0].type == pa.string()
-    assert read(texts, ReadOptions(date_format="%m/%d/%y"), sure=["31/1/24", "2/3/24"])[0][0].as_py() == date(
-        2024, 1, 2
-    )
-
-
-def test_dates_whose_year_may_be_the_first_of_two_digits(read):
-    """They are text if they would be closer to each other then, which may be by chance."""
-    days = [date(2023, 12, 1) + k * DAY for k in range(60)]
-    texts = [day.strftime("%d/%m/%y") for day in days]
-    assert read(texts)[0].to_pylist() == days
-    texts = [day.strftime("%y/%m/%d") for day in days]
-    assert read(texts)[0].type == pa.string()
-    assert read(texts, ReadOptions(date_format="%y/%m/%d"))[0].to_pylist() == days
-    assert read([*texts, "99/12/31"])[0].to_pylist()[:-1] == days
-    yearly = ["31/12/19", "31/12/20", "31/12/21"]
-    assert read(yearly)[0].type == pa.string()
-    assert read(yearly, sure=["13/01/2020"] * 3)[0].type == pa.string()
-    assert read(["1/2/24", "3/4/24"], texts=["24/03/07", "24/03/07"])[0].type == pa.string()
-    assert read(yearly, ReadOptions(date_format="%d/%m/%Y"))[0].to_pylist()[2] == date(2021, 12, 31)
-    assert read(["31.12.19", "31.12.20"])[0].to_pylist()[1] == date(2020, 12, 31)
-
-
-def test_columns_of_months_without_days_are_dates(read):
-    days = [date(1990 + i, 1 + i % 12, 1) for i in range(40)]
-    for form in ("%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y"):
-        column, notes = read([day.strftime(form) for day in days])
-        assert column.to_pylist() == days
-        assert notes[0].endswith(f"are read as {form}")
-    assert read([f"{1000 + i}-{1 + i % 12:02}" for i in range(40)], other="2024-01")[0].type == pa.string()
-    seasons = [f"{2000 + i}-{1 + i:02}" for i in range(13)]
-    quarters = [f"2020-{1 + i % 4}" for i in range(40)]
-    for codes in (
-        seasons,
-        quarters,
-        ["May-2020"] * 30 + ["Pro-2020"],
-        ["12DEC1001", "13MAR1999"],
-        ["05/4711"],
-        ["12-2004"],
-    ):
-        assert read(codes)[0].type == pa.string()
-
-
-def test_columns_of_months_by_name_are_dates(read):
-    days = [date(2023, 1 + i % 12, 5) for i in range(12)]
-    for form, found in (("%-d-%b-%Y", "%d-%b-%Y"), ("%d %B %Y", "%d %B %Y"), ("%b %-d, %Y", "%b %d, %Y")):
-        texts = [day.strftime(form) for day in days]
-        column, notes = read(texts)
-        assert (column.type, column.to_pylist()) == (pa.date32(), days)
-        assert notes == [f"column 'd': dates such as {min(texts)!r} are read as {found}"]
-    assert read(["5-Jan-23", "6-Feb-67", "7-JUN-99"])[0].to_pylist()[1:] == [date(2067, 2, 6), date(1999, 6, 7)]
-    column, notes = read(["23-Jan-05", "06-Feb-20"], ReadOptions(date_format="%y-%b-%d"))
-    assert (column.to_pylist(), notes) == ([date(2023, 1, 5), date(2006, 2, 20)], [])
-    assert read(["5-Jan-23", "soon"])[0].type == pa.string()
+@pytest.mark.parametrize("form", MONTHS)
+def test_columns_of_months_without_days_and_by_name_are_dates(read, form):
+    days = [date(1990 + i, 1 + i % 12, 5 if "d" in form else 1) for i in range(40)]
+    texts = [day.strftime(form) for day in days]
+    column, notes = read(texts)
+    assert (column.type, column.to_pylist()) == (pa.date32(), days)
+    assert notes == [f"column 'd': dates such as {min(texts)!r} are read as {form.replace('%-d', '%d')}"]
 
 
 @pytest.mark.parametrize(
@@ -242,11 +227,6 @@ def test_zeros_in_place_of_a_date_are_missing(read, zeros, date_format, written)
     assert notes[0] == f"column 'd': 1 of 30 values is no date ({zeros!r}), read as missing; {option}"
     column, notes = read(values, ReadOptions(date_format=date_format, stray_text="text"))
     assert (column.type, notes) == (pa.string(), [])
-
-
-def test_the_last_day_of_the_calendar_is_a_date(read):
-    column, notes = read(["9999-12-31 23:59:59.999", "2024-01-01 10:00:00.5"])
-    assert (column.to_pylist()[0], notes) == (datetime(9999, 12, 31, 23, 59, 59, 999_000), [])
 
 
 def table():

@@ -1,14 +1,13 @@
 """Files of text as tables: stray text wherever it is, columns in types of a model, files that change."""
 
 from datetime import date, datetime, time, timedelta
-from functools import partial
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from aucforest.tables import text_files, text_types
-from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import open_source
 from tests.tables.text_tables import read_all, write_column
 
@@ -16,25 +15,26 @@ from tests.tables.text_tables import read_all, write_column
 @pytest.mark.parametrize("at", [0, 15_000, 29_999], ids=["first", "middle", "last"])
 def test_stray_text_is_counted_wherever_it_is(tmp_path, at):
     n = 30_000
-    rows = [[f"{row % 40}.5", f"{row}", "x" if row % 5 == 0 else "7", f"2024-01-0{1 + row % 9}"] for row in range(n)]
-    rows[at][0], rows[at][1], rows[at][3] = "unknown", "NA", "soon"
-    path = tmp_path / "t.csv"
-    path.write_text("a,b,c,d\n" + "".join(",".join(row) + "\n" for row in rows))
-    source = open_source(path)
-    assert source.schema(["a", "b", "c", "d"]).types == [pa.float64(), pa.int64(), pa.string(), pa.date32()]
+    columns = {
+        "d": [f"{row % 40}.5" for row in range(n)], "b": list(map(str, range(n))), "c": ["x", *["7"] * 4] * (n // 5),
+        "e": [f"2024-01-0{1 + row % 9}" for row in range(n)],
+    }  # fmt: skip
+    columns["d"][at], columns["b"][at], columns["e"][at] = "unknown", "NA", "soon"
+    source = write_column(tmp_path, columns.pop("d"), **columns)
+    assert source.schema(["d", "b", "c", "e"]).types == [pa.float64(), pa.int64(), pa.string(), pa.date32()]
     assert {name: str(stray) for name, stray in source.stray.items()} == {
-        "a": "1 of 30,000 values is no number ('unknown')",
-        "d": "1 of 30,000 values is no date ('soon')",
+        "d": "1 of 30,000 values is no number ('unknown')",
+        "e": "1 of 30,000 values is no date ('soon')",
     }
-    content = pa.Table.from_batches(source.batches(["d", "a"]))
-    assert content.column("a").to_pylist() == [None if row == at else row % 40 + 0.5 for row in range(n)]
-    assert content.column("d")[at].as_py() is None
-    assert pa.Table.from_batches(source.batches(["a"], first_row=14_990, max_rows=7)).column("a")[10].as_py() == (
-        None if at == 15_000 else 0.5
-    )
+    content = pa.Table.from_batches(source.batches(["e", "d"]))
+    assert content["d"].to_pylist() == [None if row == at else row % 40 + 0.5 for row in range(n)]
+    assert content["e"][at].as_py() is None
+    part = pa.Table.from_batches(source.batches(["d"], first_row=14_990, max_rows=7))
+    assert part["d"].to_pylist() == content["d"].to_pylist()[14_990:]
+    path = tmp_path / "t.csv"
     assert (source.proportion(n // 2), open_source(path).proportion(1)) == (0.5, None)
     kept = open_source(path, options=ReadOptions(stray_text="text"))
-    assert (kept.schema(["a"]).types, kept.stray) == ([pa.string()], {})
+    assert (kept.schema(["d"]).types, kept.stray) == ([pa.string()], {})
     assert kept.fingerprint() != source.fingerprint()
 
 
@@ -90,13 +90,18 @@ MODEL = {
 }  # fmt: skip
 
 
+def read_as(folder, values, type_, options=DEFAULT_OPTIONS, **others):
+    """Write a column, read it as a type of a model, and return the source and the values."""
+    source = write_column(folder, values, options, **{name: values for name, (values, _) in others.items()})
+    source.read_as({"d": type_, **{name: of_other for name, (_, of_other) in others.items()}})
+    return source, pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist()
+
+
 @pytest.mark.parametrize("name", MODEL)
 def test_columns_are_read_as_a_model_says(tmp_path, name):
     values, type_, wanted = MODEL[name]
-    source = write_column(tmp_path, values)
-    source.read_as({"d": type_})
-    assert pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist() == wanted
-    assert not source.stray
+    source, found = read_as(tmp_path, values, type_)
+    assert (found, source.stray) == (wanted, {})
 
 
 @pytest.mark.parametrize(
@@ -107,12 +112,12 @@ def test_columns_are_read_as_a_model_says(tmp_path, name):
         (["3 days", "x"], "DURATION", "line 3: column 'd' has the value 'x', which is not a duration"),
         (["soon", "2024-01-01"], "MOMENT", "line 2: column 'd' has the value 'soon', which is not a date"),
         (["1.5", "1,5"], "NUMBER", "column 'd' has the value '1,5', which is not a number; 1 of 2 values is no number"),
+        (["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"], "MOMENT", "column 'd' has times with an offset"),
     ],
 )
 def test_a_value_of_another_type_than_in_the_model_is_named(tmp_path, values, type_, sentence):
-    source = write_column(tmp_path, values)
     with pytest.raises(ValueError) as caught:
-        source.read_as({"d": getattr(text_types, type_)})
+        read_as(tmp_path, values, getattr(text_types, type_))
     assert sentence in str(caught.value)
 
 
@@ -126,64 +131,41 @@ def test_a_value_of_another_type_than_in_the_model_is_named(tmp_path, values, ty
     ],
 )
 def test_units_that_differ_from_those_of_the_model_are_noted(tmp_path, values, unit, note):
-    source = write_column(tmp_path, values)
-    source.read_as({"d": text_types.spelled_numbers({"decimal": "."} | ({} if unit is None else {"unit": unit}))})
-    assert source.remarks == ({} if note is None else {"d": note})
+    type_ = text_types.spelled_numbers({"decimal": "."} | ({} if unit is None else {"unit": unit}))
+    assert read_as(tmp_path, values, type_)[0].remarks == ({} if note is None else {"d": note})
+
+
+POINT, COMMA = (text_types.spelled_numbers({"decimal": mark}) for mark in ".,")
+DAY_FIRST, MONTH_FIRST = (
+    text_types.spelled_dates({"date": form}, pa.timestamp("us")) for form in ("%d/%m/%y", "%m/%d/%y")
+)
+OF_FEBRUARY = datetime(2024, 2, 1)
 
 
 @pytest.mark.parametrize(
-    ("values", "other", "type_", "found", "note"),
+    ("value", "type_", "other", "of_other", "found", "note"),
     [
         # What other columns of the file say comes before what the model says.
-        (
-            ["1/2/24"],
-            "31/1/2024",
-            "%m/%d/%y",
-            datetime(2024, 2, 1),
-            "dates such as '1/2/24' are read as %d/%m/%y, unlike",
-        ),
-        (["1/2/24"], "1/1/24", "%m/%d/%y", datetime(2024, 1, 2), None),
-        (
-            ["1.2.24"],
-            "31/1/24",
-            "%d/%m/%y",
-            datetime(2024, 2, 1),
-            "dates such as '1.2.24' are read as %d.%m.%y, unlike",
-        ),
-        (["1,234"], "0,5", ".", 1.234, "numbers such as '1,234' are read as 1.234, unlike in fit"),
-        (["1,234"], "x", ".", 1234.0, None),
-        (["1,234"], "0.5", ",", 1.234, None),  # plain numbers say nothing on ambiguous ones
+        ("1/2/24", MONTH_FIRST, "31/1/2024", MONTH_FIRST, OF_FEBRUARY, "dates such as '1/2/24' are read as %d/%m/%y"),
+        ("1/2/24", MONTH_FIRST, "1/1/24", MONTH_FIRST, datetime(2024, 1, 2), None),
+        ("1.2.24", DAY_FIRST, "31/1/24", DAY_FIRST, OF_FEBRUARY, "dates such as '1.2.24' are read as %d.%m.%y"),
+        ("1,234", POINT, "0,5", POINT, 1.234, "numbers such as '1,234' are read as 1.234"),
+        ("1,234", POINT, "x", text_types.TEXT, 1234.0, None),
+        ("1,234", COMMA, "0.5", text_types.NUMBER, 1.234, None),  # plain numbers say nothing on ambiguous ones
     ],
 )
-def test_formats_that_differ_from_those_of_the_model_are_noted(tmp_path, values, other, type_, found, note):
-    is_date = type_.startswith("%")
-    wanted = (
-        text_types.spelled_dates({"date": type_}, pa.timestamp("us"))
-        if is_date
-        else text_types.spelled_numbers({"decimal": type_})
-    )
-    source = write_column(tmp_path, values, e=[other])
-    others = {"x": text_types.TEXT, "0.5": text_types.NUMBER}
-    source.read_as({"d": wanted, "e": others.get(other, wanted)})
-    assert pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist() == [found]
-    assert source.remarks.get("d", "").startswith(note or "")
-    assert ("d" in source.remarks) == (note is not None)
-
-
-def test_an_offset_from_utc_is_not_dropped(tmp_path):
-    source = write_column(tmp_path, ["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"])
-    with pytest.raises(ValueError, match=r"^column 'd' has times with an offset"):
-        source.read_as({"d": text_types.MOMENT})
+def test_formats_that_differ_from_those_of_the_model_are_noted(tmp_path, value, type_, other, of_other, found, note):
+    source, values = read_as(tmp_path, [value], type_, e=([other], of_other))
+    assert values == [found]
+    assert source.remarks.get("d", "") == (f"{note}, unlike in fit" if note else "")
 
 
 def test_rare_stray_text_is_missing_in_new_rows(tmp_path):
     values = ["x"] + ["1"] * 20
-    source = write_column(tmp_path, values)
-    source.read_as({"d": text_types.NUMBER})
-    assert pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist() == [None] + [1.0] * 20
+    assert read_as(tmp_path, values, text_types.NUMBER)[1] == [None] + [1.0] * 20
     for options, type_ in ((ReadOptions(stray_text="text"), text_types.NUMBER), (ReadOptions(), text_types.FLAG)):
         with pytest.raises(ValueError, match="line 2: column 'd' has the value 'x'"):
-            write_column(tmp_path, values, options).read_as({"d": type_})
+            read_as(tmp_path, values, type_, options)
 
 
 def test_streams_at_the_same_time_and_streams_that_are_not_exhausted(tmp_path, monkeypatch):
@@ -204,20 +186,23 @@ def test_types_of_wide_tables_are_those_of_narrow_ones(tmp_path, monkeypatch):
         "clock": ["1:06 PM", "12:00 AM"], "span": ["25:00:00", "1:00:00"], "empty": ["", ""], "code": ["007", "1"],
     }  # fmt: skip
     frame = pd.DataFrame({f"{name}{k}": values for k in range(3) for name, values in columns.items()}, dtype=object)
-    for suffix, write in ((".csv", frame.to_csv), (".jsonl", partial(frame.to_json, orient="records", lines=True))):
-        path = tmp_path / f"t{suffix}"
-        write(path, **({"index": False} if suffix == ".csv" else {}))
-        whole = read_all(open_source(path))
+    for path in (tmp_path / "t.csv", tmp_path / "t.jsonl"):
+        if path.suffix == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_json(path, orient="records", lines=True)
+        whole = read_all(path)
         with monkeypatch.context() as patch:
             patch.setattr(text_files, "_MOST_COUNTED", 5)
-            assert read_all(open_source(path)).equals(whole)
+            assert read_all(path).equals(whole)
         for k in range(1, 3):
             for name in columns:
                 assert whole[f"{name}{k}"].equals(whole[f"{name}0"])
-        assert whole["clock0"].to_pylist() == [time(13, 6), time(0)]
-        assert whole["span0"].to_pylist() == [timedelta(hours=25), timedelta(hours=1)]
-        assert whole["word1"].to_pylist() == [None, "x"]
-        assert whole["date2"].to_pylist() == [date(2024, 12, 31), None]
+        wanted = {
+            "clock0": [time(13, 6), time(0)], "span0": [timedelta(hours=25), timedelta(hours=1)],
+            "word1": [None, "x"], "date2": [date(2024, 12, 31), None],
+        }  # fmt: skip
+        assert whole.select(list(wanted)).to_pydict() == wanted
 
 
 @pytest.mark.slow
