@@ -13,14 +13,12 @@ from sklearn.base import clone
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
 from aucforest.tables.columns import as_table, encode, learn
-from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
+from tests.estimators.data import both, digest, make_table, refuse, small_forest, small_tree, walk
 
 X, Y = make_table(missing=0.1)
 NAMES = ["ash", "elm", "fir", "oak", "yew"]
 KINDS = np.array(NAMES)[np.digitize(X[:, 0], [-1, -0.3, 0.3, 1])].astype(object)
 KINDS[::17] = None
-
-both = pytest.mark.parametrize("make", [small_tree, small_forest])
 
 
 def frame(kinds=None, **columns):
@@ -59,12 +57,10 @@ def test_numeric_columns_can_be_categorical(make, dtype):
     model = make(categorical_features=[0]).fit(table, Y)
     assert model.categories_[0].tolist() == [-3, 0, 7, 12, 40, 99]
     assert model.categories_[0].dtype == dtype
-    named = pd.DataFrame(table, columns=list("abcde"))
-    expected = model.predict_proba(table)
-    np.testing.assert_array_equal(model.predict_proba(table.astype(np.float64)), expected)
-    np.testing.assert_array_equal(model.predict_proba(table.astype(object)), expected)
-    other = make(categorical_features=["a"]).fit(named, Y)
-    np.testing.assert_array_equal(other.predict_proba(named.astype({"a": object})), expected)
+    named = pd.DataFrame(table, columns=list("abcde")).astype({"a": object})
+    of_names = make(categorical_features=["a"]).fit(named, Y)
+    for found in (*(model.predict_proba(table.astype(to)) for to in (float, object)), of_names.predict_proba(named)):
+        np.testing.assert_array_equal(found, model.predict_proba(table))
 
 
 @both
@@ -79,25 +75,22 @@ def test_unseen_and_missing_values_go_to_the_missing_side(make):
 @both
 def test_decision_paths_with_sets(make):
     model = make().fit(frame(), Y)
-    codes = encode(as_table(frame()), model.categories_)
-    table, path = frame(), model.decision_path(frame())
+    path, first = model.decision_path(frame()), model.trees_[0]
     indicator = path if make is small_tree else path[0]
-    first = model.trees_[0]
-    for row in range(0, len(codes), 7):
-        nodes = indicator[row].indices
-        assert sorted(nodes[nodes < first.n_nodes]) == walk(first, codes[row])
-    assert len(table) == indicator.shape[0]
+    assert indicator.shape[0] == len(X)
+    for row, codes in enumerate(encode(as_table(frame()), model.categories_)[::7]):
+        nodes = indicator[7 * row].indices
+        assert sorted(nodes[nodes < first.n_nodes]) == walk(first, codes)
 
 
 def test_two_categories_are_split_by_a_threshold():
-    for values in (np.where(X[:, 1] > 0, "yes", "no"), X[:, 1] > 0, np.where(X[:, 1] > 0, None, "no")):
-        table = frame(values)
-        model = small_forest().fit(table, Y)
+    flags = X[:, 1] > 0
+    for values in (np.where(flags, "yes", "no"), flags, np.where(flags, None, "no")):
+        model = small_forest().fit(frame(values), Y)
         assert model.categories_.keys() == {4}
         assert all(len(tree.sets) == 0 for tree in model.trees_)
-    codes = (X[:, 1] > 0).astype(float)
-    expected = small_forest().fit(frame(codes), Y)
-    assert digest(small_forest().fit(frame(X[:, 1] > 0), Y)) == digest(expected)
+    expected = small_forest().fit(frame(flags.astype(float)), Y)
+    assert digest(small_forest().fit(frame(flags), Y)) == digest(expected)
     assert expected.categories_ == {}
 
 
@@ -125,8 +118,8 @@ def test_categories_of_rows_of_weight_zero_are_ignored():
     numbers = np.repeat(np.arange(300), 3)
     weight = (numbers >= 40).astype(float)
     weight[numbers % 10 == 3] = [1, 0, 0] * 30
+    kept, labels = weight > 0, numbers % 2
     for table in (pd.DataFrame({"a": numbers}), pd.DataFrame({"a": numbers.astype(str)})):
-        kept, labels = weight > 0, numbers % 2
         model = small_tree(categorical_features=["a"]).fit(table, labels, weight)
         other = small_tree(categorical_features=["a"]).fit(table[kept], labels[kept])
         assert len(model.categories_[0]) == 264
@@ -139,16 +132,16 @@ def test_numeric_columns_beside_categorical_ones():
     columns = {"a": [True, None, False], "b": [1, None, 3], "c": ["x", "y", None], "d": [0.5, None, 2.0]}
     expected = [[1, 1, 0, 0.5], [np.nan, np.nan, 1, np.nan], [0, 3, np.nan, 2]]
     nullable = {"a": "boolean", "b": "Int64", "c": "category", "d": "Float32"}
+    pandas, polars = pd.DataFrame(columns), pl.DataFrame(columns)
     for table in (
-        pd.DataFrame(columns).astype(nullable),
-        pd.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow"),
-        pd.DataFrame(columns, dtype=object),
-        pl.DataFrame(columns),
-        pl.DataFrame(columns).to_arrow(),
+        pandas.astype(nullable),
+        pandas.convert_dtypes(dtype_backend="pyarrow"),
+        pandas.astype(object),
+        polars,
+        polars.to_arrow(),
+        polars.with_columns(pl.col("d").cast(pl.Decimal(9, 1))),
     ):
         np.testing.assert_array_equal(learn(as_table(table), [2], None)[0], expected)
-    number = pl.DataFrame(columns).with_columns(pl.col("d").cast(pl.Decimal(9, 1)))
-    np.testing.assert_array_equal(learn(as_table(number), [2], None)[0], expected)
 
 
 def test_warm_start_needs_the_same_categories():
@@ -191,41 +184,28 @@ def test_the_rarest_categories_come_last(text):
     assert np.all(np.diff(codes[~rare]) >= 0)
 
 
-REFUSALS = {
-    "unknown name": (["kind", "x"], "^categorical_features has the column name 'x', which X does not have$"),
-    "index": ([5], "^categorical_features has the index 5, but X has 5 columns$"),
-    "negative": ([-1], "^categorical_features has the index -1, but X has 5 columns$"),
-    "mask": ([True] * 4, "^categorical_features is a mask for 4 columns, but X has 5$"),
-    "mixed": (
-        ["kind", 1],
-        r"^categorical_features must be column names, indices or a boolean mask, but is \['kind', 1\]$",
-    ),
-    "numbers": ([0.5], r"^categorical_features must be column names, indices or a boolean mask, but is \[0.5\]$"),
-    "word": ("dtype", "^The 'categorical_features' parameter of .* Got 'dtype' instead"),
-    "undeclared": (
-        ["b"],
-        "^X: column 'kind' is not numeric .*'fir'.*; add it to categorical_features or encode it as numbers$",
-    ),
-    "off": (None, "^X: column 'kind' is not numeric .*; add it to categorical_features or encode it as numbers$"),
-}
+ONE_OF = r"^categorical_features must be column names, indices or a boolean mask, but is "
+ADVICE = "add it to categorical_features or encode it as numbers$"
+FULL = np.where(KINDS == None, "fir", KINDS)  # noqa: E711
+# A value of categorical_features, the last column of the frame (None for a matrix), and the sentence.
+REFUSALS = [
+    (["kind", "x"], KINDS, "^categorical_features has the column name 'x', which X does not have$"),
+    (["kind"], None, "^categorical_features has the column name 'kind', but the columns of X have no names$"),
+    ([5], FULL, "^categorical_features has the index 5, but X has 5 columns$"),
+    ([-1], FULL, "^categorical_features has the index -1, but X has 5 columns$"),
+    ([True] * 4, FULL, "^categorical_features is a mask for 4 columns, but X has 5$"),
+    (["kind", 1], FULL, rf"{ONE_OF}\['kind', 1\]$"),
+    ([0.5], FULL, rf"{ONE_OF}\[0.5\]$"),
+    ("dtype", FULL, "^The 'categorical_features' parameter of .* Got 'dtype' instead"),
+    (["b"], FULL, f"^X: column 'kind' is not numeric .*'fir'.*; {ADVICE}"),
+    (None, KINDS, f"^X: column 'kind' is not numeric .*; {ADVICE}"),
+]
 
 
 @both
-@pytest.mark.parametrize("what", REFUSALS)
-def test_categorical_features_that_are_refused(make, what):
-    given, sentence = REFUSALS[what]
-    table = frame(KINDS if what in ("off", "unknown name") else np.where(KINDS == None, "fir", KINDS))  # noqa: E711
-    with pytest.raises(ValueError, match=sentence) as caught:
-        make(categorical_features=given).fit(table, Y)
-    assert "\n" not in str(caught.value)
-
-
-@both
-def test_column_names_need_a_frame(make):
-    with pytest.raises(
-        ValueError, match=r"^categorical_features has the column name 'kind', but the columns of X have no names"
-    ):
-        make(categorical_features=["kind"]).fit(X, Y)
+@pytest.mark.parametrize(("given", "kinds", "sentence"), REFUSALS)
+def test_categorical_features_that_are_refused(make, given, kinds, sentence):
+    refuse(make(categorical_features=given), sentence, X if kinds is None else frame(kinds), Y)
 
 
 @both
@@ -252,12 +232,12 @@ def test_wrong_columns_at_prediction(make):
 
 
 @both
-@pytest.mark.parametrize("given", [[], (), np.array([])])
-def test_an_empty_list_names_no_columns(make, given):
+def test_an_empty_list_names_no_columns(make):
     numbers = frame().drop(columns="kind")
-    model = make(categorical_features=given).fit(numbers, Y)
-    assert model.categories_ == {}
-    assert digest(model) == digest(make().fit(numbers, Y))
+    expected = make().fit(numbers, Y)
+    for given in ([], (), np.array([])):
+        model = make(categorical_features=given).fit(numbers, Y)
+        assert (digest(model), model.categories_) == (digest(expected), {})
 
 
 def test_inputs_are_not_changed():
@@ -282,8 +262,8 @@ def test_numeric_columns_of_frames_need_no_second_copy():
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_frames_with_text_that_is_nearly_all_numbers_or_dates_get_a_warning(library):
     """The column stays categorical, as its type says, but not in silence; categories and named columns are meant."""
-    texts = ["unknown", *(f"{i}.5" for i in range(59))]
-    frame, y = library({"amount": texts, "b": list(range(60))}), np.arange(60) % 2
+    y = np.arange(60) % 2
+    frame = library({"amount": ["unknown", *(f"{i}.5" for i in range(59))], "b": list(range(60))})
     sentence = "X: column 'amount': 1 of 60 values is no number ('unknown'), so that all are read as text"
     with pytest.warns(UserWarning, match=re.escape(sentence)):
         forest = AUCForestClassifier(2, random_state=0).fit(frame, y)
@@ -299,10 +279,8 @@ def test_frames_with_text_that_is_nearly_all_numbers_or_dates_get_a_warning(libr
 def test_named_columns_are_those_of_fit_in_every_form(model):
     """scikit-learn's rule: other names, another order, more or fewer columns are errors."""
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
-    y = np.arange(40) % 2
-    forms = [lambda table: table, pl.from_pandas, lambda table: pa.Table.from_pandas(table, preserve_index=False)]
-    for form in forms:
-        model.fit(form(frame), y)
+    for form in (lambda table: table, pl.from_pandas, lambda table: pl.from_pandas(table).to_arrow()):
+        model.fit(form(frame), np.arange(40) % 2)
         model.predict_proba(form(frame))
         for other in (frame[["b", "a"]], frame.assign(c=1.0), frame[["a"]], frame.rename(columns={"a": "A"})):
             with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
@@ -314,24 +292,18 @@ def test_named_columns_are_those_of_fit_in_every_form(model):
 
 @pytest.mark.parametrize("cell", [[1, 2], [1], (1.0,), {"a": 1}, {1}, np.array([1, 2])], ids=lambda cell: repr(cell))
 def test_a_collection_in_a_cell_is_refused_with_its_column(cell):
-    y, numbers = np.arange(20) % 2, np.arange(20.0)
-    cells = np.empty(20, dtype=object)
-    cells[:] = 1.0
-    matrix = np.column_stack([numbers, cells]).astype(object)
-    matrix[7, 1] = cells[7] = cell
-    for X, name in ((pd.DataFrame({"a": numbers, "b": cells}), "'b'"), (matrix, "1")):
+    y, numbers = np.arange(20) % 2, np.arange(40.0).reshape(20, 2)
+    matrix = numbers.astype(object)
+    matrix[7, 1] = cell
+    for make, name in ((lambda X: pd.DataFrame(X, columns=["a", "b"]), "'b'"), (lambda X: X, "1")):
         sentence = rf"^X: column {name} has a {type(cell).__name__} in row 7: the argument must be a table"
+        refuse(small_forest(), sentence, make(matrix), y, error=TypeError)
         with pytest.raises(TypeError, match=sentence):
-            small_forest().fit(X, y)
-        forest = small_forest().fit(
-            pd.DataFrame({"a": numbers, "b": numbers}) if name == "'b'" else matrix[:, [0, 0]], y
-        )
-        with pytest.raises(TypeError, match=sentence):
-            forest.predict(X)
+            small_forest().fit(make(numbers), y).predict(make(matrix))
 
 
 @pytest.mark.parametrize("library", [pl.DataFrame, pa.table])
 def test_columns_of_collections_are_refused_by_name(library):
-    for cells in ([[1, 2]] * 20, [{"a": 1, "b": 2}] * 20):
-        with pytest.raises(TypeError, match=r"^X: column 'b' has the type (List|Struct)"):
-            small_forest().fit(library({"a": np.arange(20.0), "b": cells}), np.arange(20) % 2)
+    for cells, kind in (([[1, 2]], "List"), ([{"a": 1, "b": 2}], "Struct")):
+        table = library({"a": np.arange(20.0), "b": cells * 20})
+        refuse(small_forest(), f"^X: column 'b' has the type {kind}", table, np.arange(20) % 2, error=TypeError)

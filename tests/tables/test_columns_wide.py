@@ -5,8 +5,6 @@ pandas' columns compare by a function of Python, so that a search in a list of n
 """
 
 import cProfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 
 import narwhals as nw
@@ -65,23 +63,14 @@ class Table:
 
     def __init__(self, form, n_columns, folder):
         self.columns, self.folder = make_columns(n_columns), folder
-        self.X = FORMS[form](self.columns)
+        self.X, self.csv, self.model = FORMS[form](self.columns), folder / f"{n_columns}.csv", folder / f"m{n_columns}"
+        pyarrow.csv.write_csv(pa.table(self.columns | {"y": Y}), self.csv)
 
     @cached_property
     def forest(self):
-        return new_forest().fit(self.X, Y)
-
-    @cached_property
-    def model(self):
-        path = self.folder / f"model{len(self.columns)}"
-        self.forest.save(path)
-        return path
-
-    @cached_property
-    def csv(self):
-        path = self.folder / f"{len(self.columns)}.csv"
-        pyarrow.csv.write_csv(pa.table(self.columns | {"y": Y}), path)
-        return path
+        forest = new_forest().fit(self.X, Y)
+        forest.save(self.model)
+        return forest
 
 
 def new_forest(**params):
@@ -118,8 +107,9 @@ def command(*arguments):
     """Return the call of a command, with the files of a table in place of T, M and OUT."""
 
     def call(table):
-        files = {"T": lambda: table.csv, "M": lambda: table.model, "OUT": lambda: table.folder / "out.csv"}
-        succeed(*(files[argument]() if argument in files else argument for argument in arguments))
+        files = {"T": table.csv, "M": table.model, "OUT": table.folder / "out.csv"}
+        _ = table.forest
+        succeed(*(files.get(argument, argument) for argument in arguments))
 
     return call
 
@@ -139,7 +129,7 @@ FUNCTIONS = {
     "compare": lambda table: compare_criteria(table.X, Y, criteria=["gini", "auc"], cv=2, n_estimators=2),
     "monitor": monitor,
     "exports": lambda table: (table.forest.to_sklearn(), table.forest.to_onnx(table.folder / "onnx")),
-    "files": lambda table: load(table.model).save(table.model),
+    "files": lambda table: (table.forest, load(table.model).save(table.model)),
     "out of core": out_of_core,
     "fit command": command("fit", "T", "--target", "y", "--out", "OUT", "--trees", 3, "--jobs", 1),
     "predict command": command("predict", "M", "T", "--reasons", 2, "--out", "OUT"),
@@ -148,28 +138,24 @@ FUNCTIONS = {
 }
 
 
-@contextmanager
-def names_listed(monkeypatch) -> Iterator[list[int]]:
-    """Collect how many names or types are listed, each time that narwhals is asked for them."""
-    listed: list[int] = []
-    with monkeypatch.context() as patch:
-        for name in ("columns", "schema"):
-            of_narwhals = getattr(nw.DataFrame, name)
-
-            def count(frame, of_narwhals=of_narwhals):
-                values = of_narwhals.fget(frame)
-                listed.append(len(values))
-                return values
-
-            patch.setattr(nw.DataFrame, name, property(count))
-        yield listed
-
-
 def work(function, table, monkeypatch):
-    """Return the number of calls of functions in this thread, and of names that are listed."""
-    with names_listed(monkeypatch) as listed, cProfile.Profile() as profile:
+    """Return the number of calls of functions in this thread, and of names or types that narwhals is asked to list."""
+    n_listed = 0
+
+    def counted(of_narwhals):
+        def count(frame):
+            nonlocal n_listed
+            values = of_narwhals.fget(frame)
+            n_listed += len(values)
+            return values
+
+        return property(count)
+
+    with monkeypatch.context() as patch, cProfile.Profile() as profile:
+        for name in ("columns", "schema"):
+            patch.setattr(nw.DataFrame, name, counted(getattr(nw.DataFrame, name)))
         function(table)
-    return sum(entry.callcount for entry in profile.getstats()) + sum(listed)
+    return sum(entry.callcount for entry in profile.getstats()) + n_listed
 
 
 QUICK = {("pandas", "predict"), ("pyarrow", "fit of categories")}

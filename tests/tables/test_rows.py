@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from aucforest import AUCTreeClassifier, LinearAUCClassifier
 from aucforest.inspection import (
@@ -65,14 +66,22 @@ DENSE = {
 FORMS = {**SPARSE, **DENSE}
 
 
+def importance(X):
+    return oob_permutation_importance(fitted_forest(), X, Y, n_repeats=1, random_state=0).importances
+
+
+def drawn(display, X, **options):
+    return display.from_estimator(fitted_forest(), X, Y, **options).lines_[0].get_xydata()
+
+
 def encoded(X):
     found = fitted_forest().encode(X)
     return found.toarray() if sp.issparse(found) else np.asarray(found)
 
 
-def compared(X):
+def compared(X, categorical="from_dtype"):
     how = {"cv": 2, "metrics": ["roc_auc"], "n_estimators": 2, "random_state": 0, "verbose": 0}
-    return compare_criteria(X, Y, **how).folds["roc_auc"]
+    return compare_criteria(X, Y, categorical_features=categorical, **how).folds["roc_auc"]
 
 
 def shift(X):
@@ -94,15 +103,11 @@ CALLS = {
     "tree.apply": lambda X: fitted_tree().apply(X),
     "tree.decision_path": lambda X: fitted_tree().decision_path(X).toarray(),
     "explain": lambda X: explain(fitted_forest(), X).values,
-    "oob_permutation_importance": lambda X: (
-        oob_permutation_importance(fitted_forest(), X, Y, n_repeats=1, random_state=0).importances
-    ),
+    "oob_permutation_importance": importance,
     "OOBCurveDisplay": lambda X: OOBCurveDisplay.from_estimator(fitted_forest(), X, Y).scores,
     "ThresholdCurveDisplay": lambda X: ThresholdCurveDisplay.from_estimator(fitted_forest(), X, Y).curves["F1"],
-    "RocCurveDisplay": lambda X: (
-        RocCurveDisplay.from_estimator(fitted_forest(), X, Y, band=None).lines_[0].get_xydata()
-    ),
-    "GainsDisplay": lambda X: GainsDisplay.from_estimator(fitted_forest(), X, Y).lines_[0].get_xydata(),
+    "RocCurveDisplay": lambda X: drawn(RocCurveDisplay, X, band=None),
+    "GainsDisplay": lambda X: drawn(GainsDisplay, X),
     "compare_criteria": compared,
     "CBPE": shift,
 }
@@ -112,53 +117,46 @@ CALLS = {
 @pytest.mark.filterwarnings("ignore:.*standard errors are NaN", "ignore:.*out-of-bag", "ignore:X (has|does not have)")
 @pytest.mark.filterwarnings("ignore:there are no alert limits", "ignore:Constructing a DIA matrix")
 def test_every_form_gives_the_same(name):
-    call = CALLS[name]
-    expected = call(X)
+    expected = CALLS[name](X)
     for form, make in FORMS.items():
-        np.testing.assert_array_equal(call(make(X)), expected, err_msg=form)
+        given, before = make(X), make(X)
+        np.testing.assert_array_equal(CALLS[name](given), expected, err_msg=form)
+        if form in ("coo", "csr", "bsr"):  # the matrix of the caller is kept
+            assert (given != before).nnz == 0
+            np.testing.assert_array_equal(given.data, before.data)
         pyplot.close("all")
 
 
-def test_rows_of_text_and_numbers_keep_their_types():
-    rows = [["ash" if row[0] > 0 else "elm", *row[1:].tolist()] for row in X]
-    options = {"categorical_features": [0], "cv": 2, "metrics": ["roc_auc"], "n_estimators": 2, "random_state": 0}
-    frame = pd.DataFrame(rows)
-    found, expected = (compare_criteria(table, Y, verbose=0, **options) for table in (rows, frame))
-    np.testing.assert_array_equal(found.folds["roc_auc"], expected.folds["roc_auc"])
-
-
-def test_string_views():
-    """pyarrow cannot take rows of them."""
+def test_rows_with_text_in_every_form():
+    """pyarrow cannot take rows of string views."""
     words = pa.array(np.where(X[:, 0] > 0, "ash", "elm").tolist(), pa.string_view())
-    frame = pd.DataFrame({"a": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([words]))), "b": X[:, 1]})
-    expected = compared(pd.DataFrame({"a": words.to_pylist(), "b": X[:, 1]}))
-    for table in (pa.table({"a": words, "b": X[:, 1]}), frame):
+    frame = pd.DataFrame({"a": words.to_pylist(), "b": X[:, 1]})
+    expected = compared(frame)
+    views = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([words])))
+    for table in (pa.table({"a": words, "b": X[:, 1]}), frame.assign(a=views)):
         np.testing.assert_array_equal(compared(table), expected)
+    np.testing.assert_array_equal(compared(list(zip(*frame.to_dict("list").values())), [0]), expected)
 
 
 def test_masked_values_are_missing():
     mask = RANDOM.random(X.shape) < 0.3
     masked, expected = np.ma.masked_array(X, mask), np.where(mask, np.nan, X)
-    forest = small_forest(9).fit(expected, Y)
-    same = small_forest(9).fit(masked, Y)
-    for model in (forest, same):
-        np.testing.assert_array_equal(model.predict_proba(masked), forest.predict_proba(expected))
-    np.testing.assert_array_equal(CALLS["compare_criteria"](masked), CALLS["compare_criteria"](expected))
-    whole = np.ma.masked_array((10 * X).astype(int), mask)
-    np.testing.assert_array_equal(
-        forest.predict_proba(whole), forest.predict_proba(np.where(mask, np.nan, (10 * X).astype(int)))
-    )
-    text = np.ma.masked_array(np.where(X > 0, "ash", "elm").astype(object), mask)
-    options = {"categorical_features": [0, 1, 2, 3]}
-    np.testing.assert_array_equal(
-        small_forest(5, **options).fit(text, Y).predict_proba(text),
-        small_forest(5, **options).fit(text.filled(None), Y).predict_proba(text.filled(None)),
-    )
-    linear = LinearAUCClassifier(tol=1.0)
-    with pytest.raises(ValueError, match=r"^Input X contains NaN"):
-        linear.fit(masked, Y)
-    with pytest.raises(ValueError, match=r"^Input X contains NaN"):
-        linear.fit(X, Y).decision_function(masked)
+    forest, same = (small_forest(9).fit(rows, Y) for rows in (expected, masked))
+    whole = (10 * X).astype(int)
+    text = np.where(X > 0, "ash", "elm").astype(object)
+    of_text = small_forest(5, categorical_features=[0, 1, 2, 3]).fit(np.where(mask, None, text), Y)
+    for call, rows, filled in (
+        (forest.predict_proba, X, expected), (same.predict_proba, X, expected), (compared, X, expected),
+        (forest.predict_proba, whole, np.where(mask, np.nan, whole)),
+        (of_text.predict_proba, text, np.where(mask, None, text)),
+        (lambda rows: clone(of_text).fit(rows, Y).predict_proba(text), text, np.where(mask, None, text)),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(call(np.ma.masked_array(rows, mask)), call(filled))
+    np.testing.assert_array_equal(same.predict_proba(X), forest.predict_proba(X))
+    linear = LinearAUCClassifier(tol=1.0).fit(X, Y)
+    for call in (linear.decision_function, lambda rows: linear.fit(rows, Y)):
+        with pytest.raises(ValueError, match=r"^Input X contains NaN"):
+            call(masked)
 
 
 def test_masked_labels_and_weights_are_refused():
@@ -187,12 +185,3 @@ def test_an_index_outside_of_a_sparse_matrix_is_refused(form, index, value):
     for name in ("fit", "predict", "compare_criteria", "oob_permutation_importance", "CBPE"):
         with pytest.raises(ValueError, match=r"^X is a damaged sparse matrix, build it again: .*(ind(ex|ices)|indptr)"):
             CALLS[name](matrix)
-
-
-def test_the_matrix_of_the_caller_is_kept():
-    for form in ("coo", "csr", "bsr"):
-        matrix = sp.csr_matrix(X).asformat(form)
-        before = matrix.copy()
-        fitted_forest().predict_proba(matrix)
-        assert (matrix != before).nnz == 0
-        np.testing.assert_array_equal(matrix.data, before.data)

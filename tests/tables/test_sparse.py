@@ -1,27 +1,21 @@
 """Sparse matrices give the trees and predictions of the same rows as a dense array, to the last bit."""
 
 import tracemalloc
-import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
-from aucforest import AUCForestClassifier, AUCTreeClassifier, _memory
-from aucforest.inspection import explain, oob_permutation_importance
+from aucforest import AUCForestClassifier, _memory
 from aucforest.tables import sparse
 from aucforest.tables.sparse import SparseRows
 
 FORMATS = [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array, sp.coo_array]
 
 
-def make(n_rows=400, n_features=30, dtype=np.float64, density=0.1):
+def make(n_rows=400, n_features=30, dtype=np.float64, density=0.1, factor=1):
     """Return a sparse matrix with missing values, stored zeros and negative values, the same dense, and labels."""
     random = np.random.default_rng(0)
     X = sp.random(n_rows, n_features, density, random_state=0, format="csr", dtype=np.float64).astype(dtype)
@@ -30,7 +24,7 @@ def make(n_rows=400, n_features=30, dtype=np.float64, density=0.1):
     X.data[::5] *= -1
     dense = X.toarray()
     y = np.nan_to_num(dense)[:, :8].sum(axis=1) + 0.2 * random.normal(size=n_rows) > 0.3
-    return X, dense, y.astype(int)
+    return X * factor, dense * factor, y.astype(int)
 
 
 OPTIONS = [
@@ -38,6 +32,7 @@ OPTIONS = [
     {"max_bins": None},
     {"oob_score": True, "threshold": "gmean", "sampling": "balanced"},
     {"dtype": np.float32},
+    {"factor": 1e300},  # values beyond float32
     {"sample_weight": 1.5 * np.random.default_rng(1).integers(0, 3, 1500)},
 ]
 
@@ -52,7 +47,7 @@ OPTIONS = [
 def test_a_forest_is_that_of_the_dense_rows(form, density, options):
     """Also where few values are stored, so that only these have codes."""
     options = dict(options)
-    X, dense, y = make(1500, 60, options.pop("dtype", np.float64), density)
+    X, dense, y = make(1500, 60, options.pop("dtype", np.float64), density, options.pop("factor", 1))
     assert SparseRows(X).is_very_sparse == (density < 0.1)
     y[:40] = 1 if "threshold" in options else 2
     weight = options.pop("sample_weight", None)
@@ -65,6 +60,9 @@ def test_a_forest_is_that_of_the_dense_rows(form, density, options):
     assert (forest.decision_path(form(X))[0] != expected.decision_path(dense)[0]).nnz == 0
     assert getattr(forest, "oob_score_", None) == getattr(expected, "oob_score_", None)
     assert forest.threshold_ == expected.threshold_
+    encoded = forest.encode(form(X))
+    assert sp.issparse(encoded)
+    assert (encoded.dtype, forest.encode(form(X), dtype="float32").dtype) == (np.float64, np.float32)
 
 
 def test_blocks_do_not_change_the_result(monkeypatch):
@@ -86,13 +84,12 @@ def test_unsorted_and_repeated_entries_are_sums(data):
     starts = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=n)))).astype(np.int64)
     order = np.argsort(rows, kind="stable")
     X = sp.csr_matrix((np.array(values)[order], np.array(columns, dtype=np.int64)[order], starts), shape=(n, 4))
-    before = X.data.copy(), X.indices.copy()
-    y = np.arange(n) % 2
-    forest = AUCForestClassifier(3, random_state=0, shrinkage=0.0).fit(X, y)
-    np.testing.assert_array_equal(X.data, before[0])
-    np.testing.assert_array_equal(X.indices, before[1])
-    dense = X.toarray()
-    expected = AUCForestClassifier(3, random_state=0, shrinkage=0.0).fit(dense, y)
+    before, dense = X.copy(), X.toarray()
+    forest, expected = (
+        AUCForestClassifier(3, random_state=0, shrinkage=0.0).fit(each, np.arange(n) % 2) for each in (X, dense)
+    )
+    np.testing.assert_array_equal(X.data, before.data)
+    np.testing.assert_array_equal(X.indices, before.indices)
     np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
 
 
@@ -134,38 +131,19 @@ def test_a_fit_and_predictions_take_memory_for_the_stored_values_only():
         assert peak < 3 * stored + fixed < n_rows * n_features / 2, (peak, stored, fixed)
 
 
-def test_inspection_of_sparse_rows():
-    X, dense, y = make()
-    forest = AUCForestClassifier(50, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(explain(forest, X).values, explain(forest, dense).values)
-    options = {"n_repeats": 1, "random_state": 0}
-    found, expected = (oob_permutation_importance(forest, rows, y, **options) for rows in (X, dense))
-    np.testing.assert_array_equal(found.importances, expected.importances)
-    encoded = forest.encode(X)
-    assert sp.issparse(encoded)
-    assert (encoded.dtype, forest.encode(X, dtype="float32").dtype) == (np.float64, np.float32)
-
-
-def test_pipelines_of_scikit_learn():
-    words = ["good fine day", "bad grim night", "fine sun", "grim rain night"] * 25
-    y = np.array(["up", "down", "up", "down"] * 25)
-    model = make_pipeline(TfidfVectorizer(), AUCForestClassifier(20, random_state=0)).fit(words, y)
-    assert np.mean(model.predict(words) == y) == 1.0
-    table = pd.DataFrame({"a": [word.split()[0] for word in words], "b": np.arange(100) % 7})
-    model = make_pipeline(OneHotEncoder(), AUCForestClassifier(20, random_state=0)).fit(table, y)
-    assert np.mean(model.predict(table) == y) == 1.0
-
-
 def test_sparse_matrices_that_are_refused(monkeypatch):
     X, dense, y = make()
-    with pytest.raises(ValueError, match=r"^X is sparse, but categorical features need a dense X or a table"):
-        AUCForestClassifier(5, categorical_features=[0]).fit(X, y)
-    codes = np.nan_to_num(dense)
-    forest = AUCForestClassifier(5, categorical_features=[0]).fit(codes, y)
-    with pytest.raises(ValueError, match=r"^X is sparse, but categorical features need a dense X or a table"):
-        forest.predict(X)
+    forest = AUCForestClassifier(5, categorical_features=[0]).fit(np.nan_to_num(dense), y)
+    for step in (forest.predict, lambda rows: forest.fit(rows, y)):
+        with pytest.raises(ValueError, match=r"^X is sparse, but categorical features need a dense X or a table"):
+            step(X)
     with pytest.raises(ValueError, match=r"^X has 29 features, but AUCForestClassifier is expecting 30"):
         AUCForestClassifier(5).fit(X, y).predict(X[:, :29])
+    for stranger in (sp.coo_array(y), sp.csr_array(y), sp.coo_array(np.zeros((3, 4, 5)))):
+        with pytest.raises(ValueError, match=r"^Expected 2D input, but X is a sparse array of the shape \("):
+            AUCForestClassifier(3).fit(stranger, y)
+    with pytest.raises(ValueError, match=r"^Complex data not supported: X and y must be real$"):
+        AUCForestClassifier(3).fit(X.astype(complex), y)
     monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 10_000)
     with pytest.raises(ValueError, match=r"400 samples, 30 features .* would take about .* memory"):
         AUCForestClassifier(5).fit(X, y)
@@ -174,47 +152,21 @@ def test_sparse_matrices_that_are_refused(monkeypatch):
 
 
 def test_empty_columns_and_whole_numbers():
-    X, dense, y = make()
-    counts, signs = X.copy(), np.sign(np.nan_to_num(dense)).astype(int)
-    counts.data = np.sign(np.nan_to_num(counts.data))
-    empty = sp.hstack([sp.csr_matrix((400, 2)), counts.astype(np.int32)]).tocsr()
-    forest = AUCForestClassifier(10, random_state=0).fit(empty, y)
-    expected = AUCForestClassifier(10, random_state=0).fit(np.column_stack([np.zeros((400, 2), int), signs]), y)
-    np.testing.assert_array_equal(forest.predict_proba(empty), expected.predict_proba(empty.toarray()))
-    assert AUCForestClassifier(3).fit(empty.astype(bool), y).predict(empty.astype(bool)).shape == (400,)
-    for stranger in (sp.coo_array(y), sp.csr_array(y), sp.coo_array(np.zeros((3, 4, 5)))):
-        with pytest.raises(ValueError, match=r"^Expected 2D input, but X is a sparse array of the shape \("):
-            AUCForestClassifier(3).fit(stranger, y)
-    with pytest.raises(ValueError, match=r"^Complex data not supported: X and y must be real$"):
-        AUCForestClassifier(3).fit(X.astype(complex), y)
-
-
-def test_values_beyond_float32_are_kept():
-    X, dense, y = make()
-    X, dense = X * 1e300, dense * 1e300
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        forest = AUCForestClassifier(30, random_state=0).fit(X, y)
-    expected = AUCForestClassifier(30, random_state=0).fit(dense, y)
-    np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
+    X, _, y = make()
+    X.data = np.sign(np.nan_to_num(X.data))
+    empty = sp.hstack([sp.csr_matrix((400, 2)), X.astype(np.int32)]).tocsr()
+    for rows in (empty, empty.astype(bool)):
+        forest, expected = (AUCForestClassifier(10, random_state=0).fit(each, y) for each in (rows, rows.toarray()))
+        np.testing.assert_array_equal(forest.predict_proba(rows), expected.predict_proba(rows.toarray()))
 
 
 @pytest.mark.parametrize("n_features", [3 * 10**8, 2**31 + 10, 2**40])
 def test_features_that_do_not_fit_are_refused_before_anything_of_their_number_is_made(n_features, monkeypatch):
     monkeypatch.setattr(_memory, "machine_memory", lambda: 2.0**34)
-    X = sp.csr_array(
-        (np.ones(200), np.arange(200, dtype=np.int64) * 1000, np.arange(201, dtype=np.int64)), (200, n_features)
-    )
+    X = sp.csr_array((np.ones(200), 1000 * np.arange(200), np.arange(201)), (200, n_features))
+    sentence = f"200 samples, {n_features:,} features .* select fewer features, or pass fewer"
     tracemalloc.start()
-    with pytest.raises(
-        ValueError, match=f"200 samples, {n_features:,} features .* select fewer features, or pass fewer"
-    ):
+    with pytest.raises(ValueError, match=sentence):
         AUCForestClassifier(5).fit(X, np.arange(200) % 2)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()
-
-
-def test_a_tree_is_that_of_the_dense_rows():
-    X, dense, y = make()
-    tree, expected = (AUCTreeClassifier(random_state=0).fit(rows, y) for rows in (X, dense))
-    np.testing.assert_array_equal(tree.predict_proba(X), expected.predict_proba(dense))
