@@ -210,13 +210,10 @@ def test_categorical_features_that_are_refused(make, given, kinds, sentence):
 
 @both
 def test_values_that_cannot_be_categories(make):
-    with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical, but its values cannot be sorted: "):
-        make(categorical_features=["kind"]).fit(frame(["a", 1] * (len(X) // 2)), Y)
-    model = make().fit(frame(), Y)
+    sentence = "^X: column 'kind' is categorical, but its values cannot be sorted: "
+    refuse(make(categorical_features=["kind"]), sentence, frame(["a", 1] * (len(X) // 2)), Y, error=TypeError)
     with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical, but its values cannot be categories: "):
-        model.predict(frame([["a"]] * len(X)))
-    with pytest.raises(ValueError, match=r"^X: column 'kind' has values such as 3, but had values such as 'ash' in"):
-        model.predict(frame([3] * len(X)))
+        make().fit(frame(), Y).predict(frame([["a"]] * len(X)))
 
 
 @both

@@ -57,18 +57,12 @@ def categories(values):
 
 
 def forms_of_text(values):
-    forms = {
-        **categories(values),
-        "pandas category of strings": pd.Series(values, dtype="string").astype("category"),
-        "pandas object": pd.Series(values, dtype=object),
-        "pandas str": pd.Series(values, dtype="str"),
-        "pandas string": pd.Series(values, dtype="string"),
-        "pandas string[python]": pd.Series(values, dtype="string[python]"),
-        "pandas string[pyarrow]": pd.Series(values, dtype="string[pyarrow]"),
-        "polars string": pl.Series(values, dtype=pl.String),
-        "polars categorical": pl.Series(values, dtype=pl.Categorical),
-        "polars enum": pl.Series(values, dtype=pl.Enum(sorted(set(values) - {None}, reverse=True))),
-    }
+    forms = categories(values)
+    forms["pandas category of strings"] = pd.Series(values, dtype="string").astype("category")
+    for dtype in ("object", "str", "string", "string[python]", "string[pyarrow]"):
+        forms[f"pandas {dtype}"] = pd.Series(values, dtype=dtype)
+    for dtype in (pl.String, pl.Categorical, pl.Enum(sorted(set(values) - {None}, reverse=True))):
+        forms[f"polars {dtype}"] = pl.Series(values, dtype=dtype)
     for type_ in STRINGS:
         forms[f"arrow {type_}"] = pa.chunked_array([pa.array(values[:50], type_), pa.array(values[50:], type_)])
         forms[f"pandas arrow {type_}"] = as_arrow_extension(forms[f"arrow {type_}"])
@@ -98,21 +92,18 @@ def forms_of_numbers(values):
     """Return integers with gaps, as numbers."""
     forms = {}
     for index in INDICES:
-        name = str(index)
+        name, capital = str(index), str(index).title().replace("Ui", "UI")
         forms[f"arrow {name}"] = pa.chunked_array([pa.array(values, name)])
         forms[f"pandas arrow {name}"] = as_arrow_extension(pa.array(values, name))
-        forms[f"pandas {name}"] = pd.Series(values, dtype=name.replace("i", "I").replace("uI", "UI"))
-        forms[f"polars {name}"] = pl.Series(values, dtype=getattr(pl, name.replace("i", "I").replace("uI", "UI")))
+        forms[f"pandas {name}"] = pd.Series(values, dtype=capital)
+        forms[f"polars {name}"] = pl.Series(values, dtype=getattr(pl, capital))
     return forms
 
 
 def table_of(column, **others):
     """Return a table of the library that a column is of."""
-    if isinstance(column, pd.Series):
-        return pd.DataFrame({"x": X, "c": column, **others})
-    if isinstance(column, pl.Series):
-        return pl.DataFrame({"x": X, "c": column, **others})
-    return pa.table({"x": X, "c": column, **others})
+    make = {pd.Series: pd.DataFrame, pl.Series: pl.DataFrame}.get(type(column), pa.table)
+    return make({"x": X, "c": column, **others})
 
 
 def write_parquet(table, path):
@@ -241,7 +232,7 @@ def test_missing_labels_raise(type_, in_values):
 def test_missing_numbers_of_dictionaries():
     """They are NaN even if the column is a dictionary and not categorical."""
     numbers = gaps((NUMBERS + 40).tolist())
-    model = aucforest.AUCForestClassifier(3, random_state=0, categorical_features=None)
+    model = forest().set_params(categorical_features=None)
     expected = model.fit(table_of(pd.Series(numbers, dtype=float)), Y).predict_proba(table_of(pd.Series(numbers)))
     table = table_of(dictionaries(numbers, pa.uint8(), pa.int16()))
     np.testing.assert_array_equal(model.predict_proba(table), expected)

@@ -25,18 +25,21 @@ def test_kinds_of_values():
     assert kind_of([]) == TEXT  # the categories of a column without values
 
 
-def test_strings_are_converted_to_the_kind_of_the_model():
-    assert read([" 1.5 ", "NA", "", "1e3", None], NUMBER) == [1.5, None, None, 1000.0, None]
-    assert read(["1", "True", "false", " TRUE", "", "0"], FLAG) == [True, True, False, True, None, False]
-    assert read(["1", "NA", " x"], TEXT) == ["1", None, " x"]
-
-
-def test_parquet_types_are_converted_to_the_kind_of_the_model():
-    assert read(pa.array([1, None], pa.int8()), NUMBER) == [1.0, None]
-    assert read([True, None], NUMBER) == [1.0, None]
-    assert read(["x", "y"], TEXT) == read(pa.array(["x", "y"]).dictionary_encode(), TEXT) == ["x", "y"]
-    assert read(pa.array(["x", "y"], pa.large_string()), TEXT) == ["x", "y"]
-    assert [read(pa.nulls(1), kind) for kind in (NUMBER, TEXT, FLAG)] == [[None]] * 3
+@pytest.mark.parametrize(
+    ("values", "kind", "wanted"),
+    [
+        ([" 1.5 ", "NA", "", "1e3", None], NUMBER, [1.5, None, None, 1000.0, None]),
+        (["1", "True", "false", " TRUE", "", "0"], FLAG, [True, True, False, True, None, False]),
+        (["1", "NA", " x"], TEXT, ["1", None, " x"]),
+        (pa.array([1, None], pa.int8()), NUMBER, [1.0, None]),
+        ([True, None], NUMBER, [1.0, None]),
+        (pa.array(["x", "y"]).dictionary_encode(), TEXT, ["x", "y"]),
+        (pa.array(["x", "y"], pa.large_string()), TEXT, ["x", "y"]),
+        *((pa.nulls(1), kind, [None]) for kind in (NUMBER, TEXT, FLAG)),
+    ],
+)
+def test_values_are_converted_to_the_kind_of_the_model(values, kind, wanted):
+    assert read(values, kind) == wanted
 
 
 @pytest.mark.parametrize(
@@ -86,15 +89,12 @@ def test_kinds_of_columns():
     ],
 )
 def test_columns_of_unsupported_types(column, sentence):
-    source = open_source(pa.table({"x": column, "y": [1]}))
+    source = open_source(pa.table({"x": column, "y": [1], "z": [2]}))
     with pytest.raises(ValueError, match=sentence):
         feature_names(source, ["y"])
-    assert feature_names(open_source(pa.table({"x": column, "y": [1], "z": [2]})), ["y", "x"]) == ["z"]
-
-
-def test_tables_without_feature_columns():
+    assert feature_names(source, ["y", "x"]) == ["z"]
     with pytest.raises(ValueError, match="the Table has no feature columns besides 'y'"):
-        feature_names(open_source(pa.table({"x": [1], "y": [1]})), ["y", "x"])
+        feature_names(source, ["y", "x", "z"])
 
 
 def test_the_index_of_pandas_is_not_a_feature():

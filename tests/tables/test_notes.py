@@ -23,33 +23,17 @@ def columns():
             "sometimes": [1.0] * (N - 1) + [None],
             "word": ["a", "b"] * (N // 2),
             "two words": [f"{i}" for i in range(N - 1)] + ["0"],
-            "flats": [f"{i % 30}{'ABXYZ'[i % 5]}" for i in range(N)],
-            "ranges": ["0-5", "6-10", "18+"] * (N // 3),
             "flag": [True, False] * (N // 2),
-            "list": ["1,2,3", "4,5"] * (N // 2),
-            "pair": ["1,5", "x"] * (N // 2),
-            "codes": ["A$", "12 %"] * (N // 2),
-            "versions": ["1.2.3", "10.0.12"] * (N // 2),
             "a tenth is text": ["unknown", *(["1.5", "2.5", "3", "4", "5", "6", "7", "8", "9"])] * (N // 10),
         },
         "no values": {"nothing": [None] * N, "not a number": [np.nan] * N},
         "the same value": {"one": [1] * N, "same word": ["a"] * N, "same flag": [True] * N},
-        "each is a category: write": {
-            "fee": [f"€ {i}.50" for i in range(N)],
-            "rate": ["12 %", "-3.5%", None] * (N // 3),
-            "price": [f"{i},50" for i in range(N)],
-            "euro": ["1.234,5", "-7", None] * (N // 3),
-            "sales": [f"{1000.5 + i:,.2f}" for i in range(N)],
-        },
+        "each is a category: write": {"rate": ["12 %", "-3.5%", None] * (N // 3)},
         "with a decimal point, but": {"visits": [f"{1000 + i:,}" for i in range(N)]},
         "differ only by case and spaces": {"answer": ["Yes", "yes ", "no"] * (N // 3)},
         "1 of 1,500 values is no number ('unknown')": {"amount": ["unknown", *(f"{i % 7}.5" for i in range(N - 1))]},
         "300 of 1,500 values are no numbers ('?')": {"half": ["?" if i % 5 == 0 else f"{i}" for i in range(N)]},
-        "dates such as": {
-            "american": [f"{1 + i % 12}/{1 + i % 28}/2024" for i in range(N)],
-            "German": [f"{1 + i % 28}.{1 + i % 12}.24 08:15" for i in range(N)],
-            "words": ["3 March 2024", "Mar 4, 2024", None] * (N // 3),
-        },
+        "dates such as": {"words": ["3 March 2024", "Mar 4, 2024", None] * (N // 3)},
         "distinct": {
             "id": range(N),
             "key": [f"k{i}" for i in range(N)],
@@ -86,15 +70,15 @@ def test_one_note_for_many_columns():
 
 
 def test_few_rows_have_no_identifiers():
-    assert suspicious_columns(pd.DataFrame({"id": range(19), "word": [f"k{i}" for i in range(19)]})) == []
-    assert len(suspicious_columns(pd.DataFrame({"id": range(20), "word": [f"k{i}" for i in range(20)]}))) == 1
+    for n in (19, 20):
+        assert len(suspicious_columns(pd.DataFrame({"id": range(n), "word": [f"k{i}" for i in range(n)]}))) == n - 19
 
 
 def separating():
     """Return labels, columns that separate them, and columns that do not."""
     random = np.random.default_rng(0)
     y = random.random(400) < 0.2
-    close = np.where(y, 1.0, 0.0) + random.normal(scale=0.3, size=400)
+    close = y + random.normal(scale=0.3, size=400)
     leaks = {
         "number": np.where(y, 10.0, 1.0) + random.random(400),
         "reversed": np.where(y, 1.0, 10.0) + random.random(400),

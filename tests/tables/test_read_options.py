@@ -2,7 +2,7 @@
 
 import pytest
 
-from aucforest.tables import read_options
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions, has_one_byte
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from aucforest.tables import read_options
 )
 def test_invalid_options(options, sentence):
     with pytest.raises(ValueError) as caught:
-        read_options.ReadOptions(**options).check()
+        ReadOptions(**options).check()
     assert str(caught.value).startswith(sentence)
 
 
@@ -28,22 +28,18 @@ def test_invalid_options(options, sentence):
     "date_format", ["%d/%m/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%d%b%Y:%H:%M:%S", "%I:%M:%S %p %d.%m.%y"]
 )
 def test_formats_of_dates_may_have_a_time(date_format):
-    options = read_options.ReadOptions(date_format=date_format)
+    options = ReadOptions(date_format=date_format)
     assert options.check() == options
 
 
 def test_the_decimal_mark_follows_from_the_thousands_separator():
-    options = [
-        read_options.ReadOptions(decimal=decimal, thousands=mark)
-        for decimal in (None, ",")
-        for mark in (None, ",", ".", " ")
-        if mark != decimal or mark is None
-    ]
-    assert [option.check().point_or_comma for option in options] == [None, ".", ",", None, ",", ",", ","]
-    assert read_options.ReadOptions(r"\t").check().separator == "\t"
-    assert read_options.DEFAULT_OPTIONS.check() == read_options.DEFAULT_OPTIONS
+    marks = {(None, None): None, (None, ","): ".", (None, "."): ",", (None, " "): None}
+    for (decimal, thousands), mark in (marks | dict.fromkeys([(",", None), (",", "."), (",", " ")], ",")).items():
+        assert ReadOptions(decimal=decimal, thousands=thousands).check().point_or_comma == mark
+    assert ReadOptions(r"\t").check().separator == "\t"
+    assert DEFAULT_OPTIONS.check() == DEFAULT_OPTIONS
 
 
 def test_encodings_with_one_byte_for_each_character():
     names = ("cp1252", "latin-1", "gbk", "utf-16", "utf-8")
-    assert [read_options.has_one_byte(name) for name in names] == [True, True, False, False, False]
+    assert [has_one_byte(name) for name in names] == [True, True, False, False, False]

@@ -89,17 +89,12 @@ def test_tables_that_are_refused(tmp_path, folder):
     for name in ("broken.parquet", "broken"):
         (tmp_path / name).write_bytes(b"PAR1")
 
-    def others(part):
-        pq.write_table(part, tmp_path / "other.parquet")
-        return [folder / "part1.parquet", tmp_path / "other.parquet"]
-
-    repeated = pa.table([[1], [2]], names=["a", "a"])
     cases = [
         (tmp_path / "none.parquet", ValueError, "there is no file"),
         (tmp_path / "empty", ValueError, "has no tables: .csv, .tsv, .txt, .jsonl or .ndjson"),
         (tmp_path / "broken.parquet", ValueError, "cannot read .*broken.parquet"),
         (tmp_path / "broken", ValueError, "cannot read .*broken: .*Parquet"),
-        (repeated, ValueError, "the Table has two columns named 'a'"),
+        (pa.table([[1], [2]], names=["a", "a"]), ValueError, "the Table has two columns named 'a'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "the DataFrame has two columns named 'a'"),
         (pd.Series([1]), TypeError, "source is a Series: pass a table"),
         (pl.Series([1]), TypeError, "source is a Series: pass a table"),
@@ -118,8 +113,9 @@ def test_tables_that_are_refused(tmp_path, folder):
         (table().select(["b", "a", "c"]), "in the order of its columns"),
         (table().set_column(0, "a", table()["a"].cast(pa.float64())), "'a' is int64 in part1.parquet, but double in"),
     ]:
+        pq.write_table(part, tmp_path / "other.parquet")
         with pytest.raises(ValueError, match=sentence):
-            open_source(others(part))
+            open_source([folder / "part1.parquet", tmp_path / "other.parquet"])
 
 
 def test_pandas_metadata_do_not_change_the_schema(tmp_path):
@@ -157,9 +153,8 @@ def test_selected_rows(tmp_path, of):
     assert (prints[0] == prints[2]) == (of == "table")
 
 
-def test_selected_rows_of_text_keep_the_columns_that_stay_text(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
-    source = open_source(tmp_path / "t.csv", ["b"], ReadOptions(where="b > 2"))
+def test_selected_rows_of_text_keep_the_columns_that_stay_text(written):
+    source = open_source(written("a,b\n1,2\n3,4\n"), ["b"], ReadOptions(where="b > 2"))
     assert read_all(source).to_pylist() == [{"a": 3, "b": "4"}]
 
 

@@ -18,7 +18,6 @@ from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import PATTERNS, PLAIN, as_number, count_readings, is_number
 from tests.tables.text_tables import read_column
 
-SPACES = " \u00a0\u2007\u2009\u202f"
 PLAIN_NUMBERS = ["1", "-1", "+1.5", " .5", "5.", "1e5", "-1.5E-3 ", "inf", "-Infinity", "NaN", "1e999", "\t1\n"]
 SPELLED = {
     "1,234.5": 1234.5, "1 234.5": 1234.5, "1'234’567": 1234567.0, "12,34,567": 1234567.0, "\u00a3 1,000": 1000.0,
@@ -69,19 +68,6 @@ def test_patterns_mean_the_same_to_python_and_to_the_engine(engine, texts):
     left = f"[regexp_replace(t, '{spellings.NO_UNIT.replace(chr(39), chr(39) * 2)}', '', 'g') FOR t IN ?::VARCHAR[]]"
     (found,) = engine.execute(f"SELECT {left}", [texts]).fetchone()
     assert found == [re.sub(spellings.NO_UNIT, "", text) for text in texts]
-
-
-@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9, places=2), st.data())
-def test_a_written_number_is_read_back(number, data):
-    """With any mark between thousands, either decimal mark, and a sign before or behind."""
-    decimal = data.draw(st.sampled_from(".,"))
-    thousands = data.draw(st.sampled_from(["", *SPACES, "'", "’", {".": ",", ",": "."}[decimal]]))
-    plain = f"{abs(number):,.2f}"
-    written = plain.translate(str.maketrans({",": thousands, ".": decimal}))
-    minus = data.draw(st.sampled_from(["-{}", "\u2212{}", "{}-", "({})", "- {}"]))
-    text = minus.format(written) if number < 0 else written
-    assert re.match(PATTERNS[decimal], text)
-    assert float(as_number(text, decimal)) == float(number)
 
 
 @pytest.mark.parametrize(

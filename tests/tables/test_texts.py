@@ -11,16 +11,12 @@ from aucforest.tables.texts import StrayText, read_as_missing, text_note, unseen
 AMOUNTS = [round(float(x), 2) + 1.01 for x in np.random.default_rng(0).lognormal(7, 2, 60)]
 
 
-def swapped(text):
-    """Exchange points and commas."""
-    return text.translate(str.maketrans(",.", ".,"))
-
-
+SWAPPED = str.maketrans(",.", ".,")
 # Spellings of a number.
 SPELLINGS = [
     lambda x: f"{x:,.2f}",
-    lambda x: swapped(f"{x:,.2f}"),
-    lambda x: swapped(f"{x:.2f}"),
+    lambda x: f"{x:,.2f}".translate(SWAPPED),
+    lambda x: f"{x:.2f}".translate(SWAPPED),
     lambda x: f"{x:,.2f}".replace(",", "\u202f"),
     lambda x: f"{x:.2f} kg",
     lambda x: f"${x:,.2f}",
@@ -36,7 +32,7 @@ def note_on(texts):
     return text_note(distinct, [texts.count(text) for text in distinct])
 
 
-@pytest.mark.parametrize("share", [0.03, 0.3, 0.97], ids=["few", "some", "most"])
+@pytest.mark.parametrize("share", [0.03, 0.3, 0.97])
 @pytest.mark.parametrize("spell", SPELLINGS)
 def test_the_note_says_what_to_write(spell, share):
     """Whatever share of the numbers is negative."""
@@ -61,8 +57,9 @@ def test_other_values_among_numbers():
     assert note_on([*texts, "n/k"]).endswith("; 1 of 61 values is no number ('n/k'): leave it empty")
     assert note_on([*texts, *(["n/k"] * 40)]).endswith("; 40 of 100 values are no numbers ('n/k'): leave these empty")
     assert note_on([*texts[:19], *(["n/k"] * 19)]) is None
-    for others in (["1.5 kg", "2.5 g"], [f"{x}A" for x in range(50)], ["1.2.3", "10.0.12"], ["0-5", "6-10"]):
-        assert note_on(others) is None
+    others = ["1.5 kg", "2.5 g"], ["1.2.3", "10.0.12"], ["0-5", "6-10", "18+"], ["1,2,3", "4,5"], ["A$", "12 %"]
+    for values in (*others, [f"{x}A" for x in range(50)]):
+        assert note_on(values) is None
 
 
 def test_sentences_on_stray_text():
@@ -70,9 +67,8 @@ def test_sentences_on_stray_text():
     assert str(stray) == "5 of 1,095 values are no numbers ('n/k', '?', '-')"
     assert stray.advice.startswith("; numbers such as '1,234.5' need the unit of the others, and perhaps --decimal")
     option = "; --stray-text text (in Python, stray_text='text') reads the column as text"
-    assert (
-        read_as_missing("a", stray, can_be_text=True) == f"column 'a': {stray}, read as missing{option}{stray.advice}"
-    )
+    note = f"column 'a': {stray}, read as missing{option}{stray.advice}"
+    assert read_as_missing("a", stray, can_be_text=True) == note
     one = StrayText(1, 9, ["1,5"], "date")
     assert (str(one), one.advice) == ("1 of 9 values is no date ('1,5')", "")
     assert read_as_missing("a", one, can_be_text=False) == f"column 'a': {one}, read as missing"
@@ -89,19 +85,18 @@ def test_numbers_of_several_units_are_named():
 
 
 def test_text_is_only_text():
-    assert text_note(["a", "b"], [1, 1]) is None
-    assert text_note([], []) is None
-    assert text_note([True, False], [1, 1]) is None
-    assert text_note(["1", "2"], [1, 1]) is None  # such as codes that a frame holds as text on purpose
+    """Such as codes that a frame holds as text on purpose."""
+    for values in (["a", "b"], [], [True, False], ["1", "2"]):
+        assert text_note(values, [1] * len(values)) is None
 
 
 def test_dates_among_text():
     days = [f"{day}.12.2024" for day in range(10, 30)]
-    plain = text_note(days, [5] * 20)
-    advice = "convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
-    assert plain == f"dates such as '10.12.2024' are read as text, so that each is a category; {advice}"
-    stray = text_note([*days, "soon"], [5] * 20 + [2])
-    assert stray.endswith(f"; 2 of 102 values are no dates ('soon'): leave these empty; {advice}")
+    note = "dates such as '10.12.2024' are read as text, so that each is a category"
+    advice = "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
+    assert text_note(days, [5] * 20) == note + advice
+    stray = "; 2 of 102 values are no dates ('soon'): leave these empty"
+    assert text_note([*days, "soon"], [5] * 20 + [2]) == note + stray + advice
     iso = text_note(["2024-12-31", "2024-12-30", "soon"], [9, 9, 1])
     assert iso.endswith("; 1 of 19 values is no date ('soon'): leave it empty")
     assert text_note([*days, "soon"], [1] * 20 + [20]) is None
@@ -114,6 +109,5 @@ def test_dates_among_text():
 def test_percentages_of_rows():
     assert "319 of 320 rows (99.69 %)" in unseen_note("a", 319, 320, ["x"])
     assert "1 of 3,000 rows (0.033 %)" in unseen_note("a", 1, 3000, ["x"])
-    assert "3,000 of 3,000 rows (100 %) have a category that training has not seen ('a', 'b', 'c', ...)" in unseen_note(
-        "a", 3000, 3000, list("abcd")
-    )
+    all_rows = "3,000 of 3,000 rows (100 %) have a category that training has not seen ('a', 'b', 'c', ...)"
+    assert all_rows in unseen_note("a", 3000, 3000, list("abcd"))
