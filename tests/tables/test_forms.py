@@ -59,6 +59,9 @@ def categories(values):
 def forms_of_text(values):
     forms = categories(values)
     forms["pandas category of strings"] = pd.Series(values, dtype="string").astype("category")
+    known = forms["pandas category"].cat.categories
+    unused = pd.Categorical(values, categories=[*known[:2], "no such", *known[2:]])
+    forms["pandas, an unused category"] = pd.Series(unused)
     for dtype in ("object", "str", "string", "string[python]", "string[pyarrow]"):
         forms[f"pandas {dtype}"] = pd.Series(values, dtype=dtype)
     for dtype in (pl.String, pl.Categorical, pl.Enum(sorted(set(values) - {None}, reverse=True))):

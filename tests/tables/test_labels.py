@@ -47,13 +47,9 @@ def test_batches_give_the_same_as_the_whole_column(kind, indices, cut, chunked):
 @pytest.mark.parametrize(
     ("labels", "positive", "expected"),
     [
-        (["a", "b", "c", "b"], "b", [0, 1, 0, 1]),
-        ([1, 2, 3, 2], 2, [0, 1, 0, 1]),
-        ([1, 2, 3, 2], "2", [0, 1, 0, 1]),
-        ([False, True, False, True], True, [0, 1, 0, 1]),
-        ([False, True, False, True], "True", [0, 1, 0, 1]),
-        ([3, 18, 20, 18], ">=18", [0, 1, 1, 1]),
-        ([3, 18, 20, 18], "> 18", [0, 0, 1, 0]),
+        (["a", "b", "c", "b"], "b", [0, 1, 0, 1]), ([1, 2, 3, 2], 2, [0, 1, 0, 1]), ([1, 2, 3, 2], "2", [0, 1, 0, 1]),
+        ([False, True, False, True], True, [0, 1, 0, 1]), ([False, True, False, True], "True", [0, 1, 0, 1]),
+        ([3, 18, 20, 18], ">=18", [0, 1, 1, 1]), ([3, 18, 20, 18], "> 18", [0, 0, 1, 0]),
         ([0.5, 18.0, -2.0], "<1e0", [1, 0, 1]),
         (["<18", ">=18", "<18"], ">=18", [0, 1, 0]),  # which are ordinary labels
         ([1.0, float("inf"), 2.0], ">=inf", [0, 1, 0]),
@@ -61,7 +57,7 @@ def test_batches_give_the_same_as_the_whole_column(kind, indices, cut, chunked):
         (np.arange(2**17), "7", (np.arange(2**17) == 7).tolist()),
         (np.arange(2**17) / 2, ">=9.5", (np.arange(2**17) >= 19).tolist()),
     ],
-)
+)  # fmt: skip
 def test_one_label_against_the_others(labels, positive, expected):
     classes, numbers = read(pa.array(labels[:1]), pa.array(labels[1:]), positive=positive)
     assert classes.tolist() == [False, True]

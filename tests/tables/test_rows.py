@@ -160,15 +160,16 @@ def test_masked_values_are_missing():
 
 
 def test_masked_labels_and_weights_are_refused():
-    gaps = np.arange(120) == 5
-    with pytest.raises((TypeError, ValueError), match=r"^Input y contains NaN"):
-        small_forest(2).fit(X, np.ma.masked_array(Y, gaps))
-    with pytest.raises(ValueError, match=r"^Input sample_weight contains NaN"):
-        small_forest(2).fit(X, Y, np.ma.masked_array(np.ones(120), gaps))
-    with pytest.raises(ValueError, match=r"^y_score must be finite, but value 5 is nan$"):
-        RocCurveDisplay.from_predictions(Y, np.ma.masked_array(X[:, 0], gaps))
-    with pytest.raises(ValueError, match=r"missing value"):
-        RocCurveDisplay.from_predictions(np.ma.masked_array(Y, gaps), X[:, 0])
+    labels, weights, scores = (np.ma.masked_array(each, np.arange(120) == 5) for each in (Y, np.ones(120), X[:, 0]))
+    fit, draw = small_forest(2).fit, RocCurveDisplay.from_predictions
+    for call, given, sentence in (
+        (fit, (X, labels), "^Input y contains NaN"),
+        (fit, (X, Y, weights), "^Input sample_weight contains NaN"),
+        (draw, (Y, scores), "^y_score must be finite, but value 5 is nan$"),
+        (draw, (labels, X[:, 0]), "missing value"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=sentence):
+            call(*given)
 
 
 @pytest.mark.parametrize(

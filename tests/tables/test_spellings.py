@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest import AUCForestClassifier
-from aucforest.distributed import fit_out_of_core, predict_out_of_core
+from aucforest.distributed import predict_out_of_core
 from aucforest.tables import spellings
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import PATTERNS, PLAIN, as_number, count_readings, is_number
@@ -215,44 +215,12 @@ def test_zeros_in_place_of_a_date_are_missing(read, zeros, date_format, written)
     assert (column.type, notes) == (pa.string(), [])
 
 
-def table():
-    """Return durations, times of day and times in a zone, which a CSV has as text."""
-    random, n = np.random.default_rng(0), 200
-    frame = pd.DataFrame({
-        "wait": pd.to_timedelta(random.integers(-(10**11), 10**12, n), "us"),
-        "whole": pd.to_timedelta(random.integers(0, 9, n), "D"),
-        "clock": [(datetime.min + timedelta(0, 0, us)).time() for us in random.integers(0, 86_400 * 10**6, n).tolist()],
-        "at": pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(random.integers(0, 10**7, n), "s"),
-    })  # fmt: skip
-    return frame.assign(y=frame["wait"] > frame["wait"].median())
-
-
-def test_a_csv_and_a_parquet_file_of_the_same_durations_and_times_are_the_same(tmp_path):
-    frame, comma, parquet = table(), tmp_path / "t.csv", tmp_path / "t.parquet"
-    frame.to_csv(comma, index=False)
-    frame.to_parquet(parquet)
-    forests = [fit_out_of_core(AUCForestClassifier(5, random_state=0), path, "y") for path in (comma, parquet)]
-    assert [forest.dates_ for forest in forests] == [forests[0].dates_] * 2
-    assert [column.parts for column in forests[0].dates_.values()][:3] == [("seconds",)] * 3
-    tables = [
-        pa.Table.from_batches(predict_out_of_core(forest, path)) for forest in forests for path in (comma, parquet)
-    ]
-    assert all(other.equals(tables[0]) for other in tables)
-
-
-def test_a_note_says_that_a_csv_has_no_zone(tmp_path, read):
-    moments = table()["at"].dt.tz_convert("America/New_York")
-    column, notes = read(moments)
+def test_a_note_says_that_a_csv_has_no_zone(read):
+    moments = pd.Series(pd.date_range("2024-01-01", periods=200, freq="11h", tz="UTC"))
+    column, notes = read(moments.dt.tz_convert("America/New_York"))
     assert column.type == pa.timestamp("us", "UTC")
     assert notes == ["column 'd': times have an offset, but no time zone: month, day of week and hour are those of UTC"]
-    assert read(table()["at"])[1] == []
-    y = np.arange(200) % 2 == 0
-    pd.DataFrame({"d": moments, "y": y}).to_csv(tmp_path / "zone.csv", index=False)
-    with pytest.warns(UserWarning, match="column 'd': times have an offset"):
-        forest = fit_out_of_core(AUCForestClassifier(5, random_state=0), tmp_path / "zone.csv", "y")
-    frame = pd.DataFrame({"d": moments})
-    got = pa.Table.from_batches(predict_out_of_core(forest, tmp_path / "zone.csv", proba=True))
-    np.testing.assert_array_equal(got["probability_True"], forest.predict_proba(frame)[:, 1])
+    assert read(moments)[1] == []
 
 
 def test_zeros_in_new_rows_are_missing(tmp_path):

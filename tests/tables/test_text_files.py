@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 from aucforest.tables import text_files, text_types
-from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
-from tests.tables.text_tables import read_all, write_column
+from aucforest.tables.text_types import DURATION, FLAG, MOMENT, NUMBER, TEXT
+from tests.tables.text_tables import read_all, write_column, write_table
 
 
 @pytest.mark.parametrize("at", [0, 15_000, 29_999], ids=["first", "middle", "last"])
@@ -75,97 +76,71 @@ def test_columns_that_stay_text(tmp_path):
     assert source.schema(["d", "e"]).types == [pa.string(), pa.int64()]
 
 
-MODEL = {
-    "number": (["1,5", "2"], text_types.spelled_numbers({"decimal": ","}), [1.5, 2.0]),
-    "unit": (["1 kg", "2"], text_types.spelled_numbers({"decimal": ".", "unit": "kg"}), [1.0, 2.0]),
-    "inferred": (["1,5 kg", "2 kg"], text_types.NUMBER, [1.5, 2.0]),
-    "codes": (["007", "008"], text_types.NUMBER, [7.0, 8.0]),
-    "flags": (["1", "0"], text_types.FLAG, [True, False]),
-    "words": (["1", "true"], text_types.TEXT, ["1", "true"]),
-    "empty": (["NA", ""], text_types.NUMBER, [None, None]),
-    "date": (["1/2/2024", "3/4/2024"], text_types.spelled_dates({"date": "%d/%m/%Y"}, pa.timestamp("us")),
-             [datetime(2024, 2, 1), datetime(2024, 4, 3)]),
-    "day": (["31.12.2024", "01.01.2024"], text_types.MOMENT, [datetime(2024, 12, 31), datetime(2024, 1, 1)]),
-    "iso": (["2024-12-31", "2024-01-01 10:00"], text_types.MOMENT, [datetime(2024, 12, 31), datetime(2024, 1, 1, 10)]),
-}  # fmt: skip
+POINT, COMMA, KG, PERCENT = (
+    text_types.spelled_numbers({"decimal": mark} | unit)
+    for mark, unit in ((".", {}), (",", {}), (".", {"unit": "kg"}), (".", {"unit": "%"}))
+)
+DAY_FIRST, MONTH_FIRST, LONG = (
+    text_types.spelled_dates({"date": form}, pa.timestamp("us")) for form in ("%d/%m/%y", "%m/%d/%y", "%d/%m/%Y")
+)
+# Text of a column, its type in the model, another column and its type, what is read, and what is said of it.
+READ_AS = [
+    (["1,5", "2"], COMMA, {}, [1.5, 2.0], None),
+    (["1.5", "2"], POINT, {}, [1.5, 2.0], None),
+    (["1 kg", "2"], KG, {}, [1.0, 2.0], None),
+    (["1.5 kg", "2 kg"], KG, {}, [1.5, 2.0], None),
+    (["1.5 kg", "2"], POINT, {}, [1.5, 2.0], "numbers such as '1.5 kg' are read as 1.5, but had no unit in fit"),
+    (["1.5", "2"], PERCENT, {}, [1.5, 2.0], "numbers have no unit, but had '%' in fit"),
+    (["1,5 kg", "2 kg"], NUMBER, {}, [1.5, 2.0], "numbers such as '1,5 kg' are read as 1.5, but had no unit in fit"),
+    (["007", "008"], NUMBER, {}, [7.0, 8.0], None),
+    (["1", "0"], FLAG, {}, [True, False], None),
+    (["1", "true"], TEXT, {}, ["1", "true"], None),
+    (["NA", ""], NUMBER, {}, [None, None], None),
+    (["x"] + ["1"] * 20, NUMBER, {}, [None] + [1.0] * 20, None),  # rare stray text is missing in new rows
+    (["1/2/2024", "3/4/2024"], LONG, {}, [datetime(2024, 2, 1), datetime(2024, 4, 3)], None),
+    (["31.12.2024", "01.01.2024"], MOMENT, {}, [datetime(2024, 12, 31), datetime(2024, 1, 1)], None),
+    (["2024-12-31", "2024-01-01 10:00"], MOMENT, {}, [datetime(2024, 12, 31), datetime(2024, 1, 1, 10)], None),
+    # What other columns of the file say comes before what the model says.
+    (["1/2/24"], MONTH_FIRST, {"31/1/2024": MONTH_FIRST}, [datetime(2024, 2, 1)],
+     "dates such as '1/2/24' are read as %d/%m/%y, unlike in fit"),
+    (["1/2/24"], MONTH_FIRST, {"1/1/24": MONTH_FIRST}, [datetime(2024, 1, 2)], None),
+    (["1.2.24"], DAY_FIRST, {"31/1/24": DAY_FIRST}, [datetime(2024, 2, 1)],
+     "dates such as '1.2.24' are read as %d.%m.%y, unlike in fit"),
+    (["1,234"], POINT, {"0,5": POINT}, [1.234], "numbers such as '1,234' are read as 1.234, unlike in fit"),
+    (["1,234"], POINT, {"x": TEXT}, [1234.0], None),
+    (["1,234"], COMMA, {"0.5": NUMBER}, [1.234], None),  # plain numbers say nothing on ambiguous ones
+]  # fmt: skip
 
 
-def read_as(folder, values, type_, options=DEFAULT_OPTIONS, **others):
-    """Write a column, read it as a type of a model, and return the source and the values."""
-    source = write_column(folder, values, options, **{name: values for name, (values, _) in others.items()})
-    source.read_as({"d": type_, **{name: of_other for name, (_, of_other) in others.items()}})
-    return source, pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist()
+@pytest.mark.parametrize(("values", "type_", "others", "found", "note"), READ_AS)
+def test_columns_are_read_as_a_model_says(tmp_path, values, type_, others, found, note):
+    source = write_column(tmp_path, values, **{f"_{value}": value for value in others})
+    source.read_as({"d": type_, **{f"_{value}": of_other for value, of_other in others.items()}})
+    assert pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist() == found
+    assert source.remarks.get("d") == note
+    assert list(source.stray) == ["d"] * ("x" in values)
 
 
-@pytest.mark.parametrize("name", MODEL)
-def test_columns_are_read_as_a_model_says(tmp_path, name):
-    values, type_, wanted = MODEL[name]
-    source, found = read_as(tmp_path, values, type_)
-    assert (found, source.stray) == (wanted, {})
+NO_NUMBER = "which is not a number"
 
 
 @pytest.mark.parametrize(
-    ("values", "type_", "sentence"),
+    ("values", "type_", "options", "sentence"),
     [
-        (["1", "x", "y"], "NUMBER", "t.csv, line 3: column 'd' has the value 'x', which is not a number; 2 of 3"),
-        (["1", "yes"], "FLAG", "line 3: column 'd' has the value 'yes', which is not a boolean"),
-        (["3 days", "x"], "DURATION", "line 3: column 'd' has the value 'x', which is not a duration"),
-        (["soon", "2024-01-01"], "MOMENT", "line 2: column 'd' has the value 'soon', which is not a date"),
-        (["1.5", "1,5"], "NUMBER", "column 'd' has the value '1,5', which is not a number; 1 of 2 values is no number"),
-        (["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"], "MOMENT", "column 'd' has times with an offset"),
+        (["1", "x", "y"], NUMBER, {}, f"t.csv, line 3: column 'd' has the value 'x', {NO_NUMBER}; 2 of 3"),
+        (["1", "yes"], FLAG, {}, "line 3: column 'd' has the value 'yes', which is not a boolean"),
+        (["3 days", "x"], DURATION, {}, "line 3: column 'd' has the value 'x', which is not a duration"),
+        (["soon", "2024-01-01"], MOMENT, {}, "line 2: column 'd' has the value 'soon', which is not a date"),
+        (["1.5", "1,5"], NUMBER, {}, f"column 'd' has the value '1,5', {NO_NUMBER}; 1 of 2 values is no number"),
+        (["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"], MOMENT, {}, "column 'd' has times with an offset"),
+        (["x"] + ["1"] * 20, NUMBER, {"stray_text": "text"}, "line 2: column 'd' has the value 'x'"),
+        (["x"] + ["1"] * 20, FLAG, {}, "line 2: column 'd' has the value 'x'"),
     ],
 )
-def test_a_value_of_another_type_than_in_the_model_is_named(tmp_path, values, type_, sentence):
+def test_a_value_of_another_type_than_in_the_model_is_named(tmp_path, values, type_, options, sentence):
     with pytest.raises(ValueError) as caught:
-        read_as(tmp_path, values, getattr(text_types, type_))
+        write_column(tmp_path, values, ReadOptions(**options)).read_as({"d": type_})
     assert sentence in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("values", "unit", "note"),
-    [
-        (["1", "2"], None, None),
-        (["1.5 kg", "2 kg"], "kg", None),
-        (["1.5 kg", "2"], None, "numbers such as '1.5 kg' are read as 1.5, but had no unit in fit"),
-        (["1.5", "2"], "%", "numbers have no unit, but had '%' in fit"),
-    ],
-)
-def test_units_that_differ_from_those_of_the_model_are_noted(tmp_path, values, unit, note):
-    type_ = text_types.spelled_numbers({"decimal": "."} | ({} if unit is None else {"unit": unit}))
-    assert read_as(tmp_path, values, type_)[0].remarks == ({} if note is None else {"d": note})
-
-
-POINT, COMMA = (text_types.spelled_numbers({"decimal": mark}) for mark in ".,")
-DAY_FIRST, MONTH_FIRST = (
-    text_types.spelled_dates({"date": form}, pa.timestamp("us")) for form in ("%d/%m/%y", "%m/%d/%y")
-)
-OF_FEBRUARY = datetime(2024, 2, 1)
-
-
-@pytest.mark.parametrize(
-    ("value", "type_", "other", "of_other", "found", "note"),
-    [
-        # What other columns of the file say comes before what the model says.
-        ("1/2/24", MONTH_FIRST, "31/1/2024", MONTH_FIRST, OF_FEBRUARY, "dates such as '1/2/24' are read as %d/%m/%y"),
-        ("1/2/24", MONTH_FIRST, "1/1/24", MONTH_FIRST, datetime(2024, 1, 2), None),
-        ("1.2.24", DAY_FIRST, "31/1/24", DAY_FIRST, OF_FEBRUARY, "dates such as '1.2.24' are read as %d.%m.%y"),
-        ("1,234", POINT, "0,5", POINT, 1.234, "numbers such as '1,234' are read as 1.234"),
-        ("1,234", POINT, "x", text_types.TEXT, 1234.0, None),
-        ("1,234", COMMA, "0.5", text_types.NUMBER, 1.234, None),  # plain numbers say nothing on ambiguous ones
-    ],
-)
-def test_formats_that_differ_from_those_of_the_model_are_noted(tmp_path, value, type_, other, of_other, found, note):
-    source, values = read_as(tmp_path, [value], type_, e=([other], of_other))
-    assert values == [found]
-    assert source.remarks.get("d", "") == (f"{note}, unlike in fit" if note else "")
-
-
-def test_rare_stray_text_is_missing_in_new_rows(tmp_path):
-    values = ["x"] + ["1"] * 20
-    assert read_as(tmp_path, values, text_types.NUMBER)[1] == [None] + [1.0] * 20
-    for options, type_ in ((ReadOptions(stray_text="text"), text_types.NUMBER), (ReadOptions(), text_types.FLAG)):
-        with pytest.raises(ValueError, match="line 2: column 'd' has the value 'x'"):
-            read_as(tmp_path, values, type_, options)
 
 
 def test_streams_at_the_same_time_and_streams_that_are_not_exhausted(tmp_path, monkeypatch):
@@ -187,11 +162,7 @@ def test_types_of_wide_tables_are_those_of_narrow_ones(tmp_path, monkeypatch):
     }  # fmt: skip
     frame = pd.DataFrame({f"{name}{k}": values for k in range(3) for name, values in columns.items()}, dtype=object)
     for path in (tmp_path / "t.csv", tmp_path / "t.jsonl"):
-        if path.suffix == ".csv":
-            frame.to_csv(path, index=False)
-        else:
-            frame.to_json(path, orient="records", lines=True)
-        whole = read_all(path)
+        whole = read_all(write_table(frame, path))
         with monkeypatch.context() as patch:
             patch.setattr(text_files, "_MOST_COUNTED", 5)
             assert read_all(path).equals(whole)

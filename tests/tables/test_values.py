@@ -115,8 +115,7 @@ CASES = {
     "text": {
         **forms_of(TEXTS, pa.string(), pa.large_string(), pa.string_view()),
         "dictionary": pa.table({"c": pa.array(TEXTS).dictionary_encode()}),
-        "str": pd.DataFrame({"c": pd.Series(TEXTS, dtype="str")}),
-        "string": pd.DataFrame({"c": pd.array(TEXTS, "string")}),
+        **{dtype: pd.DataFrame({"c": pd.Series(TEXTS, dtype=dtype)}) for dtype in ("str", "string")},
         "scalars of numpy": objects(TEXTS, np.str_),
         "names of constants": objects(TEXTS, Color),
         "polars categorical": pl.DataFrame({"c": pl.Series(TEXTS, dtype=pl.Categorical)}),

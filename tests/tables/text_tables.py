@@ -13,11 +13,19 @@ def read_all(source):
     return pa.Table.from_batches(source.batches(source.columns), schema=source.schema(source.columns))
 
 
+def write_table(frame, path):
+    """Write a table in the format that its name says, and return its path."""
+    if path.suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        {".csv": frame.to_csv, ".xlsx": frame.to_excel, ".parquet": frame.to_parquet}[path.suffix](path, index=False)
+    return path
+
+
 def write_column(folder, values, options=DEFAULT_OPTIONS, **others):
     """Write the texts of a column, and perhaps of others, into a CSV, and open it."""
-    path = folder / "t.csv"
-    pd.DataFrame({"d": values, "x": 1, **others}, dtype=object).to_csv(path, index=False)
-    return open_source(path, options=options)
+    frame = pd.DataFrame({"d": values, "x": 1, **others}, dtype=object)
+    return open_source(write_table(frame, folder / "t.csv"), options=options)
 
 
 def read_column(folder, values, options=DEFAULT_OPTIONS, **others):
