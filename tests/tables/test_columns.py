@@ -212,9 +212,6 @@ def test_values_that_cannot_be_categories(make):
 
 @both
 def test_wrong_columns_at_prediction(make):
-    model = make().fit(frame(), Y)
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        model.predict(frame().to_numpy(object))
     model = make(categorical_features=[4]).fit(frame().to_numpy(object), Y)
     with pytest.raises(ValueError, match=r"^X has 4 features, but AUC\w+Classifier is expecting 5 features as input.$"):
         model.predict(X[:, :4])

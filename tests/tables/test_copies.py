@@ -6,7 +6,6 @@ import io
 import os
 import sys
 from contextlib import nullcontext
-from datetime import date
 from threading import Thread
 from types import SimpleNamespace
 from zipfile import ZipFile
@@ -16,7 +15,6 @@ import pandas as pd
 import pytest
 
 from aucforest.tables.copies import STANDARD, Readable
-from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.cli.data import check_refusal, mixed, run
 from tests.tables.text_tables import read_all
@@ -112,12 +110,6 @@ def test_hidden_sheets_are_skipped(tmp_path, spreadsheet):
     book["rows"].sheet_state, book.active = "hidden", 1
     book.save(path)
     assert read_all(path).to_pydict() == {"a": [2], "b": ["u"]}
-
-
-def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
-    path = spreadsheet(pd.DataFrame({"day": ["31.12.2024", None, "01.02.2024"]}))
-    (column,) = read_all(open_source(path, options=ReadOptions(date_format="%d.%m.%Y"))).columns
-    assert column.to_pylist() == [date(2024, 12, 31), None, date(2024, 2, 1)]
 
 
 def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):

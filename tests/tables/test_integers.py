@@ -14,6 +14,7 @@ from aucforest.distributed import fit_out_of_core
 from aucforest.inspection import column_notes
 from aucforest.tables.integers import ROUNDED, is_rounded
 from tests.cli.data import succeed
+from tests.tables.text_tables import write_table
 
 SMALL, LARGE = np.arange(60), np.arange(60) + 2**60 + 1
 UNSIGNED = np.arange(60, dtype=np.uint64) + np.uint64(2**63)
@@ -63,12 +64,9 @@ def test_rounded_integers_are_noted_in_memory_and_in_batches(tmp_path):
     sentence = f"column 'key': {ROUNDED}"
     frame = pd.DataFrame({"a": SMALL / 7, "key": UNSIGNED, "label": np.where(Y, "yes", "no")})
     assert sentence in column_notes(frame[["a", "key"]])
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    frame.to_parquet(tmp_path / "t.parquet")
-    small = frame.assign(key=LARGE)
-    small.to_csv(tmp_path / "int64.csv", index=False)
-    limited = ("--memory-limit", "1GB")
-    for name, options in (("t.csv", ()), ("t.csv", limited), ("int64.csv", ()), ("t.parquet", ())):
+    for rows, name in ((frame, "t.csv"), (frame, "t.parquet"), (frame.assign(key=LARGE), "int64.csv")):
+        write_table(rows, tmp_path / name)
+    for name, options in (("t.csv", ()), ("t.csv", ("--memory-limit", "1GB")), ("int64.csv", ()), ("t.parquet", ())):
         fitted = succeed("fit", tmp_path / name, "--target", "label", "--trees", 30, "--out", tmp_path / "m", *options)
         said = [line.partition(": ")[2].removeprefix("X: ") for line in fitted.stderr.splitlines()]
         assert said.count(sentence) == 1, (name, options, fitted.stderr)

@@ -24,20 +24,17 @@ def test_invalid_options(options, sentence):
     assert str(caught.value).startswith(sentence)
 
 
-@pytest.mark.parametrize(
-    "date_format", ["%d/%m/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%d%b%Y:%H:%M:%S", "%I:%M:%S %p %d.%m.%y"]
-)
-def test_formats_of_dates_may_have_a_time(date_format):
-    options = ReadOptions(date_format=date_format)
-    assert options.check() == options
-
-
 def test_the_decimal_mark_follows_from_the_thousands_separator():
     marks = {(None, None): None, (None, ","): ".", (None, "."): ",", (None, " "): None}
     for (decimal, thousands), mark in (marks | dict.fromkeys([(",", None), (",", "."), (",", " ")], ",")).items():
         assert ReadOptions(decimal=decimal, thousands=thousands).check().point_or_comma == mark
     assert ReadOptions(r"\t").check().separator == "\t"
     assert DEFAULT_OPTIONS.check() == DEFAULT_OPTIONS
+
+
+def test_formats_of_dates_may_have_a_time():
+    for form in ("%d/%m/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%d%b%Y:%H:%M:%S", "%I:%M:%S %p %d.%m.%y"):
+        assert ReadOptions(date_format=form).check().date_format == form
 
 
 def test_encodings_with_one_byte_for_each_character():

@@ -60,9 +60,13 @@ def test_a_forest_is_that_of_the_dense_rows(form, density, options):
     assert (forest.decision_path(form(X))[0] != expected.decision_path(dense)[0]).nnz == 0
     assert getattr(forest, "oob_score_", None) == getattr(expected, "oob_score_", None)
     assert forest.threshold_ == expected.threshold_
-    encoded = forest.encode(form(X))
-    assert sp.issparse(encoded)
-    assert (encoded.dtype, forest.encode(form(X), dtype="float32").dtype) == (np.float64, np.float32)
+
+
+def test_codes_are_sparse_and_of_the_given_type():
+    X, _, y = make()
+    forest = AUCForestClassifier(5, random_state=0).fit(X, y)
+    found = [forest.encode(X), forest.encode(X, dtype="float32")]
+    assert [(sp.issparse(codes), codes.dtype) for codes in found] == [(True, np.float64), (True, np.float32)]
 
 
 def test_blocks_do_not_change_the_result(monkeypatch):
@@ -77,28 +81,23 @@ def test_blocks_do_not_change_the_result(monkeypatch):
 @given(st.data())
 @settings(max_examples=20)
 def test_unsorted_and_repeated_entries_are_sums(data):
-    """The matrix of the caller stays as it is."""
+    """In the order of a dense array, on which their rounding depends. The matrix of the caller stays as it is."""
     n = data.draw(st.integers(5, 30))
-    entry = st.tuples(st.integers(0, n - 1), st.integers(0, 3), st.integers(-2, 2))
+    parts = st.sampled_from([-2.0, 0.0, 0.1, 0.2, 0.7, 1e16, -1e16])
+    entry = st.tuples(st.integers(0, n - 1), st.integers(0, 3), parts)
     rows, columns, values = zip(*data.draw(st.lists(entry, min_size=1, max_size=60)))
     starts = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=n)))).astype(np.int64)
     order = np.argsort(rows, kind="stable")
     X = sp.csr_matrix((np.array(values)[order], np.array(columns, dtype=np.int64)[order], starts), shape=(n, 4))
     before, dense = X.copy(), X.toarray()
+    assert SparseRows(X).matrix.has_canonical_format
+    np.testing.assert_array_equal(SparseRows(X).toarray(), dense)
     forest, expected = (
         AUCForestClassifier(3, random_state=0, shrinkage=0.0).fit(each, np.arange(n) % 2) for each in (X, dense)
     )
     np.testing.assert_array_equal(X.data, before.data)
     np.testing.assert_array_equal(X.indices, before.indices)
     np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
-
-
-def test_parts_of_an_entry_are_added_as_in_a_dense_array():
-    parts = np.array([0.1, 0.7, 0.2, 1e16, 1.0, -1e16, 5.0])
-    X = sp.csr_matrix((parts, np.array([1, 1, 1, 0, 0, 0, 1]), np.array([0, 6, 7])), shape=(2, 50))
-    rows = SparseRows(X)
-    np.testing.assert_array_equal(rows.toarray(), X.toarray())
-    assert (rows.matrix.nnz, X.nnz) == (3, 7)
 
 
 def test_blocks_of_rows_are_dense_one_after_another(monkeypatch):

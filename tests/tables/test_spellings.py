@@ -130,6 +130,8 @@ READ = [
     (["2024-01-15 04:23 AM", "2024-01-16 04:23 PM"], None, {}, CLOCKS),
     # digits are dates if a format says so
     (["20240131", "20240229"] * 10 + ["00000000"], None, {}, None),
+    (["20240131", "20240229"] * 10 + ["00000000"], "%Y%m%d", {"n": "5"},
+     [date(2024, 1, 31), date(2024, 2, 29)] * 10 + [None]),
     (["20240131", "99"], "%Y%m%d", {}, [20240131, 99]),
     (["20240131", "20230229"], "%d%m%Y", {}, [20240131, 20230229]),
     # the order of day and month is that of the given format
@@ -173,13 +175,6 @@ def test_what_is_read_of_dates(read, texts, date_format, others, found):
     if found in (DAY_FIRST, MONTH_FIRST) and date_format is None:
         form = "%d/%m/%y" if found == DAY_FIRST else "%m/%d/%y"
         assert any("'d'" in note and f"are read as {form}" in note for note in notes)
-
-
-def test_stray_text_among_dates_in_a_given_format(read):
-    texts = ["20240131", "20240229"] * 10 + ["00000000"]
-    column, notes = read(texts, ReadOptions(date_format="%Y%m%d"), other="20240101", n="5")
-    assert column.to_pylist()[-3:] == [date(2024, 1, 31), date(2024, 2, 29), None]
-    assert notes[0].startswith("column 'd': 1 of 21 values is no date ('00000000'), read as missing")
 
 
 MONTHS = ["%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y", "%-d-%b-%Y", "%d %B %Y", "%b %-d, %Y"]

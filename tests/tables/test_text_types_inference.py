@@ -2,7 +2,6 @@
 
 from datetime import date
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -127,16 +126,6 @@ def test_days_and_months_by_all_rows(tmp_path_factory, days, mark):
         is_sure = mark == "." or any(day.day > 12 for day in days)
         assert column.type == (DAY if is_sure else TEXT)
         assert not is_sure or column.to_pylist() == days
-
-
-@pytest.mark.parametrize("n_columns", [5, 300])
-def test_columns_of_any_name_and_number(tmp_path, n_columns):
-    names = ["n", "a", "A", "ä", "Ä", *(f"x{i}" for i in range(n_columns - 5))]
-    numbers = np.random.default_rng(0).normal(size=(9, len(names)))
-    table = {name: list(map(repr, numbers[:, j].tolist())) for j, name in enumerate(names)}
-    found = read_all(write_column(tmp_path, ["1"] * 9, **table))
-    assert found.column_names == ["d", "x", *names]
-    np.testing.assert_array_equal(np.column_stack([found[name] for name in names]), numbers)
 
 
 def test_tables_without_rows(tmp_path):
