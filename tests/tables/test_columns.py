@@ -149,7 +149,6 @@ def test_warm_start_needs_the_same_categories():
 
 
 def learned(values):
-    """Return categories and codes of one column."""
     table = pd.DataFrame({"a": values})
     encoded, categories = learn(as_table(table), [0], None)
     np.testing.assert_array_equal(encode(as_table(table), categories), encoded)

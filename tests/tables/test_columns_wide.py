@@ -42,7 +42,6 @@ Name.__qualname__ = "str"  # by which scikit-learn tells names from other labels
 
 
 def make_columns(n_columns):
-    """Return columns of numbers and of text, and one of dates, by their names."""
     columns = {f"x{j}": values for j, values in enumerate(RANDOM.normal(size=(n_columns - N_TEXTS - 1, N_ROWS)))}
     columns |= {f"t{j}": RANDOM.choice(["a", "b", "c"], N_ROWS) for j in range(N_TEXTS)}
     return columns | {"d": np.datetime64("2024-01-01", "us") + RANDOM.integers(0, 10**9, N_ROWS)}
@@ -90,7 +89,6 @@ def monitor(table):
 
 
 def out_of_core(table):
-    """Fit and predict a CSV."""
     forest = fit_out_of_core(new_forest(), table.csv, "y")
     list(predict_out_of_core(forest, table.csv, keep=list(table.columns)))
 

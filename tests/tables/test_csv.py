@@ -122,7 +122,6 @@ def test_location_is_the_first_line_of_a_row(written, text, lines):
     ],
 )  # fmt: skip
 def test_separators_encodings_and_compressed_files(written, ending, separator, given, encoding):
-    """Values can contain other separators."""
     frame = pd.DataFrame({"größe": range(300), "b": [f"{i},;\t|€\nü" for i in range(300)]})
     path = written(frame.to_csv(sep=separator, index=False).encode(encoding or "utf-8"), f"t{ending}")
     assert as_written(path, separator=given, encoding=encoding) == frame.astype(str).to_dict("list")

@@ -47,12 +47,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def contents(folder):
-    """Return the bytes of all files in a folder, by path."""
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def read(source, **options):
-    """Return all columns of a source as lists."""
     return read_all(open_source(source, options=ReadOptions(**options))).to_pydict()
 
 
@@ -307,7 +305,6 @@ def test_the_engine_that_reads_text_reaches_its_files_alone(folder):
 
 
 def test_data_that_exceed_memory_are_written_to_a_temporary_folder(folder):
-    """Which is removed with the table."""
     Path("new.csv").write_text("t\n" + "".join(f"{row} {'x' * 40}\n" for row in range(1000)))
     table = open_source("new.csv")
     (temporary,) = table._connection.execute("SELECT current_setting('temp_directory')").fetchone()
@@ -386,7 +383,6 @@ EXPRESSIONS = [
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """The rows in files of all formats."""
     folder, frame = tmp_path_factory.mktemp("tables"), varied()
     typed = frame.assign(day=pd.to_datetime(frame["day"]).dt.date)
     files = {"csv": frame, "jsonl": frame, "xlsx": frame, "parquet": typed}

@@ -41,7 +41,6 @@ def forms_of(values, type_):
 
 
 def expanded(X, dates):
-    """Return the features that are made of a table as a matrix."""
     return np.asarray(expand(table_of(X), dates), dtype=np.float64)
 
 

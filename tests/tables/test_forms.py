@@ -25,7 +25,6 @@ INDICES = [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()]
 
 
 def gaps(values):
-    """Return a list with None for some of the values."""
     return [None if missing else value for value, missing in zip(list(values), MISSING)]
 
 
@@ -92,7 +91,6 @@ def forms_of_flags(values):
 
 
 def forms_of_numbers(values):
-    """Return integers with gaps, as numbers."""
     forms = {}
     for index in INDICES:
         name, capital = str(index), str(index).title().replace("Ui", "UI")
@@ -104,7 +102,6 @@ def forms_of_numbers(values):
 
 
 def table_of(column, **others):
-    """Return a table of the library that a column is of."""
     make = {pd.Series: pd.DataFrame, pl.Series: pl.DataFrame}.get(type(column), pa.table)
     return make({"x": X, "c": column, **others})
 

@@ -8,7 +8,7 @@ import pytest
 from aucforest.tables.kinds import feature_names
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
-from tests.tables.text_tables import read_all
+from tests.tables.text_tables import read_all, write_table
 
 
 @pytest.fixture
@@ -26,9 +26,8 @@ def test_types_and_values_are_those_of_a_csv(tmp_path, read, name):
         "comma": [f"{i},5" for i in range(500)], "code": ["007", "NA"] * 250, 'a"b': 1, "it's": "1.5 kg",
         "gaps": [None, 2.5] * 250, "nothing": None,
     })  # fmt: skip
-    frame.to_csv(tmp_path / "t.csv", index=False)
     rows = [{key: value for key, value in row.items() if value == value} for row in frame.to_dict("records")]
-    found, expected = read(rows, name), read_all(tmp_path / "t.csv")
+    found, expected = read(rows, name), read_all(write_table(frame, tmp_path / "t.csv"))
     assert found.select(expected.column_names).equals(expected)
     assert open_source(tmp_path / name).location(4) == f"{name}, row 5"
 

@@ -12,7 +12,6 @@ from aucforest.tables.values import FLAG, NUMBER, TEXT
 
 
 def read(values, kind):
-    """Return a column of text or of arrow's own types as a list."""
     table = NamedTable()
     table.name, table.missing = "t", MISSING
     return as_kind(pa.array(values), kind, "a", table).to_pylist()

@@ -73,7 +73,6 @@ def test_few_rows_have_no_identifiers():
 
 
 def separating():
-    """Return labels, columns that separate them, and columns that do not."""
     random = np.random.default_rng(0)
     y = random.random(400) < 0.2
     close = y + random.normal(scale=0.3, size=400)

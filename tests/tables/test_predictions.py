@@ -14,6 +14,7 @@ from aucforest.tables.predictions import AddedColumns, ModelColumns, Predictions
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.estimators.data import make_table, small_forest
+from tests.tables.text_tables import write_table
 
 N = 120
 
@@ -30,7 +31,6 @@ def frame():
 
 
 def spelled(frame):
-    """Return the same table in another spelling."""
     numbers = {name: frame[name].map(lambda x: f"{x}".replace(".", ",")) for name in ("number", "weight")}
     numbers["weight"] += " kg"
     return frame.assign(**numbers, day=frame["day"].dt.strftime("%d.%m.%Y"))
@@ -38,8 +38,7 @@ def spelled(frame):
 
 @pytest.fixture(scope="module")
 def model(frame, tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "t.csv"
-    spelled(frame).to_csv(path, index=False)
+    path = write_table(spelled(frame), tmp_path_factory.mktemp("model") / "t.csv")
     with pytest.warns(UserWarning, match="are read as"):
         return fit_out_of_core(AUCForestClassifier(5, random_state=0), path, "y")
 
@@ -54,9 +53,7 @@ def typed(model, given, others=()):
 
 def test_features_are_the_same_whatever_holds_them(tmp_path, frame, model):
     """A file in the spelling of training, a file with types, and a frame."""
-    spelled(frame).to_csv(tmp_path / "spelled.csv", index=False)
-    frame.to_parquet(tmp_path / "t.parquet")
-    paths = [tmp_path / "spelled.csv", tmp_path / "t.parquet"]
+    paths = [write_table(spelled(frame), tmp_path / "t.csv"), write_table(frame, tmp_path / "t.parquet")]
     wanted = typed(model, frame)[0].to_pandas()
     for source in (*paths, frame):
         found, notes = typed(model, source)
@@ -77,8 +74,7 @@ def test_another_spelling_than_in_training_is_read_if_it_is_sure(tmp_path, frame
     unsure = spelled(frame)[:2].assign(number=["1,234", "2,345"], weight="1,234 kg", day="1.2.2024")
     of_unsure = {"number": [1.234, 2.345], "weight": [1.234] * 2, "day": [pd.Timestamp("2024-02-01")] * 2}
     for rows, wanted in ((frame, {"number": frame["number"].tolist()}), (unsure, of_unsure)):
-        rows.to_csv(tmp_path / "t.csv", index=False)
-        found, _ = typed(model, tmp_path / "t.csv")
+        found, _ = typed(model, write_table(rows, tmp_path / "t.csv"))
         assert found.select(list(wanted)).to_pydict() == wanted
 
 
@@ -96,16 +92,15 @@ def test_rows_are_selected_by_the_types_of_the_model(tmp_path, model, where, n_r
         "day": ["01.02.2024"] * 10 + ["02.03.2024"] * 20, "wait": "1 days", "at": "2024-01-01 10:00+00:00",
         "y": ["maybe", "no", "yes"] * 10, "extra": ["1.5", "2.5", "1", "7", "0"] * 6,
     })  # fmt: skip
-    rows.to_csv(tmp_path / "t.csv", index=False)
-    source = open_source(tmp_path / "t.csv", None, ReadOptions(where=where))
+    source = open_source(write_table(rows, tmp_path / "t.csv"), None, ReadOptions(where=where))
     (batch,) = [batch for _, batch in ModelColumns(model, source, ["y", "extra"]).batches(["y", "extra"])]
     assert batch.num_rows == n_rows
     assert batch.select(["y", "extra"]).schema.types == [pa.string()] * 2
 
 
 def test_unseen_categories_are_counted_over_all_batches(tmp_path, frame, model):
-    spelled(frame).assign(word=["a", "z", None, "q", "1", "a"] * 20).to_csv(tmp_path / "t.csv", index=False)
-    _, (note,) = typed(model, tmp_path / "t.csv")
+    rows = spelled(frame).assign(word=["a", "z", None, "q", "1", "a"] * 20)
+    _, (note,) = typed(model, write_table(rows, tmp_path / "t.csv"))
     assert note.startswith("column 'word': 40 of 120 rows (33 %) have a category that training has not seen ('z', 'q')")
 
 
@@ -132,21 +127,10 @@ def test_a_model_without_names_takes_the_columns_in_order():
         ModelColumns(model, open_source(table))
 
 
-ROWS, LABELS = make_table(n_rows=300)
-NAMES = [f"x{j}" for j in range(ROWS.shape[1])]
-
-
-@pytest.fixture(scope="module")
-def table():
-    return pa.table({"id": np.arange(len(LABELS)), **dict(zip(NAMES, ROWS.T))})
-
-
-@pytest.fixture(scope="module")
-def forest(table):
-    return small_forest(8, threshold="gmean").fit(table.drop_columns("id"), np.array(["no", "yes"])[LABELS])
-
-
-def test_batches_are_the_predictions_of_the_whole_table(forest, table):
+def test_batches_are_the_predictions_of_the_whole_table():
+    X, y = make_table(n_rows=300)
+    table = pa.table({"id": np.arange(300), **{f"x{j}": column for j, column in enumerate(X.T)}})
+    forest = small_forest(8, threshold="gmean").fit(table.drop_columns("id"), np.array(["no", "yes"])[y])
     notes = AddedColumns([pa.field("note", pa.string())], lambda X, proba: [[f"{row[1]:.3f}" for row in proba]])
     predictions = Predictions(forest, open_source(table), ["id"], None, notes)
     made = pa.Table.from_batches(predictions.batches(), schema=predictions.schema)
@@ -158,9 +142,6 @@ def test_batches_are_the_predictions_of_the_whole_table(forest, table):
     assert made["note"].to_pylist() == [f"{p:.3f}" for p in proba[:, 1]]
     for with_proba, left_out in ((True, "prediction"), (False, "probability_yes")):
         assert left_out not in Predictions(forest, open_source(table), [], with_proba).schema.names
-
-
-def test_two_columns_of_one_name_are_refused(forest, table):
     twice = table.rename_columns({"id": "prediction"})
     with pytest.raises(ValueError, match="the result would have two columns named 'prediction'"):
         Predictions(forest, open_source(twice), ["prediction"], None)

@@ -29,7 +29,6 @@ def folder(tmp_path):
 
 
 def sources(folder):
-    """Return all sources of the table, by name."""
     whole = pa.concat_tables([table()[:33], table()[33:]])
     return {
         "folder": folder,
@@ -118,7 +117,6 @@ def test_tables_that_are_refused(tmp_path, folder):
 
 
 def test_pandas_metadata_do_not_change_the_schema(tmp_path):
-    """The metadata of pandas, which describe its index, are ignored when schemas are compared."""
     frame = table().to_pandas()
     frame[:25].to_parquet(tmp_path / "1.parquet")
     pq.write_table(pa.Table.from_pandas(frame[25:], preserve_index=False), tmp_path / "2.parquet")
@@ -127,10 +125,10 @@ def test_pandas_metadata_do_not_change_the_schema(tmp_path):
 
 
 @pytest.mark.parametrize("of", ["parquet", "csv", "table"])
-def test_selected_rows(tmp_path, of):
+def test_selected_rows(tmp_path_factory, folder, of):
     """Those for which an expression is true, and a random sample of them, the same each time."""
     frame = table().to_pandas()
-    given = table() if of == "table" else write_table(frame, tmp_path / f"t.{of}")
+    given = {"parquet": folder, "csv": write_table(frame, tmp_path_factory.mktemp("t") / "t.csv"), "table": table()}[of]
     source = open_source(given, options=ReadOptions(where="A > 5 AND b <> 't3'"))
     wanted = frame[(frame["a"] > 5) & (frame["b"] != "t3")]
     pd.testing.assert_frame_equal(read_all(source).to_pandas(), wanted.reset_index(drop=True), check_dtype=False)

@@ -8,7 +8,6 @@ from aucforest.tree.binning import bin_matrix, encode_matrix
 
 
 def make_rates(totals, smoothing=2.0):
-    """Return the rates of one column of two classes."""
     totals = np.array(totals)
     frequencies = totals.sum(axis=0) / totals.sum()
     table = RateTable(0, -1, np.empty(0), 1, smoothing, totals)

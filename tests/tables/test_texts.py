@@ -27,7 +27,6 @@ SPELLINGS = [
 
 
 def note_on(texts):
-    """Return the note on a column."""
     distinct = list(dict.fromkeys(texts))
     return text_note(distinct, [texts.count(text) for text in distinct])
 
