@@ -60,14 +60,10 @@ def test_values_that_cannot_be_converted_are_named(values, kind, sentence):
 
 def test_kinds_of_columns():
     batch = pa.record_batch({
-        "integer": pa.array([1, None], pa.int8()),
-        "number": pa.array([0.5, None], pa.float32()),
-        "decimal": pa.array([Decimal("1.5"), None]),
-        "text": pa.array(["a", None], pa.string_view()),
-        "large": pa.array(["a", None], pa.large_string()),
-        "flag": pa.array([True, None]),
-        "coded": pa.array(["a", None]).dictionary_encode(),
-        "nothing": pa.nulls(2),
+        "integer": pa.array([1, None], pa.int8()), "number": pa.array([0.5, None], pa.float32()),
+        "decimal": pa.array([Decimal("1.5"), None]), "text": pa.array(["a", None], pa.string_view()),
+        "large": pa.array(["a", None], pa.large_string()), "flag": pa.array([True, None]),
+        "coded": pa.array(["a", None]).dictionary_encode(), "nothing": pa.nulls(2),
     })  # fmt: skip
     assert feature_names(open_source(batch), ["text"]) == [name for name in batch.schema.names if name != "text"]
     table = to_features(batch)

@@ -175,6 +175,8 @@ def test_what_is_read_of_dates(read, texts, date_format, others, found):
     if found in (DAY_FIRST, MONTH_FIRST) and date_format is None:
         form = "%d/%m/%y" if found == DAY_FIRST else "%m/%d/%y"
         assert any("'d'" in note and f"are read as {form}" in note for note in notes)
+    elif date_format == "%y-%b-%d" or "-12-31 23" in texts[0]:
+        assert notes == []  # of a given format, and of ISO dates
 
 
 MONTHS = ["%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y", "%-d-%b-%Y", "%d %B %Y", "%b %-d, %Y"]
