@@ -129,24 +129,22 @@ def test_separators_encodings_and_compressed_files(written, ending, separator, g
 
 
 OPEN = "a quote is not closed, or text follows a closing quote: double the quotes within values"
-ROW_NAMES = "name the first column if it has names of rows"
+ROW_NAMES = ": name the first column if it has names of rows"
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 NAMELESS, NONE = "columns without a name (columns", "and is probably no header: remove the rows above the header"
+RAGGED = "t.csv, line {}: the header has {} columns, but the row has {}"
+ZIP = "cannot read t.csv: it is a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
 # Contents, their encoding and that which is given, and the beginning of the sentence on them.
 REFUSED = [
     ("", None, None, "cannot read t.csv: it is empty"),
-    ("PK\3\4", None, None,
-     "cannot read t.csv: it is a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"),
+    ("PK\3\4", None, None, ZIP),
     ("\n\n", None, None, "t.csv has no header"),
-    ("a,b\n1,2\n3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 1"),
-    ("a,b\n1,2\n1,2,3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 3"),
-    ('"id","text"\n1,hello, world\n2,bye\n', None, None,
-     f"t.csv, line 2: the header has 2 columns, but the row has 3: {ROW_NAMES}"),
-    ('"a","b"\n"1",2,3\n"2",3\n', None, None,
-     f"t.csv, line 2: the header has 2 columns, but the row has 3: {ROW_NAMES}"),
-    ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None,
-     "t.csv, line 32: the header has 3 columns, but the row has 2"),
-    ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, "t.csv, line 5002: the header has 2 columns, but the row has 1"),
+    ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1)),
+    ("a,b\n1,2\n1,2,3\n", None, None, RAGGED.format(3, 2, 3)),
+    ('"id","text"\n1,hello, world\n2,bye\n', None, None, RAGGED.format(2, 2, 3) + ROW_NAMES),
+    ('"a","b"\n"1",2,3\n"2",3\n', None, None, RAGGED.format(2, 2, 3) + ROW_NAMES),
+    ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None, RAGGED.format(32, 3, 2)),
+    ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, RAGGED.format(5002, 2, 1)),
     ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, f"t.csv, line 12: {OPEN}"),
     ("a\n" + "x" * 3_000_000, None, None, "t.csv, line 2 is longer than 2 MiB: a quote may not be closed"),
     ("a,b\n1,2\r\n3,4\n", None, None, "t.csv, line 2 ends in another way than the header: let all lines end alike"),
@@ -162,8 +160,7 @@ REFUSED = [
     (",,\n1,2,3\n", None, None, f"t.csv has 3 {NAMELESS} 1, 2, 3): the first row is empty {NONE}"),
     ("a,b,c,,\n1\n", None, None, f"t.csv has 2 {NAMELESS} 4, 5): name or remove them"),
     ("a,b,b,\n1\n", None, None, "t.csv has two columns named 'b': column names must be unique"),
-    ('v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n", None, None,
-     "t.csv, line 54: the header has 2 columns, but the row has 3"),
+    ('v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n", None, None, RAGGED.format(54, 2, 3)),
     ("a;b\n1;2\n3\n", None, None, "t.csv.gz, line 3: the header has 2 columns, but the row has 1"),
 ]  # fmt: skip
 

@@ -358,11 +358,8 @@ def varied(n=120, seed=0):
     """Return rows with numbers, text and dates, all with gaps, and names of all kinds."""
     random = np.random.default_rng(seed)
     frame = pd.DataFrame({
-        "id": range(n),
-        "n": random.integers(0, 9, n).astype(float),
-        "x": random.normal(size=n).round(3),
-        "t": random.choice(["red", "Red", "blue", "it's"], n),
-        "Upper Case": random.integers(0, 9, n),
+        "id": range(n), "n": random.integers(0, 9, n).astype(float), "x": random.normal(size=n).round(3),
+        "t": random.choice(["red", "Red", "blue", "it's"], n), "Upper Case": random.integers(0, 9, n),
         "day": pd.date_range("2024-01-01", periods=n).strftime("%Y-%m-%d"),
     })  # fmt: skip
     for name in ("n", "x", "t", "day"):

@@ -182,11 +182,7 @@ def kinds_of_labels():
     yield "numbers", numbers, forms_of_numbers(numbers.tolist()) | coded
 
 
-def labels_and_forest(labels):
-    return labels, forest().fit(pd.DataFrame({"x": X}), labels)
-
-
-LABELS = named(kinds_of_labels(), labels_and_forest)
+LABELS = named(kinds_of_labels(), lambda labels: (labels, forest().fit(pd.DataFrame({"x": X}), labels)))
 
 
 @pytest.mark.parametrize("name", LABELS)

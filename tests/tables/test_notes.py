@@ -9,43 +9,40 @@ import pytest
 from aucforest.tables.notes import suspicious_columns, unseen_categories
 
 N = 1500
-
-
-def columns():
-    """Return columns by the note that each must get, "" for none."""
-    numbers = np.random.default_rng(0).normal(size=N)
-    return {
-        "": {
-            "number": numbers,
-            "rounded": np.round(numbers),
-            "coded": np.arange(N) // 2,
-            "late": [0.0] * (N - 1) + [1.0],
-            "sometimes": [1.0] * (N - 1) + [None],
-            "word": ["a", "b"] * (N // 2),
-            "two words": [f"{i}" for i in range(N - 1)] + ["0"],
-            "flag": [True, False] * (N // 2),
-            "a tenth is text": ["unknown", *(["1.5", "2.5", "3", "4", "5", "6", "7", "8", "9"])] * (N // 10),
-        },
-        "no values": {"nothing": [None] * N, "not a number": [np.nan] * N},
-        "the same value": {"one": [1] * N, "same word": ["a"] * N, "same flag": [True] * N},
-        "each is a category: write": {"rate": ["12 %", "-3.5%", None] * (N // 3)},
-        "with a decimal point, but": {"visits": [f"{1000 + i:,}" for i in range(N)]},
-        "differ only by case and spaces": {"answer": ["Yes", "yes ", "no"] * (N // 3)},
-        "1 of 1,500 values is no number ('unknown')": {"amount": ["unknown", *(f"{i % 7}.5" for i in range(N - 1))]},
-        "300 of 1,500 values are no numbers ('?')": {"half": ["?" if i % 5 == 0 else f"{i}" for i in range(N)]},
-        "dates such as": {"words": ["3 March 2024", "Mar 4, 2024", None] * (N // 3)},
-        "distinct": {
-            "id": range(N),
-            "key": [f"k{i}" for i in range(N)],
-            "gaps": [None, *range(N - 1)],
-            "gaps in text": [None, *(f"k{i}" for i in range(N - 1))],
-        },
-    }
+NUMBERS = np.random.default_rng(0).normal(size=N)
+# Columns by the note that each must get, "" for none.
+COLUMNS = {
+    "": {
+        "number": NUMBERS,
+        "rounded": np.round(NUMBERS),
+        "coded": np.arange(N) // 2,
+        "late": [0.0] * (N - 1) + [1.0],
+        "sometimes": [1.0] * (N - 1) + [None],
+        "word": ["a", "b"] * (N // 2),
+        "two words": [f"{i}" for i in range(N - 1)] + ["0"],
+        "flag": [True, False] * (N // 2),
+        "a tenth is text": ["unknown", *(["1.5", "2.5", "3", "4", "5", "6", "7", "8", "9"])] * (N // 10),
+    },
+    "no values": {"nothing": [None] * N, "not a number": [np.nan] * N},
+    "the same value": {"one": [1] * N, "same word": ["a"] * N, "same flag": [True] * N},
+    "each is a category: write": {"rate": ["12 %", "-3.5%", None] * (N // 3)},
+    "with a decimal point, but": {"visits": [f"{1000 + i:,}" for i in range(N)]},
+    "differ only by case and spaces": {"answer": ["Yes", "yes ", "no"] * (N // 3)},
+    "1 of 1,500 values is no number ('unknown')": {"amount": ["unknown", *(f"{i % 7}.5" for i in range(N - 1))]},
+    "300 of 1,500 values are no numbers ('?')": {"half": ["?" if i % 5 == 0 else f"{i}" for i in range(N)]},
+    "dates such as": {"words": ["3 March 2024", "Mar 4, 2024", None] * (N // 3)},
+    "distinct": {
+        "id": range(N),
+        "key": [f"k{i}" for i in range(N)],
+        "gaps": [None, *range(N - 1)],
+        "gaps in text": [None, *(f"k{i}" for i in range(N - 1))],
+    },
+}
 
 
 @pytest.mark.parametrize("library", [pa.table, pd.DataFrame, pl.DataFrame])
 def test_which_columns_get_a_note(library):
-    for word, wanted in columns().items():
+    for word, wanted in COLUMNS.items():
         for name, values in wanted.items():
             notes = suspicious_columns(library({name: pa.array(values, from_pandas=False).to_pylist()}))
             assert [word in note and repr(name) in note for note in notes] == ([True] if word else []), (name, notes)
@@ -72,7 +69,7 @@ def test_few_rows_have_no_identifiers():
         assert len(suspicious_columns(pd.DataFrame({"id": range(n), "word": [f"k{i}" for i in range(n)]}))) == n - 19
 
 
-def separating():
+def test_columns_that_separate_the_classes_are_named_with_their_auc():
     random = np.random.default_rng(0)
     y = random.random(400) < 0.2
     close = y + random.normal(scale=0.3, size=400)
@@ -89,17 +86,12 @@ def separating():
         "word": np.where(close > 0.5, "high", "low"),
         "one": np.ones(400),
     }
-    return y.astype(int), leaks, others
-
-
-def test_columns_that_separate_the_classes_are_named_with_their_auc():
-    y, leaks, others = separating()
     for library in (pd.DataFrame, lambda columns: pl.DataFrame(columns, strict=False)):
         for name, values in leaks.items():
             sentence = f"{name!r} separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"
-            assert suspicious_columns(library({name: values}), y) == [sentence]
-        assert not any("separate" in note for note in suspicious_columns(library(others), y))
-    (both,) = suspicious_columns(np.column_stack([leaks["number"], leaks["flag"]]), y)
+            assert suspicious_columns(library({name: values}), y.astype(int)) == [sentence]
+        assert not any("separate" in note for note in suspicious_columns(library(others), y.astype(int)))
+    (both,) = suspicious_columns(np.column_stack([leaks["number"], leaks["flag"]]), y.astype(int))
     assert both.startswith("columns 'feature_0' (ROC AUC 1.0000), 'feature_1' (ROC AUC 1.0000) each separate")
 
 

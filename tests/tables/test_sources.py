@@ -28,22 +28,19 @@ def folder(tmp_path):
     return tmp_path
 
 
-def sources(folder):
-    whole = pa.concat_tables([table()[:33], table()[33:]])
-    return {
+def test_all_sources_return_the_same_rows_at_each_reading(folder):
+    whole, files = pa.concat_tables([table()[:33], table()[33:]]), sorted(folder.glob("part*.parquet"))
+    sources = {
         "folder": folder,
         "text": str(folder),
-        "files": [folder / f"part{i}.parquet" for i in (1, 2, 3)],
+        "files": files,
         "table": whole,
-        "dataset": pyarrow.dataset.dataset([str(folder / f"part{i}.parquet") for i in (1, 2, 3)]),
+        "dataset": pyarrow.dataset.dataset([str(file) for file in files]),
         "polars": pl.DataFrame(whole),
         "pandas": whole.to_pandas(),
         "duckdb": duckdb.from_arrow(whole),
     }
-
-
-def test_all_sources_return_the_same_rows_at_each_reading(folder):
-    for name, given in sources(folder).items():
+    for name, given in sources.items():
         source = open_source(given)
         assert source.columns == ["a", "b", "c"], name
         for first_row in (0, 0, 1, 6, 7, 20, 33, 49, 50):

@@ -35,17 +35,9 @@ class Color(str, Enum):  # noqa: UP042, its `str` is "Color.RED"
     ONE = "1"
 
 
-def arrow(values, *types):
-    return {f"arrow {type_}": pa.table({"c": pa.array(values).cast(type_)}) for type_ in types}
-
-
 def objects(values, convert=lambda value: value):
     values = [None if value is None else convert(value) for value in values]
     return pd.DataFrame({"c": pd.Series(values, dtype=object)})
-
-
-def category(values):
-    return pd.DataFrame({"c": pd.Categorical(values)})
 
 
 def matrix(values, dtype):
@@ -54,11 +46,13 @@ def matrix(values, dtype):
 
 def forms_of(values, *types):
     """Return a column in the types of Arrow, and in the forms of pandas and polars that are made of them."""
-    forms = arrow(values, *types)
-    for name, table in list(forms.items()):
-        forms[f"pandas of {name}"] = table.to_pandas(types_mapper=pd.ArrowDtype)
-        forms[f"polars of {name}"] = pl.DataFrame(table)
-    return forms | {"objects": objects(values), "rows": [[value] for value in values], "category": category(values)}
+    forms = {"objects": objects(values), "rows": [[value] for value in values]}
+    forms["category"] = pd.DataFrame({"c": pd.Categorical(values)})
+    for type_ in types:
+        forms[f"arrow {type_}"] = table = pa.table({"c": pa.array(values).cast(type_)})
+        forms[f"pandas of {type_}"] = table.to_pandas(types_mapper=pd.ArrowDtype)
+        forms[f"polars of {type_}"] = pl.DataFrame(table)
+    return forms
 
 
 def moments(values):
