@@ -143,15 +143,14 @@ def test_masked_values_are_missing():
     masked, expected = np.ma.masked_array(X, mask), np.where(mask, np.nan, X)
     forest, same = (small_forest(9).fit(rows, Y) for rows in (expected, masked))
     whole = (10 * X).astype(int)
-    text = np.where(X > 0, "ash", "elm").astype(object)
-    of_text = small_forest(5, categorical_features=[0, 1, 2, 3]).fit(np.where(mask, None, text), Y)
+    text = np.ma.masked_array(np.where(X > 0, "ash", "elm").astype(object), mask)
+    of_text = small_forest(5, categorical_features=[0, 1, 2, 3])
     for call, rows, filled in (
-        (forest.predict_proba, X, expected), (same.predict_proba, X, expected), (compared, X, expected),
-        (forest.predict_proba, whole, np.where(mask, np.nan, whole)),
-        (of_text.predict_proba, text, np.where(mask, None, text)),
-        (lambda rows: clone(of_text).fit(rows, Y).predict_proba(text), text, np.where(mask, None, text)),
+        (forest.predict_proba, masked, expected), (same.predict_proba, masked, expected), (compared, masked, expected),
+        (forest.predict_proba, np.ma.masked_array(whole, mask), np.where(mask, np.nan, whole)),
+        (lambda rows: clone(of_text).fit(rows, Y).predict_proba(rows), text, text.filled(None)),
     ):  # fmt: skip
-        np.testing.assert_array_equal(call(np.ma.masked_array(rows, mask)), call(filled))
+        np.testing.assert_array_equal(call(rows), call(filled))
     np.testing.assert_array_equal(same.predict_proba(X), forest.predict_proba(X))
     linear = LinearAUCClassifier(tol=1.0).fit(X, Y)
     for call in (linear.decision_function, lambda rows: linear.fit(rows, Y)):
