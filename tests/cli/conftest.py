@@ -1,6 +1,8 @@
-"""A fitted model and the files that go with it, made once."""
+"""Each test runs in a folder of its own, in which a fitted model and its files are, made once."""
 
 import json
+import shutil
+from contextlib import chdir
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,37 +11,50 @@ import pytest
 
 from tests.cli.data import mixed, succeed
 
+FIT = "fit train.csv --target label --drop id,weight --threshold gmean"
 
-@pytest.fixture(scope="session")
-def files(tmp_path_factory):
-    """train.csv, test.csv, test.parquet and model.aucforest of the table of every kind of column."""
-    folder = tmp_path_factory.mktemp("cli")
-    paths = {name: folder / name for name in ("train.csv", "test.csv", "test.parquet", "model.aucforest")}
-    mixed(300, 0).to_csv(paths["train.csv"], index=False)
-    test = mixed(250, 1)
-    test.to_csv(paths["test.csv"], index=False)
-    test.to_parquet(paths["test.parquet"])
-    result = succeed(
-        "fit", paths["train.csv"], "--target", "label", "--out", paths["model.aucforest"],
-        "--drop", "id,weight", "--threshold", "gmean", "--trees", 20,
-    )  # fmt: skip
-    names = (path.name.replace(".", "_") for path in paths.values())
-    return SimpleNamespace(**dict(zip(names, paths.values())), fitted=result)
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="session")
-def stack(files):
-    """The model file of a stack, the forest of which is that of the fixture `files` with more trees, and its JSON."""
-    folder = files.train_csv.parent
-    path, figures = folder / "stack.aucforest", folder / "stack.json"
-    arguments = ["--drop", "id,weight", "--threshold", "gmean", "--trees", 30, "--model", "stack"]
-    result = succeed("fit", files.train_csv, "--target", "label", "--out", path, *arguments, "--json", figures)
-    return SimpleNamespace(path=path, figures=json.loads(figures.read_text()), fitted=result)
+def made(tmp_path_factory):
+    """A folder with train.csv, test.csv, test.parquet and model.aucforest, and what `fit` said of it."""
+    folder, test = tmp_path_factory.mktemp("cli"), mixed(250, 1)
+    with chdir(folder):
+        mixed(300, 0).to_csv("train.csv", index=False)
+        test.to_csv("test.csv", index=False)
+        test.to_parquet("test.parquet")
+        return folder, succeed(f"{FIT} --trees 20 --out model.aucforest")
 
 
 @pytest.fixture
-def visits(tmp_path):
-    """Customers, who have 5 visits each, on 60 days in random order."""
+def files(made, tmp_path):
+    """Copies of the files in the folder of the test; what `fit` said. A module may override `made`."""
+    shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
+    return made[1]
+
+
+@pytest.fixture(scope="session")
+def made_stack(made, tmp_path_factory):
+    path = tmp_path_factory.mktemp("stack") / "stack.aucforest"
+    with chdir(made[0]):
+        fitted = succeed(f"{FIT} --trees 30 --model stack --json - --out", path)
+    return SimpleNamespace(path=path, figures=json.loads(fitted.stdout), said=fitted.stderr)
+
+
+@pytest.fixture
+def stack(files, made_stack, tmp_path):
+    """A stack, whose forest is that of the model with more trees, in stack.aucforest; what `fit` said and its JSON."""
+    shutil.copy(made_stack.path, tmp_path)
+    return made_stack
+
+
+@pytest.fixture
+def visits():
+    """Customers, who have 5 visits each, on 60 days in random order, in visits.csv."""
     random = np.random.default_rng(0)
     customer, days = np.repeat(random.permutation(60), 5), pd.date_range("2024-01-30", periods=60)
     frame = pd.DataFrame({
@@ -48,6 +63,4 @@ def visits(tmp_path):
         "width": random.normal(size=300) + customer % 2,
         "label": np.where(customer % 2, "yes", "no"),
     })  # fmt: skip
-    path = tmp_path / "visits.csv"
-    frame.to_csv(path, index=False)
-    return path
+    frame.to_csv("visits.csv", index=False)

@@ -1,6 +1,7 @@
 """A table with every kind of column, and how commands are called in this process."""
 
 import json
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -10,22 +11,28 @@ from typer.testing import CliRunner
 from aucforest.cli.app import app
 
 
-def run(*arguments, columns=160, **options):
-    """Call `aucforest` in this process, which takes more memory than that of a command."""
+def run(command, *arguments, columns=160, **options):
+    """Call `aucforest` with the words of a command and further arguments in this process, which takes more memory."""
+    words = [*command.split(), *map(str, arguments)]
     with patch("aucforest.estimators.outofcore.process_memory", return_value=2**28):
-        return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": str(columns)}, **options)
+        return CliRunner().invoke(app, words, env={"COLUMNS": str(columns)}, **options)
 
 
 def succeed(*arguments, **options):
-    """Call `aucforest` in this process, and expect that it succeeds."""
+    """Call `aucforest`, and expect that it succeeds."""
     result = run(*arguments, **options)
     assert result.exit_code == 0, result.output
     return result
 
 
-def read_json(*arguments, **options):
-    """Call `aucforest` in this process, and return the JSON that it writes on standard output."""
-    return json.loads(succeed(*arguments, "--json", "-", **options).stdout)
+def read_json(*arguments):
+    """Return the JSON that a command writes on standard output."""
+    return json.loads(succeed(*arguments, "--json", "-").stdout)
+
+
+def json_of(path):
+    """Return the content of a JSON file."""
+    return json.loads(Path(path).read_text())
 
 
 def check_refusal(result, sentence):

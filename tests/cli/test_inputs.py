@@ -1,117 +1,97 @@
-"""What the commands read: folders of files, CSV in other encodings, and dates."""
+"""What the commands read: folders of files, CSV in other encodings, dates, and labels whose first is positive."""
 
-import json
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import average_precision_score, log_loss
 
 import aucforest
-from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
+from aucforest.inspection import explain
+from aucforest.metrics import recall_at_k
+from tests.cli.data import check_refusal, check_usage, json_of, mixed, read_json, run, succeed
 
 
-def write_folder(folder, rows, kind):
+def write_folder(name, rows, kind):
     """Write rows into three files of a folder, beside files of others."""
+    folder = Path(name)
     folder.mkdir()
-    (folder / "_SUCCESS").write_text("")
-    for number, start in enumerate(range(0, len(rows), 100)):
-        part = rows[start : start + 100]
-        path = folder / f"part-{number}.{kind}"
+    (folder / "_SUCCESS").touch()
+    for start in range(0, len(rows), 100):
+        part, path = rows[start : start + 100], folder / f"part-{start}.{kind}"
         part.to_csv(path, index=False) if kind == "csv" else part.to_parquet(path)
 
 
 @pytest.mark.parametrize(
-    ("kind", "validate"), [("csv", []), ("parquet", ["--validate", 2])], ids=["out of core", "in memory"]
+    ("kind", "validate"), [("csv", ""), ("parquet", "--validate 2")], ids=["out of core", "in memory"]
 )
-def test_a_folder_of_files_is_one_table(files, tmp_path, kind, validate):
-    train, test, model = tmp_path / "train", tmp_path / "test", tmp_path / "m"
-    write_folder(train, mixed(300, 0), kind)
-    write_folder(test, mixed(250, 1), kind)
-    arguments = ["--target", "label", "--drop", "id,weight", "--threshold", "gmean", "--trees", 20, *validate]
-    result = succeed("fit", train, *arguments, "--out", model)
-    assert model.read_bytes() == files.model_aucforest.read_bytes()
-    assert "train, label" in result.stdout
+def test_a_folder_of_files_is_one_table(files, kind, validate):
+    write_folder("train", mixed(300, 0), kind)
+    write_folder("test", mixed(250, 1), kind)
+    options = f"--target label --drop id,weight --threshold gmean --trees 20 {validate}"
+    assert "train, label" in succeed(f"fit train {options} --out m").stdout
+    assert Path("m").read_bytes() == Path("model.aucforest").read_bytes()
     outputs = []
-    for data in (test, files.test_csv):
-        succeed("predict", model, data, "--keep", "label", "--out", tmp_path / "p.csv")
-        result = succeed("evaluate", model, data, "--target", "label", "--json", "-")
-        outputs.append(((tmp_path / "p.csv").read_bytes(), json.loads(result.stdout)["metrics"]))
+    for table in ("test", "test.csv"):
+        metrics = read_json(f"evaluate m {table} --target label")["metrics"]
+        outputs.append((succeed(f"predict m {table} --keep label").stdout, metrics))
     assert outputs[0] == outputs[1]
     if kind == "parquet":
-        succeed("report", model, test, "--target", "label", "--by", "colour", "--out", tmp_path / "page.html")
+        succeed("report m test --target label --by colour --out page.html")
 
 
-def test_folders_that_are_no_tables(files, tmp_path):
-    write_folder(tmp_path / "t", mixed(100, 0), "parquet")
-    arguments = ["predict", files.model_aucforest]
-    (tmp_path / "empty").mkdir()
-    check_refusal(run(*arguments, tmp_path / "empty"), "empty has no tables: .csv, .tsv, .txt, .jsonl")
-    within = run(*arguments, tmp_path / "t", "--out", tmp_path / "t" / "p.parquet")
-    check_refusal(within, "p.parquet would be in the folder that is read")
-    mixed(100, 0).to_csv(tmp_path / "t" / "more.csv", index=False)
-    check_refusal(run(*arguments, tmp_path / "t"), "t: some are CSV and others Parquet files")
+def test_folders_that_are_no_tables(files):
+    write_folder("t", mixed(100, 0), "parquet")
+    predict = "predict model.aucforest"
+    check_refusal(run(f"{predict} t --out t/p.parquet"), "p.parquet would be in the folder that is read")
+    mixed(100, 0).to_csv("t/more.csv", index=False)
+    check_refusal(run(f"{predict} t"), "t: some are CSV and others Parquet files")
 
 
-@pytest.mark.slow
-def test_an_encoding_is_read_by_every_command(tmp_path, monkeypatch):
-    """The results are those of the same table in UTF-8."""
-    monkeypatch.chdir(tmp_path)
+def test_an_encoding_gives_the_results_of_utf_8():
     rows = mixed(200, 0).replace({"colour": {"red": "grün"}}).drop(columns=["id", "weight"])
-    commands = [
-        "fit t.csv --target label --out m --trees 3 --reference r.csv --keep colour",
-        "fit t.csv --target label --out m2 --trees 3 --memory-limit 1GB",
-        "predict m t.csv --out p.csv --keep colour",
-        "evaluate m t.csv --target label --json e.json",
-        "export m --sklearn m.skops --check t.csv",
-    ]
-    others = [
-        "report m t.csv --target label --by colour --out page.html",
-        "compare t.csv --target label --criteria gini --folds 2 --repeats 1 --trees 2",
-    ]
-    written = {}
-    for encoding in ("utf-8", "cp1252"):
+    written = []
+    for encoding, option in (("utf-8", ""), ("cp1252", "--encoding cp1252")):
         rows.to_csv("t.csv", index=False, encoding=encoding)
-        options = [] if encoding == "utf-8" else ["--encoding", encoding]
-        for command in commands + (others if options else []):
-            result = succeed(*command.split(), *options)
-        written[encoding] = [(tmp_path / name).read_bytes() for name in ("m", "m2", "r.csv", "p.csv", "e.json")]
-    assert written["utf-8"] == written["cp1252"]
-    assert "grün".encode() in (tmp_path / "p.csv").read_bytes()
-    rows.to_csv("u.csv", index=False)
-    for command in (commands[1], commands[2]):
-        result = succeed(*command.replace("t.csv", "u.csv").split(), "--encoding", "cp1252")
-        assert result.stderr.count("u.csv is valid UTF-8, but is read as cp1252: leave out --encoding") == 1
-    refused = run("predict", "m", "t.csv")
-    check_refusal(refused, "line 3 is not encoded in UTF-8: pass its encoding, such as --encoding cp1252")
-    check_usage(run("predict", "m", "t.csv", "--encoding", "cp999"), "the encoding must be one that Python has")
+        fit = f"fit t.csv --target label --out m --trees 3 {option}"
+        succeed(f"{fit} --reference r.csv --keep colour")
+        succeed(f"{fit} --out m2 --memory-limit 1GB")
+        succeed(f"predict m t.csv --out p.csv --keep colour {option}")
+        succeed(f"evaluate m t.csv --target label --json e.json {option}")
+        written.append([Path(name).read_bytes() for name in ("m", "m2", "r.csv", "p.csv", "e.json")])
+    assert written[0] == written[1]
+    assert "grün".encode() in Path("p.csv").read_bytes()
+    rows.to_csv("t.csv", index=False)
+    for command in (f"{fit} --memory-limit 1GB", f"predict m t.csv {option}"):
+        said = succeed(command).stderr
+        assert said.count("t.csv is valid UTF-8, but is read as cp1252: leave out --encoding") == 1
 
 
-GERMAN = "%d.%m.%Y %H:%M"
+GERMAN = "--date-format", "%d.%m.%Y %H:%M"
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
+@pytest.fixture
+def tables():
     """train.csv, train.parquet, and other.csv with dates in another format."""
-    folder, random = tmp_path_factory.mktemp("dates"), np.random.default_rng(0)
+    random = np.random.default_rng(0)
     booked = pd.Series(np.datetime64("2024-01-01", "us") + random.integers(0, 500_000, 200).astype("m8[m]"))
     rows = pd.DataFrame({"booked": booked, "day": booked.dt.date, "amount": random.normal(size=200).round(3)})
     rows["clock"], rows["label"] = booked.dt.time, np.where(booked.dt.day_of_week >= 5, "yes", "no")
     rows.loc[::17, "booked"] = pd.NaT
-    rows.to_csv(folder / "train.csv", index=False)
-    rows.to_parquet(folder / "train.parquet", index=False)
-    rows.assign(booked=rows["booked"].dt.strftime(GERMAN)).to_csv(folder / "other.csv", index=False)
-    return folder
+    rows.to_csv("train.csv", index=False)
+    rows.to_parquet("train.parquet", index=False)
+    rows.assign(booked=rows["booked"].dt.strftime(GERMAN[1])).to_csv("other.csv", index=False)
 
 
-def fit(table, out, *options):
-    succeed("fit", table, "--target", "label", "--trees", 20, "--out", out, *options)
-    return aucforest.load(out)
+def fit(arguments, *options):
+    succeed(f"fit --target label --trees 20 --out m {arguments}", *options)
+    return aucforest.load("m")
 
 
-def predict(model, table, *options):
-    result = succeed("predict", model, table, "--proba", *options)
-    return result.stdout
+def predict(arguments, *options):
+    return succeed(f"predict --proba {arguments}", *options).stdout
 
 
 NAMES = [
@@ -120,105 +100,162 @@ NAMES = [
 ]  # fmt: skip
 
 
-def test_the_same_dates_in_files_of_every_kind(tables, tmp_path):
+def test_the_same_dates_in_files_of_every_kind(tables):
     """The type of a column, not the file, decides what is made of it, and whether it is read in batches."""
-    train, format_ = tables / "train.csv", ("--date-format", GERMAN)
-    models = [
-        fit(train, tmp_path / "csv"),
-        fit(train, tmp_path / "batches", "--memory-limit", "1GB"),
-        fit(tables / "train.parquet", tmp_path / "parquet"),
-        fit(tables / "other.csv", tmp_path / "other", *format_),
-        fit(tables / "other.csv", tmp_path / "others", *format_, "--memory-limit", "1GB"),
-    ]
-    assert [model.split_features_.tolist() for model in models] == 5 * [NAMES]
-    expected = predict(tmp_path / "csv", train)
-    for model in ("csv", "batches", "parquet", "other", "others"):
-        assert predict(tmp_path / model, train) == expected
-    assert predict(tmp_path / "csv", tables / "train.parquet") == expected
-    assert predict(tmp_path / "csv", tables / "other.csv", *format_) == expected
-    assert predict(tmp_path / "csv", tables / "other.csv") == expected
-    for table, options in ((train, ()), (tables / "other.csv", format_)):
-        succeed("evaluate", tmp_path / "csv", table, "--target", "label", *options)
-    shown = run("inspect", tmp_path / "csv").stdout
+    assert fit("train.csv").split_features_.tolist() == NAMES
+    Path("m").rename("csv")
+    expected = predict("csv train.csv")
+    for table, options in (
+        ("train.csv --memory-limit 1GB", ()),
+        ("train.parquet", ()),
+        ("other.csv", GERMAN),
+        ("other.csv --memory-limit 1GB", GERMAN),
+    ):
+        assert fit(table, *options).split_features_.tolist() == NAMES
+        assert predict("m train.csv") == expected
+    for table, options in (("train.parquet", ()), ("other.csv", GERMAN), ("other.csv", ())):
+        assert predict(f"csv {table}", *options) == expected
+    succeed("evaluate csv other.csv --target label", *GERMAN)
+    shown = run("inspect csv").stdout
     assert all(name in shown for name in (*NAMES, "9 features of 4 columns"))
-    assert "booked: day of week = " in run("predict", tmp_path / "csv", train, "--reasons", "2").stdout
-    assert f",reason_{len(NAMES)}\n" in run("predict", tmp_path / "csv", train, "--reasons", "99").stdout
+    assert "booked: day of week = " in run("predict csv train.csv --reasons 2").stdout
+    assert f",reason_{len(NAMES)}\n" in run("predict csv train.csv --reasons 99").stdout
 
 
-def test_days_in_another_format_have_no_hour(tables, tmp_path):
-    rows = pd.read_csv(tables / "train.csv", usecols=["day", "amount", "label"])
-    rows.to_csv(tmp_path / "iso.csv", index=False)
-    rows["day"] = pd.to_datetime(rows["day"]).dt.strftime("%d.%m.%Y")
-    rows.to_csv(tmp_path / "german.csv", index=False)
-    format_ = "--date-format", "%d.%m.%Y"
-    expected = fit(tmp_path / "iso.csv", tmp_path / "iso")
-    for options in ((), ("--memory-limit", "1GB")):
-        model = fit(tmp_path / "german.csv", tmp_path / "german", *format_, *options)
-        assert model.split_features_.tolist() == expected.split_features_.tolist() == [*NAMES[1:3], *NAMES[-2:]]
-        predicted = predict(tmp_path / "german", tmp_path / "german.csv", *format_)
-        assert predicted == predict(tmp_path / "iso", tmp_path / "iso.csv")
-
-
-def test_periods_of_dates_in_another_format(tables, tmp_path):
+def test_periods_of_dates_in_another_format(tables):
     """The reference has ISO dates, the new rows those of the file."""
-    arguments = "--target", "label", "--trees", 20, "--out", tmp_path / "m", "--date-format", GERMAN
-    keep = "--reference", tmp_path / "r.csv", "--keep", "booked"
-    succeed("fit", tables / "other.csv", *arguments, *keep)
-    scored = run("predict", tmp_path / "m", tables / "other.csv", "--proba", "--date-format", GERMAN)
-    rows = pd.read_csv(StringIO(scored.stdout)).assign(booked=pd.read_csv(tables / "other.csv")["booked"]).dropna()
-    rows.to_csv(tmp_path / "new.csv", index=False)
-    pd.read_csv(tmp_path / "r.csv").dropna().to_csv(tmp_path / "r.csv", index=False)
-    estimate = "estimate", tmp_path / "r.csv", tmp_path / "new.csv", "--score", "probability_yes", "--target", "label"
-    by_quarter = succeed(*estimate, "--time", "booked", "--period", "Q", "--date-format", GERMAN)
-    assert all(f"2024Q{quarter}" in by_quarter.stdout for quarter in range(1, 5))
-    named = run(*estimate, "--features", "booked", "--date-format", GERMAN)
-    check_refusal(named, "r.csv: column 'booked' holds dates or durations: leave dates out, because")
+    fit("other.csv --reference r.csv --keep booked", *GERMAN)
+    rows = pd.read_csv(StringIO(predict("m other.csv", *GERMAN)))
+    rows.assign(booked=pd.read_csv("other.csv")["booked"]).dropna().to_csv("new.csv", index=False)
+    pd.read_csv("r.csv").dropna().to_csv("r.csv", index=False)
+    estimate = "estimate r.csv new.csv --score probability_yes --target label"
+    by_quarter = succeed(f"{estimate} --time booked --period Q", *GERMAN).stdout
+    assert all(f"2024Q{quarter}" in by_quarter for quarter in range(1, 5))
+    sentence = "r.csv: column 'booked' holds dates or durations: leave dates out, because"
+    check_refusal(run(f"{estimate} --features booked", *GERMAN), sentence)
 
 
-def test_zoned_dates_of_any_zone_give_the_same_predictions(tables, tmp_path):
-    rows = pd.read_csv(tables / "train.csv", usecols=["booked", "label"], parse_dates=["booked"])
+def test_zoned_dates_of_any_zone_give_the_same_predictions(tables):
+    rows = pd.read_csv("train.csv", usecols=["booked", "label"], parse_dates=["booked"])
     zoned = rows.assign(booked=rows["booked"].dt.tz_localize("UTC"))
-    zoned.to_csv(tmp_path / "zoned.csv", index=False)
-    in_tokyo = zoned.assign(booked=zoned["booked"].dt.tz_convert("Asia/Tokyo"))
-    in_tokyo.to_parquet(tmp_path / "tokyo.parquet", index=False)
-    assert fit(tmp_path / "zoned.csv", tmp_path / "m").dates_[0].zone == "UTC"
-    assert predict(tmp_path / "m", tmp_path / "zoned.csv") == predict(tmp_path / "m", tmp_path / "tokyo.parquet")
-    assert fit(tmp_path / "tokyo.parquet", tmp_path / "t").dates_[0].zone == "Asia/Tokyo"
-    assert predict(tmp_path / "t", tmp_path / "zoned.csv") == predict(tmp_path / "t", tmp_path / "tokyo.parquet")
-    check_refusal(run("predict", tmp_path / "m", tables / "train.csv"), "which is not a zoned date; 188 of 188 values")
+    zoned.to_csv("zoned.csv", index=False)
+    zoned.assign(booked=zoned["booked"].dt.tz_convert("Asia/Tokyo")).to_parquet("tokyo.parquet", index=False)
+    for table, zone in (("tokyo.parquet", "Asia/Tokyo"), ("zoned.csv", "UTC")):
+        assert fit(table).dates_[0].zone == zone
+        assert predict("m zoned.csv") == predict("m tokyo.parquet")
+    check_refusal(run("predict m train.csv"), "which is not a zoned date; 188 of 188 values")
 
 
-def test_options_of_dates(tables, tmp_path):
-    model = fit(tables / "train.csv", tmp_path / "m", "--date-parts", "day of week,year", "--drop", "clock,day")
+def test_options_of_dates(tables):
+    model = fit("train.csv --drop clock,day --date-parts", "day of week,year")
     assert model.split_features_.tolist() == ["booked: year", "amount", "booked: day of week"]
-    call = "fit", tables / "train.csv", "--target", "label", "--out", tmp_path / "n"
-    refused = run(*call, "--date-parts", "none")
+    call = "fit train.csv --target label --out n"
+    refused = run(f"{call} --date-parts none")
     assert refused.exit_code == 1
     assert "Error: X: column 'booked' is not numeric but timestamp[us]; encode dates and times" in refused.stderr
-    unknown, no_format = run(*call, "--date-parts", "week"), run(*call, "--date-format", "dd.mm.yyyy")
-    check_usage(unknown, "must be auto, none or some of time, year, month, day, day of week,")
-    check_usage(no_format, "must be a format of strptime, such as '%d.%m.%Y', but is 'dd.mm.")
+    sentence = "must be auto, none or some of time, year, month, day, day of week,"
+    check_usage(run(f"{call} --date-parts week"), sentence)
+    sentence = "must be a format of strptime, such as '%d.%m.%Y', but is 'dd.mm."
+    check_usage(run(f"{call} --date-format dd.mm.yyyy"), sentence)
 
 
-def test_exports_agree_on_dates(tables, tmp_path):
-    fit(tables / "train.csv", tmp_path / "m")
-    outs = "--sklearn", tmp_path / "m.skops", "--onnx", tmp_path / "m.onnx"
-    for table, format_ in (("train.csv", ()), ("other.csv", ("--date-format", GERMAN))):
-        succeed("export", tmp_path / "m", *outs, "--check", tables / table, *format_)
+def test_exports_agree_on_dates(tables):
+    fit("train.csv")
+    for table, options in (("train.csv", ()), ("other.csv", GERMAN)):
+        succeed(f"export m --sklearn m.skops --onnx m.onnx --check {table}", *options)
 
 
-def test_labels_that_differ_by_case_and_spaces(tmp_path):
+def test_labels_that_differ_by_case_and_spaces():
     """In memory, in batches, and where one label is positive, also in other rows of that model."""
     labels = ["no", "Yes", "no", "yes ", "no", "no", " Yes", "no"] * 8
-    path, model = tmp_path / "t.csv", tmp_path / "m"
-    pd.DataFrame({"a": np.random.default_rng(0).normal(size=64).round(3), "label": labels}).to_csv(path, index=False)
-    fit, evaluate = ("fit", path, "--trees", 30, "--out", model), ("evaluate", model, path)
+    pd.DataFrame({"a": np.random.default_rng(0).normal(size=64).round(3), "label": labels}).to_csv("t.csv", index=False)
     advice = "differ only by case and spaces and are different labels: write what is the same alike"
-    for command, counts in (
-        (fit, "' Yes' (8), 'Yes' (8), 'yes ' (8)"),
-        ((*fit, "--memory-limit", "1GB"), "' Yes' (8), 'Yes' (8), 'yes ' (8)"),
-        ((*fit, "--positive", "Yes"), "'Yes' (8), 'yes ' (8), ' Yes' (8)"),
-        (evaluate, "'Yes' (8), 'yes ' (8), ' Yes' (8)"),
+    fit = "fit t.csv --trees 30 --out m"
+    for command, labels in (
+        (fit, (" Yes", "Yes", "yes ")),
+        (f"{fit} --memory-limit 1GB", (" Yes", "Yes", "yes ")),
+        (f"{fit} --positive Yes", ("Yes", "yes ", " Yes")),
+        ("evaluate m t.csv", ("Yes", "yes ", " Yes")),
     ):
-        result = succeed(*command, "--target", "label")
-        assert f"Note: column 'label': {counts} {advice}" in result.stderr.splitlines()
+        counts = ", ".join(f"{label!r} (8)" for label in labels)
+        assert f"Note: column 'label': {counts} {advice}\n" in succeed(f"{command} --target label").stderr
+
+
+def make_rows(n=600, seed=0):
+    """Return rows of which about a quarter are bad."""
+    random = np.random.default_rng(seed)
+    X = pd.DataFrame(random.normal(size=(n, 3)), columns=["a", "b", "c"]).round(3)
+    return X.assign(label=np.where(X["a"] + random.normal(size=n) > 1, "bad", "good"))
+
+
+def fit_rows(options="", rows=None):
+    """Fit by the command line; return the features, the labels and what is said."""
+    rows = make_rows() if rows is None else rows
+    rows.to_csv("train.csv", index=False)
+    result = succeed(f"fit train.csv --target label --trees 30 --out m {options}")
+    return rows[["a", "b", "c"]], rows["label"], result
+
+
+@pytest.mark.parametrize("model", ["forest", "stack"])
+def test_the_row_that_defined_the_threshold(model):
+    """Its probability is the threshold, so that a rounding error would change its label."""
+    X, y, _ = fit_rows(f"--model {model}")
+    for start in range(0, 300, 100):
+        some = slice(start, start + 100)
+        aucforest.load("m").set_threshold("gmean", X[some], y[some], oob=False).save("m")
+        succeed("predict m train.csv --out p.parquet")
+        found, python = pd.read_parquet("p.parquet"), aucforest.load("m")
+        proba = python.predict_proba(X)[:, 0]
+        np.testing.assert_array_equal(found["probability_bad"], proba)
+        np.testing.assert_array_equal(found["prediction"], python.predict(X))
+        assert np.any(proba == python.threshold_)
+        np.testing.assert_array_equal(found["prediction"] == "bad", proba >= python.threshold_)
+
+
+def test_commands_agree_that_the_rarer_label_is_positive():
+    """Though it comes first in sorted order."""
+    X, y, fitted = fit_rows("--threshold f1")
+    assert "positive class: 'bad', the rarer label" in fitted.stderr
+    model = aucforest.load("m")
+    rule = f"labels: bad where its probability is at least {model.threshold_:.4g}"
+    assert f"{rule} (f1)" in fitted.stdout
+    said = run("evaluate m train.csv --target label --json m.json").stdout
+    assert "positive class: bad; 600 rows" in said
+    assert f"{rule} (the threshold of the model)" in said
+    content, proba = json_of("m.json"), model.predict_proba(X)
+    metrics = {metric["metric"]: metric["value"] for metric in content["metrics"]}
+    assert (content["classes"], content["positive_class"]) == (["bad", "good"], "bad")
+    assert metrics["average_precision"] == pytest.approx(average_precision_score(y == "bad", proba[:, 0]))
+    assert metrics["log_loss"] == pytest.approx(log_loss(y, proba))
+    assert metrics["recall_at_0.01"] == pytest.approx(recall_at_k(y == "bad", proba[:, 0], 0.01))
+    succeed("predict m train.csv --reasons 1 --out p.csv")
+    predicted = pd.read_csv("p.csv")
+    assert predicted.columns.tolist() == ["prediction", "probability_bad", "probability_good", "reason_1"]
+    assert predicted["reason_1"].tolist() == [str(row[0]) for row in explain(model, X).of_class("bad").top(1)]
+    assert "bad" in run("inspect m").stdout.split("positive class")[1].split("\n")[0]
+
+
+def test_names_of_labels_are_no_markup():
+    fit_rows(rows=make_rows().replace({"label": {"bad": "[/]", "good": "[red]x[/red]"}}))
+    said = succeed("evaluate m train.csv --target label").stdout
+    assert "[red]x[/red]" in said
+    assert "[/]" in said
+
+
+def test_weights_and_compared_targets_are_numbers_in_any_spelling():
+    rows = make_rows().drop(columns="label").assign(w=np.arange(600) % 7 * 1000.5, y=np.arange(600) * 97 % 5000)
+    spelled = rows.assign(**{name: [f"{number:,}" for number in rows[name]] for name in "wy"})
+    results = []
+    for table in (rows, spelled):
+        table.to_csv("t.csv", index=False)
+        succeed("fit t.csv --target y --positive >=2000 --weight w --trees 20 --out m")
+        succeed("evaluate m t.csv --target y --weight w --json e.json")
+        results.append((Path("m").read_bytes(), json_of("e.json")["metrics"]))
+    assert results[0] == results[1]
+    spelled.loc[5, "w"] = "many"
+    spelled.to_csv("stray.csv", index=False)
+    for command in ("fit --positive >=2000 --out n", "evaluate m"):
+        result = run(f"{command} stray.csv --target y --weight w")
+        error = "Error: stray.csv, line 7: column 'w' has no weight: 1 of 600 values is no number ('many')"
+        assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, error)
+        succeed(f"{command} stray.csv --target y --weight w --where", "y <> '485' AND y <> '5'")

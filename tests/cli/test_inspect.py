@@ -3,20 +3,20 @@
 import json
 import tracemalloc
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import aucforest
 from aucforest.inspection import export_text, forest_summary
-from tests.cli.data import check_refusal, check_usage, run, succeed
+from tests.cli.data import check_refusal, check_usage, json_of, run, succeed
 from tests.estimators.data import make_table, small_forest
 from tests.tree.chains import make_chain
 
 
 def test_the_facts_are_printed_with_the_kind_of_importance(files):
-    result = succeed("inspect", files.model_aucforest)
-    model, words = aucforest.load(files.model_aucforest), " ".join(result.stdout.split())
+    words, model = " ".join(succeed("inspect model.aucforest").stdout.split()), aucforest.load("model.aucforest")
     intercepts = model.calibration_.intercepts
     for text in (
         "AUCForestClassifier",
@@ -34,10 +34,9 @@ def test_the_facts_are_printed_with_the_kind_of_importance(files):
     assert words.endswith('"aucforest report" with --train has the importance by permutation of out-of-bag rows')
 
 
-def test_the_json_has_the_attributes_of_the_model(files, tmp_path):
-    out = tmp_path / "a.json"
-    assert run("inspect", files.model_aucforest, "--json", out).stderr == f"JSON: {out}\n"
-    content, model = json.loads(out.read_text()), aucforest.load(files.model_aucforest)
+def test_the_json_has_the_attributes_of_the_model(files):
+    assert run("inspect model.aucforest --json a.json").stderr == "JSON: a.json\n"
+    content, model = json_of("a.json"), aucforest.load("model.aucforest")
     trees, summary = content["trees"], forest_summary(model)
     assert (trees["number"], trees["max_depth"]) == (20, summary.max_depth.max())
     assert trees["mean_nodes"] == pytest.approx(summary.n_nodes.mean())
@@ -49,18 +48,17 @@ def test_the_json_has_the_attributes_of_the_model(files, tmp_path):
     assert content["classes"] == ["no", "yes"]
     assert content["format_version"] >= 1
     assert "encodings" not in content
-    assert content["file_bytes"] == files.model_aucforest.stat().st_size
-    features = {feature["name"]: feature for feature in content["features"]}
-    assert {name: feature["categories"] for name, feature in features.items()} == {
-        "width": None, "colour": ["1", 'blu"e', "green, dark", "red"], "count": None, "flag": [False, True],
-    }  # fmt: skip
-    importances = [feature["impurity_importance"] for feature in features.values()]
+    assert content["file_bytes"] == Path("model.aucforest").stat().st_size
+    assert [(feature["name"], feature["categories"]) for feature in content["features"]] == [
+        ("width", None), ("colour", ["1", 'blu"e', "green, dark", "red"]), ("count", None), ("flag", [False, True]),
+    ]  # fmt: skip
+    importances = [feature["impurity_importance"] for feature in content["features"]]
     assert importances == pytest.approx(model.split_importances_.tolist())
 
 
 def test_a_stack_shows_its_members_and_the_trees_of_its_forest(stack):
-    result = succeed("inspect", stack.path, "--json", "-")
-    content, model = json.loads(result.stdout), aucforest.load(stack.path)
+    result = succeed("inspect stack.aucforest --json -")
+    content, model = json.loads(result.stdout), aucforest.load("stack.aucforest")
     forest = model.members_["forest"]
     assert content["model"] == "AUCStackingClassifier"
     assert content["members"] == dict(zip(model.members_, model.weights_.tolist()))
@@ -71,51 +69,46 @@ def test_a_stack_shows_its_members_and_the_trees_of_its_forest(stack):
     assert [each["kind"] for each in content["features"]] == ["numeric", "categorical", "numeric", "categorical"]
     assert "importances are those of the stack's forest" in result.stderr
     assert content["fitted_calibration_of_forest"]["slope"] == forest.calibration_.slope
-    result = run("inspect", stack.path, "--text", 3)
+    result = run("inspect stack.aucforest --text 3")
     assert result.stdout == export_text(forest.estimators_[3], decimals=3, show_proba=True) + "\n"
     assert result.stderr.startswith("Note: the tree is of the stack's forest, ")
 
 
 def test_a_tree_as_text(files):
-    result = run("inspect", files.model_aucforest, "--text", 3)
-    tree = aucforest.load(files.model_aucforest).estimators_[3]
-    assert result.stdout == export_text(tree, decimals=3, show_proba=True) + "\n"
-    assert "|--- probabilities: [no 0." in result.stdout
-    check_refusal(
-        run("inspect", files.model_aucforest, "--text", 20), "the model has no tree 20: its 20 trees are 0 to 19"
-    )
-    refused = run("inspect", files.model_aucforest, "--text", 0, "--json", "-")
-    check_usage(refused, "--json: cannot be combined with --text")
+    said, tree = run("inspect model.aucforest --text 3").stdout, aucforest.load("model.aucforest").estimators_[3]
+    assert said == export_text(tree, decimals=3, show_proba=True) + "\n"
+    assert "|--- probabilities: [no 0." in said
+    check_refusal(run("inspect model.aucforest --text 20"), "the model has no tree 20: its 20 trees are 0 to 19")
+    check_usage(run("inspect model.aucforest --text 0 --json -"), "--json: cannot be combined with --text")
 
 
-def test_linear_models_trees_and_many_features_are_inspected(tmp_path):
+def test_linear_models_trees_and_many_features_are_inspected():
     X = np.random.default_rng(0).normal(size=(80, 30))
     y = X[:, 4] > 0
-    aucforest.LinearAUCClassifier().fit(X, y).save(tmp_path / "linear")
-    result = succeed("inspect", tmp_path / "linear")
-    assert "LinearAUCClassifier" in result.stdout
-    check_refusal(run("inspect", tmp_path / "linear", "--text", 0), "LinearAUCClassifier")
-    aucforest.AUCTreeClassifier(max_depth=1).fit(X, y).save(tmp_path / "tree")
-    result = run("inspect", tmp_path / "tree")
-    assert "and 5 features of less importance" in " ".join(result.stdout.split())
-    assert "feature_4 " in result.stdout
-    assert run("inspect", tmp_path / "tree", "--text", 0).stdout.startswith("|--- feature_4 <= ")
+    aucforest.LinearAUCClassifier().fit(X, y).save("linear")
+    assert "LinearAUCClassifier" in succeed("inspect linear").stdout
+    check_refusal(run("inspect linear --text 0"), "LinearAUCClassifier")
+    aucforest.AUCTreeClassifier(max_depth=1).fit(X, y).save("tree")
+    said = run("inspect tree").stdout
+    assert "and 5 features of less importance" in " ".join(said.split())
+    assert "feature_4 " in said
+    assert run("inspect tree --text 0").stdout.startswith("|--- feature_4 <= ")
 
 
-def test_files_that_are_no_models_are_refused(files, tmp_path):
-    check_refusal(run("inspect", tmp_path / "none"), "there is no file")
-    check_refusal(run("inspect", files.test_csv), "not a model file")
-    check_refusal(run("inspect", files.model_aucforest, "--json", files.model_aucforest), "would be overwritten")
+def test_files_that_are_no_models_are_refused(files):
+    check_refusal(run("inspect none"), "there is no file")
+    check_refusal(run("inspect test.csv"), "not a model file")
+    check_refusal(run("inspect model.aucforest --json model.aucforest"), "would be overwritten")
 
 
-def test_features_that_are_only_claimed_take_little_memory(tmp_path):
+def test_features_that_are_only_claimed_take_little_memory():
     forest, n_features = small_forest(1).fit(*make_table()), 2**19
     forest.trees_, forest.n_features_in_ = [make_chain(2, n_features=n_features)], n_features
-    forest.save(tmp_path / "model")
+    forest.save("model")
     tracemalloc.start()
-    result = run("inspect", tmp_path / "model")
+    said = run("inspect model").stdout
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert f"feature_{n_features - 1}" in result.stdout
-    assert f"and {n_features - 25} features of less importance" in " ".join(result.stdout.split())
+    assert f"feature_{n_features - 1}" in said
+    assert f"and {n_features - 25} features of less importance" in " ".join(said.split())
     assert peak < 10 * 8 * n_features

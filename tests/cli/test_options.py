@@ -17,14 +17,14 @@ def test_a_command_gets_the_options_of_a_csv_as_one_argument():
     def command(name: str, read_options: ReadOptions = DEFAULT_OPTIONS, last: int = 0) -> None:
         formats.append((name, read_options, last))
 
-    def run(*arguments):
-        return CliRunner().invoke(app, arguments)
+    def run(arguments):
+        return CliRunner().invoke(app, arguments.split())
 
-    options = ["--separator", ";", "--date-format", "%d.%m.%Y", "--stray-text", "text", "--last", "3"]
-    assert run("a").exit_code == run("a", *options).exit_code == 0
+    options = "--separator ; --date-format %d.%m.%Y --stray-text text --last 3"
+    assert run("a").exit_code == run(f"a {options}").exit_code == 0
     assert formats == [("a", DEFAULT_OPTIONS, 0), ("a", ReadOptions(";", date_format="%d.%m.%Y", stray_text="text"), 3)]
-    check_usage(run("a", "--separator", "ab"), "the separator must be one character")
-    check_usage(run("a", "--encoding", "cp999"), "the encoding must be one that Python has")
+    check_usage(run("a --separator ab"), "the separator must be one character")
+    check_usage(run("a --encoding cp999"), "the encoding must be one that Python has")
 
 
 def test_rules_are_those_of_python():
@@ -39,9 +39,11 @@ def test_rules_are_those_of_python():
         "alerts=0.05,cost=1:10": {"alerts": 0.05} | cost,
         "cost=1:10,alerts=5": {"alerts": 5} | cost,
     }.items():
-        assert parse_rule(text) == rule
-        assert rule_for(parse_rule(text), 2, 1) == rule
+        assert rule_for(parse_rule(text), 2, 1) == parse_rule(text) == rule
     assert rule_for({"alerts": 5} | cost, 2, 0) == {"alerts": 5, "cost": [[0.0, 10.0], [1.0, 0.0]]}
+    assert rule_for("gmean", 3, 2) == "gmean"
+    with pytest.raises(ValueError, match=r"^--threshold with alerts and cost is for two classes, but there are 3$"):
+        rule_for({"alerts": 5} | cost, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +63,3 @@ def test_wrong_rules_are_refused(text, sentence):
     with pytest.raises(BadParameter) as caught:
         parse_rule(text)
     assert sentence in str(caught.value)
-
-
-def test_bounds_and_costs_are_for_two_classes():
-    assert rule_for("gmean", 3, 2) == "gmean"
-    with pytest.raises(ValueError, match=r"^--threshold with alerts and cost is for two classes, but there are 3$"):
-        rule_for({"alerts": 5, "cost": [[0, 1], [1, 0]]}, 3, 2)

@@ -1,5 +1,7 @@
 """Tables written batch by batch are those that are read again."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -8,9 +10,10 @@ from aucforest.cli._outputs import table_writer
 
 SCHEMA = pa.schema({"name, with a comma": pa.string(), "value": pa.float64()})
 BATCHES = [["plain", "x"], ['quo"te', "a,b"], ["two\nlines", ""], ["plain", "z"]]
+kinds = pytest.mark.parametrize("kind", ["csv", "parquet"])
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@kinds
 def test_what_is_written_is_read_again(tmp_path, kind):
     path = tmp_path / f"table.{kind}"
     with table_writer(path, SCHEMA) as write:
@@ -25,23 +28,20 @@ def test_what_is_written_is_read_again(tmp_path, kind):
     assert [float(row["value"]) for row in rows] == [1 / 3, 1e300] * 4
 
 
-def test_text_without_commas_has_no_quotes_and_booleans_are_spelled_as_classes(tmp_path):
-    path = tmp_path / "table.csv"
+def test_text_without_commas_has_no_quotes_and_booleans_are_spelled_as_classes():
     columns = {"a": ["x", "007"], "b": [False, True], "c": [None, True]}
-    with table_writer(path, pa.table(columns).schema) as write:
+    with table_writer(Path("table.csv"), pa.table(columns).schema) as write:
         write(pa.table(columns))
-    assert path.read_text() == "a,b,c\nx,False,\n007,True,True\n"
+    assert Path("table.csv").read_text() == "a,b,c\nx,False,\n007,True,True\n"
 
 
-def interrupted(path):
-    """Write a row, and stop."""
-    with table_writer(path, SCHEMA) as write:
-        write(pa.table([["x"], [1.0]], schema=SCHEMA))
-        raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@kinds
 def test_an_interrupt_leaves_nothing(tmp_path, kind):
+    def interrupted():
+        with table_writer(tmp_path / f"table.{kind}", SCHEMA) as write:
+            write(pa.table([["x"], [1.0]], schema=SCHEMA))
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        interrupted(tmp_path / f"table.{kind}")
+        interrupted()
     assert list(tmp_path.iterdir()) == []

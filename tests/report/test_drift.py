@@ -20,8 +20,7 @@ N = 400
 
 def stability_index(new, old):
     """Return the index of two lists of bins, 1/2 added to each count."""
-    bins = sorted(set(new) | set(old))
-    shares = []
+    bins, shares = sorted(set(new) | set(old)), []
     for counts in (Counter(new), Counter(old)):
         smoothed = [counts[each] + 0.5 for each in bins]
         shares.append([count / sum(smoothed) for count in smoothed])
@@ -43,42 +42,39 @@ def table(seed):
     return frame, random.random(N) < 0.3
 
 
-def section_of(new, old, labels=None):
-    """Return the section on drift of two tables."""
-    y, y_old = (table(seed)[1] for seed in (2, 1))
-    model, y = DummyClassifier().fit(old, y_old), y if labels is None else labels
+def section_of(new, y, old, y_old):
+    """Return the section on drift of two tables, and the cells of its table by column."""
+    model = DummyClassifier().fit(old, y_old)
     (section,) = drift_sections(score_rows(model, new, y, None), read_training(model, old, y_old, None), 0)
-    return section
+    return section, {row[0]: row[1:] for row in section.tables[0].rows}
 
 
 def test_rows_of_the_same_source_have_not_drifted():
-    (new, _), (old, _) = table(2), table(1)
-    section = section_of(new, old)
+    (new, y), (old, y_old) = table(2), table(1)
+    section, shown = section_of(new, y, old, y_old)
     assert section.lead.startswith("Columns that differ from the training rows by more than chance: none of 5. ")
-    shown = {row[0]: row[1:] for row in section.tables[0].rows}
     assert set(shown) == {"width", "height", "colour", "flag", "nothing"}  # days always drift
     assert shown["nothing"] == ["0", "0", "1"]
-    assert float(shown["colour"][0]) == pytest.approx(stability_index(new["colour"], old["colour"]), abs=5e-4)
     edges = np.quantile(old["height"], np.arange(1, 10) / 10, method="lower")
-    bins = [np.searchsorted(edges, frame["height"]).tolist() for frame in (new, old)]
-    assert float(shown["height"][0]) == pytest.approx(stability_index(*bins), abs=5e-4)
+    for name, bins in (("colour", list), ("height", lambda values: np.searchsorted(edges, values).tolist())):
+        expected = stability_index(bins(new[name]), bins(old[name]))
+        assert float(shown[name][0]) == pytest.approx(expected, abs=5e-4)
     auc, limit = map(float, re.findall(r"ROC AUC of (\S+) on .* above (\S+)\.$", section.points[0])[0])
     assert auc < limit == pytest.approx(0.5 + 1.645 * math.sqrt((2 * N + 1) / (12 * N * N)), abs=5e-4)
     assert section.points[1].endswith("class frequencies differ by no more than chance explains.")
 
 
 def test_what_has_drifted_is_named_and_told_apart():
-    (new, _), (old, _) = table(2), table(1)
+    (new, _), (old, y_old) = table(2), table(1)
     new = new.assign(height=new["height"] + 1.0, colour=new["colour"].replace("red", "crimson"))
-    rare = np.arange(N) < 20
-    section = section_of(new, old, labels=rare)
+    section, shown = section_of(new, np.arange(N) < 20, old, y_old)
     assert "by more than chance: 2 of 5, most of all colour. " in section.lead
-    assert [row[0] for row in section.tables[0].rows[:2]] == ["colour", "height"]
+    assert list(shown)[:2] == ["colour", "height"]
     assert float(re.findall(r"ROC AUC of (\S+)", section.points[0])[0]) > 0.8
-    assert re.match(
-        r"[23]\d\.\d % of the training rows and 5\.00? % of these rows are of class True: .* by more than chance",
-        section.points[1],
+    of_labels = (
+        r"[23]\d\.\d % of the training rows and 5\.00? % of these rows are of class True: .* by more than chance"
     )
+    assert re.match(of_labels, section.points[1])
 
 
 @pytest.mark.parametrize("n_bins", [2, 10])
@@ -93,9 +89,9 @@ def test_without_drift_one_in_twenty_is_beyond_the_limit(n_bins):
 
 def test_pages_on_one_model_and_on_several_have_the_section():
     (new, y), (old, y_old) = table(2), table(1)
-    new, old = (frame[["height"]] for frame in (new, old))
-    model, options = LogisticRegression().fit(old, y_old), {"n_bootstrap": 2, "n_repeats": 0, "random_state": 0}
-    training = {"X_train": old, "y_train": y_old}
-    pages = [report(given, new, y, **training, **options).html for given in (model, [model, model])]
+    new, old = new[["height"]], old[["height"]]
+    model = LogisticRegression().fit(old, y_old)
+    options = {"X_train": old, "y_train": y_old, "n_bootstrap": 2, "n_repeats": 0, "random_state": 0}
+    pages = [report(given, new, y, **options).html for given in (model, [model, model])]
     sections = [re.search('<section id="drift".*?</section>', page, flags=re.DOTALL).group() for page in pages]
     assert sections[0] == sections[1]

@@ -31,9 +31,8 @@ def test_importances_are_those_out_of_bag_where_training_rows_are_given(forest, 
         assert printed(shown[name][0]) == pytest.approx(fall, abs=5e-4)
     assert "<strong>Warning:</strong>" not in forest_page.html
     assert any(alt.startswith("Out-of-bag ROC AUC by the number of trees, with 95 % intervals.") for alt in page.alts)
-    assert [cells[1] for cells in page.tables["Classes of the training rows"][1:]] == [
-        str(n) for n in np.bincount(Y[TRAIN])
-    ]
+    counts = [cells[1] for cells in page.tables["Classes of the training rows"][1:]]
+    assert counts == list(map(str, np.bincount(Y[TRAIN])))
 
 
 def test_equal_seeds_give_equal_pages_with_progress_on_request(forest, forest_page, capfd):
@@ -54,11 +53,9 @@ def test_facts_and_a_target_of_zeros_and_ones(forest, monkeypatch):
     options = {"facts": facts, "intended_use": "Ranks <payments>.", "by": {"part": np.arange(200) % 2}}
     html = report(forest, X[TEST], pd.Series(Y[TEST], name="fraud"), **options, **BARE).html
     shown = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", html))
-    assert shown == {
-        "Target": "fraud", "Data": "payments of May", "Model": "forest 3", "Rows evaluated": "200",
-        "Positive class": "fraud = 1",
-        "Positive rows": shown["Positive rows"],
-        "Date": "1970-01-02", "Written by": f"aucforest {__version__}",
+    assert shown == facts | {
+        "Target": "fraud", "Rows evaluated": "200", "Positive class": "fraud = 1",
+        "Positive rows": shown["Positive rows"], "Date": "1970-01-02", "Written by": f"aucforest {__version__}",
     }  # fmt: skip
     for text in (
         "Intended use: Ranks &lt;payments&gt;.",
@@ -107,20 +104,18 @@ def test_a_notebook_shows_the_page_in_a_frame(forest_page):
     ],
 )  # fmt: skip
 def test_models_and_rows_that_do_not_fit_are_refused_in_one_line(forest, arguments, options, error, sentence):
-    with pytest.raises(error, match=sentence) as caught:
+    with pytest.raises(error, match=rf"\A[^\n]*{sentence}[^\n]*\Z"):
         report(*(forest if argument is FOREST else argument for argument in arguments), **options)
-    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("columns", "sentence"),
-    [("abcxe", "^X_test lacks the column 'd', which"), ("edcba", "^the model cannot read X_test")],
-)
-def test_a_column_that_is_not_there_is_named(columns, sentence):
+def test_a_column_that_is_not_there_is_named():
     model = small_forest().fit(pd.DataFrame(X, columns=list("abcde")), Y)
-    with pytest.raises(ValueError, match=sentence) as caught:
-        report(model, pd.DataFrame(X, columns=list(columns)), Y)
-    assert "\n" not in str(caught.value)
+    for names, sentence in (
+        ("abcxe", "^X_test lacks the column 'd', which"),
+        ("edcba", "^the model cannot read X_test"),
+    ):
+        with pytest.raises(ValueError, match=rf"\A[^\n]*{sentence}[^\n]*\Z"):
+            report(model, pd.DataFrame(X, columns=list(names)), Y)
 
 
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib"])

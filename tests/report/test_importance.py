@@ -1,6 +1,8 @@
 """Permutation importance and partial dependence against scikit-learn's."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.inspection import partial_dependence as of_scikit_learn
 from sklearn.inspection import permutation_importance
@@ -50,12 +52,12 @@ def test_means_are_those_of_scikit_learn(model, weighted):
     assert set(many.values) <= set(X[:, 0].tolist())
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_categories_and_missing_values_have_means(library):
-    frames = pytest.importorskip(library)
+@pytest.mark.parametrize("frames", [pd, pl])
+def test_categories_and_missing_values_have_means(frames):
     gaps = [None if row % 7 == 0 else value for row, value in enumerate(X[:, 0].tolist())]
     kinds = [None if row % 5 == 0 else "ab"[value > 1] for row, value in enumerate(X[:, 1].tolist())]
-    frame = frames.DataFrame({"size": gaps, "kind": kinds, "constant": [1.0] * 300})
+    columns = {"size": gaps, "kind": kinds, "constant": [1.0] * 300}
+    frame = frames.DataFrame(columns)
     model = small_forest(5).fit(frame, Y)
     rows = score_rows(model, frame, Y, None)
     assert held_out_importance(rows, 1, 0).feature_names == ("size", "kind", "constant")
@@ -64,7 +66,7 @@ def test_categories_and_missing_values_have_means(library):
     assert size.missing_means.sum() == pytest.approx(1.0)
     assert sorted(kind.values) == ["a", "b", "missing"]
     for value, mean in zip(kind.values, kind.means):
-        same = frames.DataFrame({"size": gaps, "kind": [value] * 300, "constant": [1.0] * 300})
+        same = frames.DataFrame(columns | {"kind": [value] * 300})
         assert value == "missing" or mean == pytest.approx(model.predict_proba(same).mean(axis=0))
 
 

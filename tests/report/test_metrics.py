@@ -5,37 +5,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from sklearn import metrics as expected_metrics
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import (
-    average_precision_score,
-    brier_score_loss,
-    confusion_matrix,
-    log_loss,
-    precision_recall_curve,
-    recall_score,
-    roc_auc_score,
-)
 from sklearn.model_selection import FixedThresholdClassifier
 
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.metrics import auc_confidence_interval
-from aucforest.report.metrics import (
-    RECALLS,
-    auc_by_trees,
-    compute_scores,
-    cost_matrix,
-    cumulate_class,
-    find_thresholds,
-    metric_function,
-    reliability,
-    resample,
-    thin,
-)
+from aucforest.report import metrics
 from aucforest.report.rows import score_rows
 from tests.estimators.data import small_forest
 from tests.report.pages import TEST, TRAIN, X, Y
 
 WEIGHT = 1.0 + np.arange(200) % 3
+weights = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+
+
+def rows_of(model, weight=None):
+    return score_rows(model, X[TEST], Y[TEST], weight)
 
 
 @pytest.fixture(scope="module")
@@ -51,129 +37,131 @@ def shifted_rows(n_rows, frequency, shift):
     return score_rows(LogisticRegression().fit(x, y), x, y, None), x[:, 0]
 
 
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+@weights
 def test_scores_are_those_of_scikit_learn(forest, weight):
-    rows = score_rows(forest, X[TEST], Y[TEST], weight)
-    y, p = Y[TEST], forest.predict_proba(X[TEST])[:, 1]
+    rows, y, p = rows_of(forest, weight), Y[TEST], forest.predict_proba(X[TEST])[:, 1]
     frequency = np.average(y, weights=weight)
-    recalls = recall_score(y, forest.predict(X[TEST]), average=None, sample_weight=weight)
-    no_skill = log_loss(y, np.full(200, frequency), sample_weight=weight)
+    recalls = expected_metrics.recall_score(y, forest.predict(X[TEST]), average=None, sample_weight=weight)
+
+    def of(metric, scores=p):
+        return getattr(expected_metrics, metric)(y, scores, sample_weight=weight)
+
     expected = {
-        "ROC AUC": (roc_auc_score(y, p, sample_weight=weight), 0.5),
-        "average precision": (average_precision_score(y, p, sample_weight=weight), frequency),
-        "Brier score": (brier_score_loss(y, p, sample_weight=weight), frequency * (1 - frequency)),
-        "log loss": (log_loss(y, p, sample_weight=weight), no_skill),
+        "ROC AUC": (of("roc_auc_score"), 0.5),
+        "average precision": (of("average_precision_score"), frequency),
+        "Brier score": (of("brier_score_loss"), frequency * (1 - frequency)),
+        "log loss": (of("log_loss"), of("log_loss", np.full(200, frequency))),
         "G-mean": (np.sqrt(np.prod(recalls)), 0.0),
     }
-    scores = compute_scores(rows, resample(rows, 20, 0))
+    scores = metrics.compute_scores(rows, metrics.resample(rows, 20, 0))
     assert {score.name: pytest.approx((score.value, score.no_skill)) for score in scores} == expected
     assert all(score.low <= score.value <= score.high for score in scores)
     assert scores[0][1:4] == auc_confidence_interval(y, p, sample_weight=weight)
 
 
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+@weights
 def test_bins_of_the_calibration_hold_what_lies_between_their_ends(model, weight):
-    rows = score_rows(model, X[TEST], Y[TEST], weight)
-    bins, proba = reliability(rows, 1), rows.scores[:, 1]
+    rows = rows_of(model, weight)
+    bins, proba = metrics.reliability(rows, 1), rows.scores[:, 1]
     assert sum(each.n_rows for each in bins) == len(proba)
     assert all(first.most < second.least for first, second in pairwise(bins))
     for each in bins:
         inside = (proba >= each.least) & (proba <= each.most)
-        weights = rows.weights[inside]
+        labels, of_bin = rows.labels[inside], rows.weights[inside]
         assert each.n_rows == inside.sum()
-        assert each.mean == pytest.approx(np.average(proba[inside], weights=weights))
-        assert each.observed == pytest.approx(np.average(rows.labels[inside], weights=weights))
+        assert each.mean == pytest.approx(np.average(proba[inside], weights=of_bin))
+        assert each.observed == pytest.approx(np.average(labels, weights=of_bin))
         if weight is None:
-            interval = binomtest(int(rows.labels[inside].sum()), int(inside.sum())).proportion_ci(method="wilson")
+            interval = binomtest(int(labels.sum()), len(labels)).proportion_ci(method="wilson")
             assert (each.low, each.high) == pytest.approx(tuple(interval), abs=1e-12)
 
 
 def test_bins_hold_like_parts_of_both_classes():
     rows, _ = shifted_rows(20_000, 0.01, 1.0)
     negative, positive = rows.totals
-    parts = [bin_.n_rows * (bin_.observed / positive + (1 - bin_.observed) / negative) for bin_ in reliability(rows, 1)]
+    bins = metrics.reliability(rows, 1)
+    parts = [each.n_rows * (each.observed / positive + (1 - each.observed) / negative) for each in bins]
     assert parts == pytest.approx([0.2] * 10, abs=0.01)
 
 
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+@weights
 def test_curves_of_drawn_rows_are_those_of_scikit_learn(model, weight):
-    rows = score_rows(model, X[TEST], Y[TEST], weight)
-    drawn = np.random.default_rng(1).integers(0, 200, 200)
-    times = np.bincount(drawn, minlength=200)
-    found = metric_function(rows, 2000)(rows.weights * times)
-    y, p, weights = rows.labels[drawn], rows.scores[drawn, 1], rows.weights[drawn]
-    assert found["average_precision"] == pytest.approx(average_precision_score(y, p, sample_weight=weights))
-    expected, recall, _ = precision_recall_curve(y, p, sample_weight=weights)
+    rows, drawn = rows_of(model, weight), np.random.default_rng(1).integers(0, 200, 200)
+    found = metrics.metric_function(rows, 2000)(rows.weights * np.bincount(drawn, minlength=200))
+    how = {"sample_weight": rows.weights[drawn]}
+    y, p = rows.labels[drawn], rows.scores[drawn, 1]
+    assert found["average_precision"] == pytest.approx(expected_metrics.average_precision_score(y, p, **how))
+    expected, recall, _ = expected_metrics.precision_recall_curve(y, p, **how)
     # of all points that find at least so much, the one of the greatest threshold
-    firsts = [np.flatnonzero(recall[:-1] >= level - 1e-12)[-1] for level in RECALLS[1:]]
+    firsts = [np.flatnonzero(recall[:-1] >= level - 1e-12)[-1] for level in metrics.RECALLS[1:]]
     assert found["precision"][1:] == pytest.approx(expected[firsts])
 
 
 def test_merging_scores_hardly_changes_a_curve():
     rows, x = shifted_rows(40_000, 0.01, 1.5)
-    area = metric_function(rows, 2000)(np.ones(40_000))["average_precision"]
-    assert area == pytest.approx(average_precision_score(rows.labels, x), abs=2e-3)
+    area = metrics.metric_function(rows, 2000)(np.ones(40_000))["average_precision"]
+    assert area == pytest.approx(expected_metrics.average_precision_score(rows.labels, x), abs=2e-3)
 
 
 def test_thinned_curves_keep_their_area(model):
-    cumulated = cumulate_class(score_rows(model, X[TEST], Y[TEST], None), 1)
-    indices = thin(cumulated, 60)
+    cumulated = metrics.cumulate_class(rows_of(model), 1)
+    indices = metrics.thin(cumulated, 60)
     assert len(indices) <= 62
     fpr, tpr = cumulated.fps[indices] / cumulated.fps[-1], cumulated.tps[indices] / cumulated.tps[-1]
-    exact = roc_auc_score(Y[TEST], model.predict_proba(X[TEST])[:, 1])
+    exact = expected_metrics.roc_auc_score(Y[TEST], model.predict_proba(X[TEST])[:, 1])
     assert np.trapezoid(tpr, fpr) == pytest.approx(exact, abs=0.005)
-    assert {0, cumulated.tps.size - 1, 7} <= set(thin(cumulated, 30, (7,)).tolist())
+    assert {0, cumulated.tps.size - 1, 7} <= set(metrics.thin(cumulated, 30, (7,)).tolist())
 
 
 def test_intervals_of_drawn_rows_are_as_wide_as_the_spread_of_means(model):
-    rows = score_rows(model, X[TEST], Y[TEST], None)
-    losses = np.square(rows.scores[:, 1] - rows.labels)
+    rows = rows_of(model)
+    losses, resamples = np.square(rows.scores[:, 1] - rows.labels), metrics.resample(rows, 400, 0)
     within = [losses[rows.labels == k].var() * np.mean(rows.labels == k) for k in (0, 1)]
-    resamples = resample(rows, 400, 0)
     assert len(resamples["precision"]) == 400
     assert resamples["brier"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
-    (brier,) = (score for score in compute_scores(rows, resamples) if score.name == "Brier score")
+    (brier,) = (score for score in metrics.compute_scores(rows, resamples) if score.name == "Brier score")
     assert [brier.low, brier.high] == np.quantile(resamples["brier"], [0.025, 0.975]).tolist()
 
 
 def test_the_last_point_by_trees_is_the_score_of_the_forest():
     forest = small_forest(40, oob_score=True, threshold="gmean").fit(X, Y)
-    points = auc_by_trees(forest, training_rows(forest, X, Y, None))
+    points = metrics.auc_by_trees(forest, training_rows(forest, X, Y, None))
     assert points[-1, :2].tolist() == [40, forest.oob_score_]
     assert (np.diff(points[:, [2, 1, 3]]) > 0).all()
 
 
 def test_costs_are_those_of_the_forest(model):
-    assert cost_matrix(small_forest(threshold={"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
     of_rows = [[[0, 1], [4, 0]], [[0, 3], [6, 0]]]
-    assert cost_matrix(small_forest(threshold={"cost": of_rows})).tolist() == [[0, 2], [5, 0]]
-    budget = {"alerts": 0.1}
-    assert cost_matrix(small_forest(threshold=budget | {"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
-    for other in (*(small_forest(threshold=rule) for rule in (budget, budget | {"cost": "fit"}, "gmean")), model):
-        assert cost_matrix(other) is None
+    for rule, cost in (
+        ({"cost": [[1, 3], [7, 0]]}, [[1, 3], [7, 0]]),
+        ({"cost": of_rows}, [[0, 2], [5, 0]]),
+        ({"alerts": 0.1, "cost": [[1, 3], [7, 0]]}, [[1, 3], [7, 0]]),
+    ):
+        assert metrics.cost_matrix(small_forest(threshold=rule)).tolist() == cost
+    for rule in ({"alerts": 0.1}, {"alerts": 0.1, "cost": "fit"}, "gmean"):
+        assert metrics.cost_matrix(small_forest(threshold=rule)) is None
+    assert metrics.cost_matrix(model) is None
 
 
 def test_the_threshold_of_a_model_is_found():
     for threshold in (0.0, 0.3, 0.9, 1.0):
         model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(X[TRAIN], Y[TRAIN])
-        found = find_thresholds(score_rows(model, X[TEST], Y[TEST], None))
-        called = confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
+        found = metrics.find_thresholds(rows_of(model))
+        called = expected_metrics.confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
         assert [found.fp[found.model_index], found.tp[found.model_index]] == called.tolist()
 
 
 def test_few_of_many_scores_are_kept_with_the_least_cost_of_all():
     rows, _ = shifted_rows(6000, 0.3, 1.0)
-    y, scores, found = rows.labels == 1, rows.scores[:, 1], find_thresholds(rows)
+    y, scores, found = rows.labels == 1, rows.scores[:, 1], metrics.find_thresholds(rows)
     tp, fp = found.tp, found.fp
     assert len(tp) <= 600
-    thresholds = found.thresholds[:-1, None]
-    np.testing.assert_array_equal(tp[:-1], np.sum(y & (scores >= thresholds), axis=1))
-    np.testing.assert_array_equal(fp[:-1], np.sum(~y & (scores >= thresholds), axis=1))
+    for counts, of_class in ((tp, y), (fp, ~y)):
+        np.testing.assert_array_equal(counts[:-1], np.sum(of_class & (scores >= found.thresholds[:-1, None]), axis=1))
     steps = np.abs(np.diff(tp)) / y.sum() + np.abs(np.diff(fp)) / np.sum(~y)
     assert steps.max() < 0.02
     cuts = np.append(np.unique(scores), np.inf)
-    all_fp = np.array([np.sum(~y & (scores >= cut)) for cut in cuts])
-    all_fn = np.array([np.sum(y & (scores < cut)) for cut in cuts])
+    all_fp, all_tp = (np.array([np.sum(of_class & (scores >= cut)) for cut in cuts]) for of_class in (~y, y))
     for cost in [(7, 1), (3, 1), (2, 1), (3, 2), (1, 1), (2, 3), (1, 2), (1, 3), (1, 7)]:
-        kept = cost[0] * fp + cost[1] * (y.sum() - tp)
-        assert kept.min() == np.min(cost[0] * all_fp + cost[1] * all_fn)
+        kept, every = (cost[0] * fps + cost[1] * (y.sum() - tps) for fps, tps in ((fp, tp), (all_fp, all_tp)))
+        assert kept.min() == every.min()

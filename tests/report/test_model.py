@@ -19,33 +19,31 @@ from aucforest.report import report
 from aucforest.report.model import importance_section, members_sections, model_section, reasons_sections
 from aucforest.report.rows import score_rows
 from tests.estimators.data import small_forest
+from tests.report import pages
 from tests.report.pages import QUICK, TEST, TRAIN, X3, Y3, Page, X, Y, figures, printed
-
-TWO = X[TEST], Y[TEST]
-ALONE = "The stack and its forest alone, on these rows"
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_stack_is_compared_with_its_forest(stack, weighted):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 200) if weighted else None
     (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], weights), 200, 0)
-    assert [row[0] for row in section.tables[0].rows] == list(stack.members_)
-    assert [printed(row[1]) for row in section.tables[0].rows] == pytest.approx(stack.weights_, abs=5e-3)
-    shown, alone = {row[0]: row[1:] for row in section.tables[1].rows}, stack.members_["forest"].predict_proba(X[TEST])
-    proba, y = stack.predict_proba(X[TEST]), Y[TEST]
-    aucs = [roc_auc_score(y, scores[:, 1], sample_weight=weights) for scores in (alone, proba)]
-    losses = [log_loss(y, scores, sample_weight=weights) for scores in (alone, proba)]
-    for name, (before, after) in {"ROC AUC": aucs, "log loss": losses}.items():
+    members, shown = section.tables[0].rows, {row[0]: row[1:] for row in section.tables[1].rows}
+    assert [row[0] for row in members] == list(stack.members_)
+    assert [printed(row[1]) for row in members] == pytest.approx(stack.weights_, abs=5e-3)
+    alone, proba, y = stack.members_["forest"].predict_proba(X[TEST]), stack.predict_proba(X[TEST]), Y[TEST]
+    ends = {name: list(map(printed, cells[3].split(" to "))) for name, cells in shown.items()}
+    for name, metric in {"ROC AUC": lambda p, w: roc_auc_score(y, p[:, 1], sample_weight=w),
+                         "log loss": lambda p, w: log_loss(y, p, sample_weight=w)}.items():  # fmt: skip
+        before, after = metric(alone, weights), metric(proba, weights)
         *values, difference = map(printed, shown[name][:3])
         assert values == pytest.approx([before, after], abs=5e-4)
         assert difference == pytest.approx(after - before, rel=0.05)
     expected = compare_auc(y, proba[:, 1], alone[:, 1], sample_weight=weights).interval
-    assert list(map(printed, shown["ROC AUC"][3].split(" to "))) == pytest.approx(expected, rel=0.05, abs=1e-3)
+    assert ends["ROC AUC"] == pytest.approx(expected, rel=0.05, abs=1e-3)
     if not weighted:  # the interval of the log loss is about that of a mean
         falls = np.log(alone[np.arange(200), y]) - np.log(proba[np.arange(200), y])
         error = 1.96 * falls.std() / np.sqrt(200)
-        ends = list(map(printed, shown["log loss"][3].split(" to ")))
-        assert ends == pytest.approx([falls.mean() - error, falls.mean() + error], rel=0.2)
+        assert ends["log loss"] == pytest.approx([falls.mean() - error, falls.mean() + error], rel=0.2)
 
 
 def test_a_stack_that_is_its_forest():
@@ -53,8 +51,8 @@ def test_a_stack_that_is_its_forest():
     with pytest.warns(UserWarning, match="groups"):
         stack = AUCStackingClassifier(small_forest(60)).fit(X[TRAIN], Y[TRAIN], groups=np.arange(300) % 8)
     (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], None), 200, 0)
-    assert [row[:2] for row in section.tables[0].rows] == [["forest", "1"]]
-    assert len(section.tables) == 1
+    (table,) = section.tables
+    assert [row[:2] for row in table.rows] == [["forest", "1"]]
 
 
 def test_three_classes_and_training_rows():
@@ -62,10 +60,10 @@ def test_three_classes_and_training_rows():
     linear = make_pipeline(LogisticRegression())
     stack = AUCStackingClassifier(small_forest(30), linear=linear).fit(X3[TRAIN], Y3[TRAIN])
     page = report(stack, X3[TEST], Y3[TEST], X_train=X3[TRAIN], y_train=Y3[TRAIN], **QUICK).html
-    shown = Page(page)
-    expected = hand_till_score(Y3[TEST], stack.predict_proba(X3[TEST]))
-    assert printed(figures(shown, ALONE)["ROC AUC"][1]) == pytest.approx(expected, abs=5e-4)
-    assert " to " in figures(shown, ALONE)["ROC AUC"][3]
+    shown, expected = Page(page), hand_till_score(Y3[TEST], stack.predict_proba(X3[TEST]))
+    cells = figures(shown, "The stack and its forest alone, on these rows")["ROC AUC"]
+    assert printed(cells[1]) == pytest.approx(expected, abs=5e-4)
+    assert " to " in cells[3]
     meanings = {row[0]: row[2] for row in shown.tables["The members of the stack and their weights"]}
     assert meanings["linear"] == "Pipeline"
     assert meanings["boosted"].startswith("gradient boosted trees")
@@ -86,13 +84,18 @@ def data():
     return X, y
 
 
+def reasons_of(model, X, y):
+    """Return the rows that a model scores, the section of reasons, its table and the index of its rows."""
+    rows = score_rows(model, X, y, None)
+    (section,) = reasons_sections(rows, None)
+    (table,) = section.tables
+    return rows, section, table, np.argsort(-rows.scores[:, 1], kind="stable")[:10]
+
+
 def test_the_reasons_of_the_highest_scores(data):
     X, y = data
     forest = AUCForestClassifier(20, pos_label="bad", random_state=0).fit(X[:200], y[:200])
-    rows = score_rows(forest, X[200:], y[200:], None)
-    (section,) = reasons_sections(rows, None)
-    table = section.tables[0]
-    highest = np.argsort(-rows.scores[:, 1], kind="stable")[:10]
+    rows, section, table, highest = reasons_of(forest, X[200:], y[200:])
     assert [row[0] for row in table.rows] == X.index[200:][highest].tolist()
     assert [row[2] for row in table.rows] == y[200:][highest].tolist()
     np.testing.assert_array_equal(rows.scores[:, 1], forest.predict_proba(X[200:])[:, 0])
@@ -107,10 +110,7 @@ def test_reasons_of_a_stack_are_of_the_log_odds_of_the_score(data):
     X, y = data
     X = X.set_index(pd.date_range("2024-01-01", periods=300))
     stack = AUCStackingClassifier(small_forest(20), random_state=0).fit(X[:200], y[:200])
-    rows = score_rows(stack, X[200:], y[200:], None)
-    (section,) = reasons_sections(rows, None)
-    (table,) = section.tables
-    highest = np.argsort(-rows.scores[:, 1], kind="stable")[:10]
+    rows, section, table, highest = reasons_of(stack, X[200:], y[200:])
     explanation = explain(stack, X[200:].iloc[highest])
     for row, score, reasons in zip(table.rows, explanation.probabilities, explanation.top(3)):
         assert printed(row[1]) == pytest.approx(score, abs=5e-4)
@@ -123,13 +123,15 @@ def test_reasons_of_a_stack_are_of_the_log_odds_of_the_score(data):
     assert reasons_sections(replace(rows, model=own), None) == []
 
 
-@pytest.mark.parametrize("n_trees", [1, 2, 3])
-def test_few_trees_have_words_in_place_of_a_curve(n_trees):
+@pytest.mark.parametrize(
+    ("n_trees", "words"),
+    [(1, "A single tree is too few for a curve"), (2, "2 trees are too few for a curve"), (3, "where it is flat")],
+)
+def test_few_trees_have_words_in_place_of_a_curve(n_trees, words):
     forest = small_forest(n_trees, criterion="gini", splitter="best").fit(X[TRAIN], Y[TRAIN])
     section = model_section(forest, training_rows(forest, X[TRAIN], Y[TRAIN], None))
     assert len(section.plots) == (n_trees >= 3)
-    too_few = {1: "A single tree is too few for a curve", 2: "2 trees are too few for a curve", 3: "where it is flat"}
-    assert too_few[n_trees] in section.lead
+    assert words in section.lead
 
 
 def test_importances_have_the_digits_of_their_intervals():
@@ -142,8 +144,8 @@ def test_importances_have_the_digits_of_their_intervals():
 
 def test_other_models_and_more_classes_have_no_reasons_and_members(data, forest):
     X, y = data
-    sizes = X[["size"]].fillna(0.0)
-    assert reasons_sections(score_rows(RandomForestClassifier(5).fit(sizes, y), sizes, y, None), None) == []
-    kinds = np.arange(300) % 3
-    assert reasons_sections(score_rows(AUCForestClassifier(5).fit(X, kinds), X, kinds, None), None) == []
-    assert members_sections(score_rows(forest, TWO[0], TWO[1], None), 200, 0) == []
+    sizes, kinds = X[["size"]].fillna(0.0), np.arange(300) % 3
+    others = score_rows(RandomForestClassifier(5).fit(sizes, y), sizes, y, None)
+    more_classes = score_rows(AUCForestClassifier(5).fit(X, kinds), X, kinds, None)
+    assert reasons_sections(others, None) == reasons_sections(more_classes, None) == []
+    assert members_sections(score_rows(forest, pages.X[TEST], Y[TEST], None), 200, 0) == []

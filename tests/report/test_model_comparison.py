@@ -18,71 +18,62 @@ from aucforest.report.html import report_on_models
 from aucforest.report.model_comparison import compare_models, distinct_names, join_columns, verdict
 from aucforest.report.rows import ScoredRows, score_rows
 from tests.estimators.data import small_forest
-from tests.reference import metrics, paired_bootstrap
+from tests.reference import metrics
+from tests.reference import paired_bootstrap as brute
 from tests.report.pages import BARE, TEST, TRAIN, X3, Y3, Page, X, Y, figures, printed
 
 N_SAMPLES, SEED = 30, 5
-MANY = BARE | {"n_bootstrap": 60}
-
-
-def scored_rows(labels, proba, weight=None):
-    """Return rows whose probabilities are given."""
-    n_classes, rows = proba.shape[1], np.zeros((len(labels), 1))
-    names = tuple(map(str, range(n_classes)))
-    return ScoredRows(SimpleNamespace(), rows, names, names, labels, proba.argmax(axis=1), proba, True, weight)
 
 
 def three_models(n_rows, n_classes, weight=None):
     """Return rows as three models score them: well, a little worse, and badly; some scores are tied."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(n_rows) % n_classes
-    models = {}
+    rng, names = np.random.default_rng(0), tuple(map(str, range(n_classes)))
+    labels, rows, models = np.arange(n_rows) % n_classes, np.zeros((n_rows, 1)), {}
     for name, skill in (("first", 2.0), ("second", 1.5), ("third", 0.2)):
         odds = np.exp(skill * (labels[:, None] == np.arange(n_classes)) + rng.normal(size=(n_rows, n_classes)))
         proba = np.round(odds / odds.sum(axis=1, keepdims=True), 1).clip(0.05, None)
-        models[name] = scored_rows(labels, proba / proba.sum(axis=1, keepdims=True), weight)
+        proba = proba / proba.sum(axis=1, keepdims=True)
+        predicted = proba.argmax(axis=1)
+        models[name] = ScoredRows(SimpleNamespace(), rows, names, names, labels, predicted, proba, True, weight)
     return models
 
 
-def two_class_metrics():
-    """Return the metrics of two classes by their definitions."""
+def precision(codes, proba, weights):
+    hits, size = brute.top_hits(codes, proba, weights, 0.1)
+    return hits / size
 
-    def precision(codes, proba, weights):
-        hits, size = paired_bootstrap.top_hits(codes, proba, weights, 0.1)
-        return hits / size
 
-    def recall(codes, proba, weights):
-        return paired_bootstrap.top_hits(codes, proba, weights, 0.1)[0] / np.dot(codes, weights)
-
-    return {
-        "average_precision": lambda y, p, w: metrics.average_precision([code == 1 for code in y], [q[1] for q in p], w),
-        "precision_at_0.1": precision,
-        "recall_at_0.1": recall,
-        "log_loss": paired_bootstrap.log_loss,
-        "brier": paired_bootstrap.brier,
-    }
+TWO_CLASSES = {
+    "average_precision": lambda y, p, w: metrics.average_precision([code == 1 for code in y], [q[1] for q in p], w),
+    "precision_at_0.1": precision,
+    "recall_at_0.1": lambda y, p, w: brute.top_hits(y, p, w, 0.1)[0] / np.dot(y, w),
+    "log_loss": brute.log_loss,
+    "brier": brute.brier,
+}
+THREE_CLASSES = {
+    "roc_auc": lambda y, p, w: metrics.hand_till(y, p, 3, w), "log_loss": brute.log_loss, "brier": brute.brier,
+}  # fmt: skip
 
 
 def check_paired(models, of_metrics, weight):
     """Values, paired intervals and adjusted p-values are those of brute force."""
     compared = compare_models(models, N_SAMPLES, SEED)
     first, *others = models.values()
-    labels, weights = first.labels.tolist(), np.ones(len(first.labels)) if weight is None else weight
+    labels, weights = first.labels.tolist(), (np.ones(len(first.labels)) if weight is None else weight).tolist()
     for name, metric in of_metrics.items():
-        values = [metric(labels, rows.scores.tolist(), weights.tolist()) for rows in models.values()]
+        values = [metric(labels, rows.scores.tolist(), weights) for rows in models.values()]
         assert [row.mean for row in compared[name]] == pytest.approx(values, abs=1e-12)
-        pvalues = []
         for rows, row in zip(others, compared[name][1:]):
             scores = first.scores.tolist(), rows.scores.tolist()
-            drawn = paired_bootstrap.paired_differences(metric, labels, *scores, weights.tolist(), N_SAMPLES, SEED)
-            drawn = np.round(drawn, 12)  # sums of other orders
-            ends = np.quantile(drawn, [0.025, 0.975])
+            drawn = np.round(brute.paired_differences(metric, labels, *scores, weights, N_SAMPLES, SEED), 12)
+            ends = np.quantile(drawn, [0.025, 0.975])  # of differences without the rounding of sums of other orders
             assert (row.difference_low, row.difference_high) == pytest.approx(tuple(ends), abs=1e-9), name
             assert row.difference == pytest.approx(row.mean - compared[name][0].mean)
-            pvalues.append(paired_bootstrap.two_sided_pvalue(drawn))
-            assert row.pvalue == pytest.approx(pvalues[-1], abs=2.1 / N_SAMPLES), name  # a tie may be off by rounding
-        adjusted = paired_bootstrap.holm([row.pvalue for row in compared[name][1:]])
-        assert [row.adjusted_pvalue for row in compared[name][1:]] == pytest.approx(adjusted)
+            # a tie may be off by rounding
+            assert row.pvalue == pytest.approx(brute.two_sided_pvalue(drawn), abs=2.1 / N_SAMPLES), name
+    for rows in compared.values():
+        adjusted = brute.holm([row.pvalue for row in rows[1:]])
+        assert [row.adjusted_pvalue for row in rows[1:]] == pytest.approx(adjusted)
     return compared
 
 
@@ -90,26 +81,21 @@ def check_paired(models, of_metrics, weight):
 def test_paired_intervals_of_two_classes_are_those_of_brute_force(is_weighted):
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 40) if is_weighted else None
     models = three_models(40, 2, weight)
-    compared = check_paired(models, two_class_metrics(), weight)
-    assert list(compared) == ["roc_auc", *two_class_metrics()]
-    for row, rows in zip(compared["roc_auc"][1:], list(models.values())[1:]):
-        first = models["first"]
-        test = compare_auc(first.labels, rows.scores[:, 1], first.scores[:, 1], sample_weight=weight)
+    compared = check_paired(models, TWO_CLASSES, weight)
+    assert list(compared) == ["roc_auc", *TWO_CLASSES]
+    first, *others = models.values()
+    for row, rows in zip(compared["roc_auc"][1:], others):
+        scores = rows.scores[:, 1], first.scores[:, 1]
+        test = compare_auc(first.labels, *scores, sample_weight=weight)
         assert (row.difference, row.pvalue) == (test.difference, test.pvalue)
         assert (row.difference_low, row.difference_high) == test.interval
-        _, covariance = metrics.delong(first.labels == 1, [rows.scores[:, 1], first.scores[:, 1]], weight)
+        _, covariance = metrics.delong(first.labels == 1, list(scores), weight)
         error = np.sqrt(covariance[0][0] + covariance[1][1] - 2.0 * covariance[0][1])
         assert (row.difference_high - row.difference_low) / (2.0 * error) == pytest.approx(2.02, abs=0.03)
-    adjusted = paired_bootstrap.holm([row.pvalue for row in compared["roc_auc"][1:]])
-    assert [row.adjusted_pvalue for row in compared["roc_auc"][1:]] == pytest.approx(adjusted)
 
 
 def test_paired_intervals_of_three_classes_are_those_of_brute_force():
-    def hand_till(codes, proba, weights):
-        return metrics.hand_till(codes, proba, 3, weights)
-
-    of_metrics = {"roc_auc": hand_till, "log_loss": paired_bootstrap.log_loss, "brier": paired_bootstrap.brier}
-    assert list(check_paired(three_models(24, 3), of_metrics, None)) == list(of_metrics)
+    assert list(check_paired(three_models(24, 3), THREE_CLASSES, None)) == list(THREE_CLASSES)
 
 
 def test_models_that_are_the_same_and_scores_that_are_no_probabilities():
@@ -123,11 +109,10 @@ def test_models_that_are_the_same_and_scores_that_are_no_probabilities():
     assert html.count("<svg") == 3  # the calibration of one
 
 
-def row_of(model, auc, difference, low, high, pvalue):
-    return ComparisonRow(model, "roc_auc", auc, auc - 0.02, auc + 0.02, difference, low, high, pvalue, pvalue)
-
-
 def test_the_verdict_says_better_worse_and_no_difference():
+    def row_of(model, auc, difference, low, high, pvalue):
+        return ComparisonRow(model, "roc_auc", auc, auc - 0.02, auc + 0.02, difference, low, high, pvalue, pvalue)
+
     forest = row_of("forest", 0.903, 0.0, 0.0, 0.0, 1.0)
     stack = row_of("stack", 0.912, 0.009, 0.004, 0.014, 0.001)
     other = row_of("other", 0.904, 0.001, -0.004, 0.006, 0.7)
@@ -145,25 +130,21 @@ def test_the_verdict_says_better_worse_and_no_difference():
     assert verdict([forest, unclear]).startswith("worse does not differ significantly from forest")
 
 
-@pytest.fixture(scope="module")
-def frame():
-    return pd.DataFrame(X, columns=list("abcde"))
+FRAME = pd.DataFrame(X, columns=list("abcde"))
+ROWS = FRAME[TEST], Y[TEST]
 
 
 @pytest.fixture(scope="module")
-def models(frame):
+def models():
     """Return two models of different columns, in an order of their own, and one of all."""
-    return {
-        "<script>_$x$": LogisticRegression().fit(frame[TRAIN][["c", "a"]], Y[TRAIN]),
-        "_b & {0}": LogisticRegression().fit(frame[TRAIN][["b", "a"]], Y[TRAIN]),
-        "all": LogisticRegression().fit(frame[TRAIN], Y[TRAIN]),
-    }
+    columns = {"<script>_$x$": ["c", "a"], "_b & {0}": ["b", "a"], "all": list("abcde")}
+    return {name: LogisticRegression().fit(FRAME[TRAIN][names], Y[TRAIN]) for name, names in columns.items()}
 
 
-@pytest.mark.parametrize("form", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
 @pytest.mark.filterwarnings("ignore:X has feature names|X does not have")
-def test_each_model_reads_its_columns_and_names_are_escaped(models, frame, form):
-    frame = frame.assign(unused="x")[[*"edcba", "unused"]]
+def test_each_model_reads_its_columns_and_names_are_escaped(models, form):
+    frame = FRAME.assign(unused="x")[[*"edcba", "unused"]]
     html = report(models, form(frame[TEST]), Y[TEST], **BARE).html
     page, shown = Page(html), figures(Page(html), "Metrics by model")
     for name, model in models.items():
@@ -171,9 +152,9 @@ def test_each_model_reads_its_columns_and_names_are_escaped(models, frame, form)
         assert shown[name][0] == f"{auc:.3f}"
     assert "<script>_" not in html
     assert "{0}" in page.headings[0]
+    pictures = [re.findall("<text .*?>(.*?)</text>", svg) for svg in re.findall("<svg.*?</svg>", html, flags=re.DOTALL)]
     for name in ("&lt;script&gt;_$x$", "_b &amp; {0}", "all"):  # by each of the three curves
-        pictures = re.findall("<svg.*?</svg>", html, flags=re.DOTALL)
-        assert [name in re.findall("<text .*?>(.*?)</text>", svg) for svg in pictures] == [True] * 3
+        assert [name in texts for texts in pictures] == [True] * 3
     described = [row[0] for caption, rows in page.tables.items() if caption.endswith(" columns") for row in rows[1:]]
     assert sorted(described) == list("abcde")
     assert page.headings[1:] == ["Which model ranks better", "Metrics", "Curves", "Data"]
@@ -182,61 +163,64 @@ def test_each_model_reads_its_columns_and_names_are_escaped(models, frame, form)
 def test_three_classes_are_compared_by_hand_and_till():
     skilled = LogisticRegression().fit(X3[TRAIN], Y3[TRAIN])
     guessing = LogisticRegression(C=1e-9).fit(np.random.default_rng(0).normal(size=X3[TRAIN].shape), Y3[TRAIN])
-    html = report([guessing, skilled], X3[TEST], Y3[TEST], sample_weight=np.full(200, 2.0), **MANY).html
+    options = {"sample_weight": np.full(200, 2.0), **BARE, "n_bootstrap": 60}
+    html = report([guessing, skilled], X3[TEST], Y3[TEST], **options).html
     assert "LogisticRegression 2 ranks better than LogisticRegression: ROC AUC 0." in html
-    compared = compare_models({"a": score_rows(skilled, X3, Y3, None), "b": score_rows(guessing, X3, Y3, None)}, 60, 0)
-    assert verdict(compared["roc_auc"]).startswith("b ranks worse than a: ROC AUC 0.")
     assert "Rows count by their weights." in html
     assert html.count("<svg") == 6
-    without_a_class = Y3 != 1
-    html = report([skilled, guessing], X3[without_a_class], Y3[without_a_class], **BARE).html
-    assert html.count("<svg") == 4
+    compared = compare_models({"a": score_rows(skilled, X3, Y3, None), "b": score_rows(guessing, X3, Y3, None)}, 60, 0)
+    assert verdict(compared["roc_auc"]).startswith("b ranks worse than a: ROC AUC 0.")
+    assert report([skilled, guessing], X3[Y3 != 1], Y3[Y3 != 1], **BARE).html.count("<svg") == 4
 
 
-def test_rows_that_were_trained_on_are_said_once_or_of_each_model(models, frame):
-    html = report(models, frame[TEST], Y[TEST], X_train=frame, y_train=Y, **BARE).html
+def test_rows_that_were_trained_on_are_said_once_or_of_each_model(models):
+    html = report(models, *ROWS, X_train=FRAME, y_train=Y, **BARE).html
     assert html.count("<strong>Warning:</strong> 200 of the 200 rows of this report") == 1
-    forests = {name: small_forest(40, oob_score=True, random_state=i).fit(X, Y) for i, name in enumerate(("a", "b"))}
+    forests = {name: small_forest(40, oob_score=True, random_state=i).fit(X, Y) for i, name in enumerate("ab")}
     html = report(forests, X, Y, **BARE).html
     for name in forests:
         assert html.count(f"<strong>Warning:</strong> {name}: The ROC AUC of these rows") == 1
 
 
-def test_models_and_rows_that_do_not_fit_are_refused_in_one_line(models, frame):
-    rows = (frame[TEST], Y[TEST])
-    words = LogisticRegression().fit(frame[TRAIN], np.where(Y[TRAIN], "yes", "no"))
-    for given, arguments, options, sentence in [
-        ([], rows, {}, "takes 2 to 10 of them, but got 0$"),
-        (models, (), {}, "needs X_test and y_test"),
-        (models, rows, {"by": "a"}, "takes no by and no cost"),
-        ({"one": models["all"], "two": words}, rows, {}, r"'one' has \[0, 1\] and 'two' has \['no', 'yes'\]"),
-        (models, (frame[TEST].drop(columns="b"), Y[TEST]), {}, "lacks the column 'b', which the model '_b & "),
-        (models, (frame[TEST].assign(e="x"), Y[TEST]), {}, "^the model 'all' cannot read X_test: "),
-        (models, (frame[TEST], Y[TRAIN]), {}, "^X_test has 200 rows, but y_test has 300$"),
+def test_models_and_rows_that_do_not_fit_are_refused_in_one_line(models):
+    words = LogisticRegression().fit(FRAME[TRAIN], np.where(Y[TRAIN], "yes", "no"))
+    for given, arguments, options, error, sentence in [
+        ([], ROWS, {}, ValueError, "takes 2 to 10 of them, but got 0$"),
+        (models, (), {}, ValueError, "needs X_test and y_test"),
+        (models, ROWS, {"by": "a"}, ValueError, "takes no by and no cost"),
+        ({"a": models["all"], "b": words}, ROWS, {}, ValueError, r"'a' has \[0, 1\] and 'b' has \['no', 'yes'\]"),
+        (
+            models,
+            (FRAME[TEST].drop(columns="b"), Y[TEST]),
+            {},
+            ValueError,
+            "lacks the column 'b', which the model '_b & ",
+        ),
+        (models, (FRAME[TEST].assign(e="x"), Y[TEST]), {}, ValueError, "^the model 'all' cannot read X_test: "),
+        (models, (FRAME[TEST], Y[TRAIN]), {}, ValueError, "^X_test has 200 rows, but y_test has 300$"),
+        ([models["all"], "x"], ROWS, {}, TypeError, "needs a fitted classifier .* but got a str$"),
     ]:
-        with pytest.raises(ValueError, match=sentence) as caught:
+        with pytest.raises(error, match=rf"\A[^\n]*{sentence}[^\n]*\Z"):
             report(given, *arguments, **options)
-        assert "\n" not in str(caught.value)
-    with pytest.raises(TypeError, match=r"needs a fitted classifier .* but got a str$"):
-        report([models["all"], "x"], *rows)
     one, other = three_models(40, 2), three_models(42, 2)
     with pytest.raises(ValueError, match="must score the same rows, but these have different labels"):
         report_on_models({"one": one["first"], "other": other["first"]})
 
 
-def test_names_are_made_distinct_and_tables_are_joined(frame):
+def test_names_are_made_distinct_and_tables_are_joined():
     assert distinct_names(["a", "a 2", "a", "a"]) == ["a", "a 2", "a 3", "a 4"]
-    both = join_columns([frame[["b", "a"]], frame[["a", "c"]], pl.from_pandas(frame[["c"]])])
+    both = join_columns([FRAME[["b", "a"]], FRAME[["a", "c"]], pl.from_pandas(FRAME[["c"]])])
     assert list(both.columns) == ["b", "a", "c"]
-    assert join_columns([X, frame]) is X
+    assert join_columns([X, FRAME]) is X
 
 
-def compared(X, y, criteria, **options):
-    return compare_criteria(X, y, criteria=criteria, verbose=0, random_state=0, **options)
+def compared(X, y, criteria, cv, metrics, n_estimators):
+    options = {"criteria": criteria, "cv": cv, "metrics": metrics, "n_estimators": n_estimators}
+    return compare_criteria(X, y, verbose=0, random_state=0, **options)
 
 
 def test_a_comparison_is_shown_with_its_tests(tmp_path):
-    comparison = compared(X, Y, ["auc", "gini"], cv=3, metrics=["roc_auc", "fit_seconds", "brier"], n_estimators=5)
+    comparison = compared(X, Y, ["auc", "gini"], 3, ["roc_auc", "fit_seconds", "brier"], 5)
     page = report(comparison, title="Criteria")
     with pytest.raises(ValueError, match=r"^the report of a comparison takes no rows"):
         report(comparison, X, Y)
@@ -244,24 +228,23 @@ def test_a_comparison_is_shown_with_its_tests(tmp_path):
         page.save(tmp_path / "nowhere" / "page.html")
     assert list(tmp_path.iterdir()) == []
     page.save(tmp_path / "page.html")
-    shown = Page((tmp_path / "page.html").read_text())
+    html, first = (tmp_path / "page.html").read_text(), comparison.summary()[0]
+    shown = Page(html)
     assert shown.headings == ["Criteria", "At a glance", "Metrics", "Fit time and sizes of trees"]
-    assert comparison.verdict() in (tmp_path / "page.html").read_text()
-    first = comparison.summary()[0]
+    assert comparison.verdict() in html
     cells = figures(shown, "ROC AUC (more is better)")["auc"]
-    assert printed(cells[0]) == pytest.approx(first.mean, abs=5e-4)
-    assert printed(cells[2]) == pytest.approx(first.difference, abs=5e-4)
+    assert [printed(cells[k]) for k in (0, 2)] == pytest.approx([first.mean, first.difference], abs=5e-4)
     assert cells[4] == first.pvalue_text.removeprefix("p = ").removeprefix("p ")
     assert figures(shown, "Brier score (less is better)")["gini"][2:] == ["–", "–", "–"]
     assert shown.tables["fit time in seconds (less is better)"][0][-1] == "95 % interval"  # without p-values
 
 
 def test_a_comparison_with_a_stack_says_what_it_compares():
-    page = report(compared(X, Y, ["stack"], cv=2, metrics=["roc_auc"], n_estimators=25)).html
-    assert "Forests that differ only in the split criterion, and a stack of a forest, on the same 2 folds" in page
+    html = report(compared(X, Y, ["stack"], 2, ["roc_auc"], 25)).html
+    assert "Forests that differ only in the split criterion, and a stack of a forest, on the same 2 folds" in html
 
 
 def test_criteria_that_are_equal_on_every_fold_have_no_intervals():
     x = np.linspace(-1, 1, 60)[:, None]
-    page = Page(report(compared(x, x[:, 0] > 0, ["auc"], cv=3, metrics=["roc_auc"], n_estimators=10)).html)
+    page = Page(report(compared(x, x[:, 0] > 0, ["auc"], 3, ["roc_auc"], 10)).html)
     assert figures(page, "ROC AUC (more is better)") == {"auc": ["1", "–", "0", "–", "1"], "gini": ["1", *"––––"]}

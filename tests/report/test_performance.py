@@ -13,24 +13,17 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import confusion_matrix, log_loss, recall_score, roc_auc_score
 
 from aucforest.metrics import auc_confidence_interval, group_rates, hand_till_score
+from aucforest.report import performance
 from aucforest.report.importance import held_out_importance
 from aucforest.report.metrics import resample
-from aucforest.report.performance import (
-    alert_depths,
-    default_groups,
-    metrics_of_top,
-    read_grouping_columns,
-    subgroups_section,
-    summary_section,
-    threshold_section,
-)
 from aucforest.report.rows import score_rows
-from tests.estimators.data import make_table, small_forest
+from tests.estimators.data import small_forest
 from tests.report.pages import TEST, TRAIN, X3, Y3, Page, X, Y, figures, printed
 
 SCORES = "Metrics on these rows, beside a model that only knows the class frequencies"
 MATRIX = "Confusion matrix of the labels that the model predicts"
-SITE = np.where(np.arange(500) % 3 == 0, "north", "south").astype(object)
+INDEX = np.arange(500)
+SITE = np.where(INDEX % 3 == 0, "north", "south").astype(object)
 SITE[:15] = None
 RNG = np.random.default_rng(0)
 RARE_X, RARE_Y = RNG.normal(size=(2000, 1)), RNG.random(2000) < 0.1
@@ -44,13 +37,16 @@ def model():
 
 def summary_of(rows):
     """Return the section of the summary and the rows of its table of metrics by name."""
-    section = summary_section(rows, resample(rows, 20, 0))
+    section = performance.summary_section(rows, resample(rows, 20, 0))
     return section, {cells[0]: cells[1:] for cells in section.tables[0].rows}
 
 
-def test_the_page_has_the_metrics_and_the_explorer(forest, forest_page):
+def test_the_explorer_counts_as_scikit_learn_does(forest, forest_page):
     page, scores, y = Page(forest_page.html), forest.predict_proba(X[TEST])[:, 1], Y[TEST]
     data, own = page.explorer, confusion_matrix(y, forest.predict(X[TEST]))
+    assert data["thresholds"][-1] is None
+    for threshold, tp, fp in zip(data["thresholds"][:-1], data["tp"], data["fp"]):
+        assert [fp, tp] == confusion_matrix(y, scores >= threshold)[:, 1].tolist()
     assert [data["fp"][data["own"]], data["tp"][data["own"]]] == own[:, 1].tolist()
     assert data["cost"] == [1.0, 7.0]
     auc, low, high = auc_confidence_interval(y, scores)
@@ -59,20 +55,22 @@ def test_the_page_has_the_metrics_and_the_explorer(forest, forest_page):
 
 def test_more_classes_are_judged_each_against_the_rest(forest_of_three, page_of_three):
     page = Page(page_of_three.html)
-    proba, y = forest_of_three.predict_proba(X3[TEST]), Y3[TEST]
-    scores = figures(page, SCORES)
-    assert printed(scores["ROC AUC"][0]) == pytest.approx(hand_till_score(y, proba), abs=5e-4)
-    assert printed(scores["log loss"][0]) == pytest.approx(log_loss(y, proba), abs=5e-4)
-    recalls = recall_score(y, forest_of_three.predict(X3[TEST]), average=None)
-    assert printed(scores["G-mean"][0]) == pytest.approx(np.prod(recalls) ** (1 / 3), abs=5e-4)
+    proba, y, predicted = forest_of_three.predict_proba(X3[TEST]), Y3[TEST], forest_of_three.predict(X3[TEST])
+    recalls = recall_score(y, predicted, average=None)
+    expected = {
+        "ROC AUC": hand_till_score(y, proba),
+        "log loss": log_loss(y, proba),
+        "G-mean": recalls.prod() ** (1 / 3),
+    }
+    for name, value in expected.items():
+        assert printed(figures(page, SCORES)[name][0]) == pytest.approx(value, abs=5e-4)
     for k, cells in enumerate(page.tables["Each class against all others"][1:]):
         assert printed(cells[2]) == pytest.approx(roc_auc_score(y == k, proba[:, k]), abs=5e-4)
         assert printed(cells[5]) == pytest.approx(recalls[k], abs=5e-4)
     matrix = [list(map(printed, cells[1:])) for cells in page.tables[MATRIX][1:]]
-    assert matrix == confusion_matrix(y, forest_of_three.predict(X3[TEST])).tolist()
+    assert matrix == confusion_matrix(y, predicted).tolist()
     assert page.explorer is None
-    rows = np.flatnonzero(y != 1)  # a class without test rows is left out
-    section, _ = summary_of(score_rows(forest_of_three, X3[TEST][rows], y[rows], None))
+    section, _ = summary_of(score_rows(forest_of_three, X3[TEST][y != 1], y[y != 1], None))  # a class without rows
     assert [cells[0] for cells in section.tables[1].rows] == ["0", "2"]
 
 
@@ -80,10 +78,10 @@ def test_a_model_of_decision_values_has_its_own_threshold():
     model = RidgeClassifier().fit(X[TRAIN], Y[TRAIN])
     rows = score_rows(model, X[TEST], Y[TEST], None)
     assert list(summary_of(rows)[1]) == ["ROC AUC", "average precision", "G-mean"]
-    explorer = threshold_section(rows, None).explorer["data"]
+    explorer = performance.threshold_section(rows, None).explorer["data"]
     assert explorer["thresholds"][explorer["own"]] >= 0.0
-    called = confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1].tolist()
-    assert [explorer["fp"][explorer["own"]], explorer["tp"][explorer["own"]]] == called
+    own = confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1].tolist()
+    assert [explorer["fp"][explorer["own"]], explorer["tp"][explorer["own"]]] == own
 
 
 def test_the_positive_class_may_be_the_first():
@@ -92,7 +90,7 @@ def test_the_positive_class_may_be_the_first():
     rows = score_rows(model, X[TEST], Y[TEST], None)
     assert rows.classes == ("1", "0")
     np.testing.assert_array_equal(rows.scores[:, 1], model.predict_proba(X[TEST])[:, 0])
-    explorer = threshold_section(rows, np.array([[0, 7], [2, 0]])).explorer["data"]
+    explorer = performance.threshold_section(rows, np.array([[0, 7], [2, 0]])).explorer["data"]
     called = confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 0].tolist()
     assert [explorer["tp"][explorer["own"]], explorer["fp"][explorer["own"]]] == called
     assert explorer["cost"] == [2, 7]
@@ -101,22 +99,20 @@ def test_the_positive_class_may_be_the_first():
 def test_the_explorer_begins_with_the_bounds_of_the_model():
     model = small_forest(5).fit(X[TRAIN], Y[TRAIN])
     rows = score_rows(model, X[TEST], Y[TEST], None)
-    section = threshold_section(rows, None)
+    for rule, alerts, recall in (
+        ("gmean", 10, 0.8), ({"alerts": 30}, 10, 0.8), ({"recall": 0.9}, 10, 0.9),
+        ({"alerts": 0.02, "cost": [[0, 1], [9, 0]]}, 20, 0.8),
+    ):  # fmt: skip
+        model.threshold = rule  # threshold_ does not matter
+        section = performance.threshold_section(rows, None)
+        assert section.explorer["aims"] == {"alerts": alerts, "precision": 0.5, "recall": recall}
     assert section.explorer["data"]["cost"] is None
     assert section.lead == "Metrics and alerts at any threshold, on these rows."
-
-    def aims(rule):
-        model.threshold = rule  # threshold_ does not matter
-        return threshold_section(rows, None).explorer["aims"]
-
-    assert aims("gmean") == aims({"alerts": 30}) == {"alerts": 10.0, "precision": 0.5, "recall": 0.8}
-    assert aims({"recall": 0.9}) == {"alerts": 10.0, "precision": 0.5, "recall": 0.9}
-    assert aims({"alerts": 0.02, "cost": [[0, 1], [9, 0]]})["alerts"] == 20.0
 
 
 def test_labels_that_follow_no_threshold_are_reported():
     rows = score_rows(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], None)
-    explorer = threshold_section(replace(rows, predicted=np.arange(200) % 2), None).explorer
+    explorer = performance.threshold_section(replace(rows, predicted=np.arange(200) % 2), None).explorer
     assert explorer["data"]["own"] is None
     assert "follow no single threshold" in explorer["model_sentence"]
 
@@ -132,38 +128,39 @@ def test_the_interval_of_a_perfect_model(n_positive, interval):
     x = np.arange(200.0)[:, None]
     y = x[:, 0] >= 200 - n_positive
     section, scores = summary_of(score_rows(small_forest(20, shrinkage=0).fit(x, y), x, y, None))
-    one = "1" if interval == "–" else "1.000"
+    one, words = ("1", "") if interval == "–" else ("1.000", f", with 95 % confidence {interval}")
     assert scores["ROC AUC"][:2] == [one, interval]
-    words = "" if interval == "–" else f", with 95 % confidence {interval}"
     assert section.points[0].startswith(f"ROC AUC {one}{words}; a model without skill has 0.5")
 
 
 def test_the_summary_says_in_words_what_scikit_learn_counts(forest, forest_page):
-    p, y = forest.predict_proba(X[TEST])[:, 1], Y[TEST]
+    p, y, predicted = forest.predict_proba(X[TEST])[:, 1], Y[TEST], forest.predict(X[TEST])
     lead = re.search('id="summary".*?class="lead">(.*?)</p>', forest_page.html, re.DOTALL)[1]
-    top = y[np.argsort(-p, kind="stable")[:20]]
-    assert f"than another row in {100 * roc_auc_score(y, p):.1f} % of all such pairs" in lead
-    assert f"Of the 10 % of rows with the highest scores, {100 * top.mean():.1f} % are" in lead
-    predicted = forest.predict(X[TEST])
-    precision = f"this is right for {100 * y[predicted == 1].mean():.1f} %"
-    assert f"for {100 * predicted.mean():.1f} % of the rows: {precision}" in lead
-    assert f"finds {100 * recall_score(y, predicted):.1f} % of all rows" in lead
+    top, precision = y[np.argsort(-p, kind="stable")[:20]].mean(), y[predicted == 1].mean()
+    for sentence, share in {
+        "than another row in {} of all such pairs": roc_auc_score(y, p),
+        "Of the 10 % of rows with the highest scores, {} are": top,
+        "for {} of the rows: this is right for ": predicted.mean(),
+        "this is right for {}": precision,
+        "finds {} of all rows": recall_score(y, predicted),
+    }.items():
+        assert sentence.format(f"{100 * share:.1f} %") in lead
 
 
 def test_alerts_are_counted_as_they_are_sorted():
     rows = score_rows(LogisticRegression().fit(RARE_X, RARE_Y), RARE_X, RARE_Y, None)
     order = np.argsort(-rows.scores[:, 1])
     for k in (1, 333, 2000):
-        top, hits = metrics_of_top(rows, k), int(RARE_Y[order[:k]].sum())
+        top, hits = performance.metrics_of_top(rows, k), int(RARE_Y[order[:k]].sum())
         assert (top.precision[0], top.recall[0]) == pytest.approx((hits / k, hits / RARE_Y.sum()))
         assert top.threshold == rows.scores[order[k - 1], 1]
-    assert alert_depths(1000)[1] == 1
-    assert alert_depths(250) == {5: 1, 10: 2, 20: 5, 50: 12, 100: 25, 200: 50, 500: 125}
+    assert performance.alert_depths(1000)[1] == 1
+    assert performance.alert_depths(250) == {5: 1, 10: 2, 20: 5, 50: 12, 100: 25, 200: 50, 500: 125}
 
 
 def table_of(model, by, weight=None):
     rows = score_rows(model, X, Y, weight)
-    table, *_ = subgroups_section(rows, read_grouping_columns(by, rows, weight)).tables
+    table, *_ = performance.subgroups_section(rows, performance.read_grouping_columns(by, rows, weight)).tables
     return {row[0]: row[1:] for row in table.rows}
 
 
@@ -171,27 +168,23 @@ def test_metrics_are_those_of_the_rows_of_a_group(model):
     found = table_of(model, {"site": SITE})
     assert list(found) == ["south", "north", "missing"]
     for name in ("north", "south"):
-        inside = name == SITE
-        y, score = Y[inside], model.predict_proba(X[inside])[:, 1]
-        cells = found[name]
+        inside, cells = name == SITE, found[name]
+        y, score, called = Y[inside], model.predict_proba(X[inside])[:, 1], model.predict(X[inside])
         assert cells[0] == str(inside.sum())
         assert cells[1].startswith(f"{y.sum()} (")
-        called = model.predict(X[inside])
         rates = (called.mean(), recall_score(y, called), called[y == 0].mean(), score.mean() - y.mean())
         for cell, value in zip(cells[2:], (roc_auc_score(y, score), *rates), strict=True):
             assert printed(cell.split()[0]) == pytest.approx(value, abs=6e-4)
             assert " to " in cell
-    assert found["missing"][0] == "15"
-    assert found["missing"][2] == "too few"
-    found = table_of(model, {"site": SITE}, np.where(np.arange(500) < 200, 0.0, 1.0))
+    assert (found["missing"][0], found["missing"][2]) == ("15", "too few")
+    found = table_of(model, {"site": SITE}, np.where(INDEX < 200, 0.0, 1.0))
     assert {name: int(cells[0]) for name, cells in found.items()} == {"south": 200, "north": 100}
 
 
 def test_differences_of_groups_are_those_of_group_rates(model):
-    rows = score_rows(model, X, Y, None)
-    # as different as can be
-    site = np.where(np.arange(500) % 5 == 0, "missing", np.where(Y == 1, "north", "south"))
-    section = subgroups_section(rows, {"site": site})
+    rows, site = score_rows(model, X, Y, None), np.where(Y == 1, "north", "south")  # as different as can be
+    site = np.where(INDEX % 5 == 0, "missing", site)
+    section = performance.subgroups_section(rows, {"site": site})
     _, table = section.tables
     rates = group_rates(Y, model.predict(X), site, y_proba=rows.scores[:, 1])
     assert table.caption.startswith(f"Differences from {rates.reference}; a star marks those")
@@ -204,10 +197,9 @@ def test_differences_of_groups_are_those_of_group_rates(model):
     assert section.points[0].startswith(f"By site: {rates.verdict()[:12]}")
     calibration = "Calibration is the mean predicted probability of 1 minus its frequency in the group"
     assert calibration in section.lead
-    assert calibration not in subgroups_section(replace(rows, is_probability=False), {"site": site}).lead
+    assert calibration not in performance.subgroups_section(replace(rows, is_probability=False), {"site": site}).lead
 
 
-INDEX = np.arange(500)
 ZONED = pd.Series(pd.to_datetime(["2024-01-01", "2024-01-02"])).dt.tz_localize("Europe/Berlin")
 
 
@@ -232,66 +224,48 @@ def test_groups_are_quarters_of_numbers_or_frequent_values(model):
     assert (len(codes), int(codes["all others"][0])) == (11, 500 - 9 * 30 - 80)
 
 
-@pytest.mark.parametrize("form", ["days", "nanoseconds", "pandas", "polars"])
+FORMS = {
+    "days": np.asarray,
+    "nanoseconds": lambda values: values.astype("M8[ns]"),  # integers in Python
+    "pandas": lambda values: pd.Series(values.astype("M8[s]")),  # which has no days
+    "polars": lambda values: pl.Series(values.astype("M8[ns]")),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_groups_of_dates_are_dates(model, form):
-    """The values of nanoseconds are integers in Python, and pandas has no days."""
-    forms = {
-        "days": np.asarray,
-        "nanoseconds": lambda values: values.astype("M8[ns]"),
-        "pandas": lambda values: pd.Series(values.astype("M8[s]")),
-        "polars": lambda values: pl.Series(values.astype("M8[ns]")),
-    }
-    week = np.datetime64("2024-03-01") + 7 * (np.arange(500) % 4)
-    few = table_of(model, {"week": forms[form](week)})
+    few = table_of(model, {"week": FORMS[form](np.datetime64("2024-03-01") + 7 * (INDEX % 4))})
     assert [(day, cells[0]) for day, cells in few.items()] == [(f"2024-03-{k:02}", "125") for k in (1, 8, 15, 22)]
-    days = np.datetime64("2024-01-01") + np.arange(500) % 100
+    days = np.datetime64("2024-01-01") + INDEX % 100
     days[:5] = np.datetime64("NaT")
-    many = table_of(model, {"day": forms[form](days)})
-    assert list(many) == ["to 2024-01-26", "to 2024-02-20", "to 2024-03-16", "after 2024-03-16", "missing"]
+    many = ["to 2024-01-26", "to 2024-02-20", "to 2024-03-16", "after 2024-03-16", "missing"]
+    assert list(table_of(model, {"day": FORMS[form](days)})) == many
 
 
 def test_groups_are_told_apart_by_their_whole_name(model):
-    names = np.array([f"a very long name of a type of machines, model {k}" for k in "ABC"])[np.arange(500) % 3]
+    names = np.array([f"a very long name of a type of machines, model {k}" for k in "ABC"])[INDEX % 3]
     found = table_of(model, {"machine": names})
     assert [int(cells[0]) for cells in found.values()] == [167, 167, 166]
     assert max(map(len, found)) <= 40
-    close = table_of(model, {"size": 0.12341 + 1e-5 * (np.arange(500) // 40)})
-    assert len(close) == 4
+    assert len(table_of(model, {"size": 0.12341 + 1e-5 * (INDEX // 40)})) == 4
 
 
 def test_columns_are_named_or_are_the_most_important_categories():
     frame = pd.DataFrame({"x": X[:, 0], "noise": np.tile(["a", "b"], 250), "kind": np.where(Y, "p", "q")})
     rows = score_rows(small_forest(20).fit(frame, Y), frame, Y, None)
-    assert list(default_groups(rows, held_out_importance(rows, 1, 0))) == ["kind", "noise"]
-    assert list(default_groups(rows, None)) == ["noise", "kind"]
-    assert list(read_grouping_columns("kind", rows, None)) == ["kind"]
+    assert list(performance.default_groups(rows, held_out_importance(rows, 1, 0))) == ["kind", "noise"]
+    assert list(performance.default_groups(rows, None)) == ["noise", "kind"]
+    assert list(performance.read_grouping_columns("kind", rows, None)) == ["kind"]
     with pytest.raises(ValueError, match=r"^by names 'y', which is no column of X_test$"):
-        read_grouping_columns(["x", "y"], rows, None)
+        performance.read_grouping_columns(["x", "y"], rows, None)
     with pytest.raises(ValueError, match=r"^by has 3 values of 's', but y_test has 500 rows$"):
-        read_grouping_columns({"s": [1, 2, 3]}, rows, None)
+        performance.read_grouping_columns({"s": [1, 2, 3]}, rows, None)
 
 
 def test_groups_of_more_classes_have_accuracies():
-    x, y = make_table(n_rows=300, n_classes=3, missing=0.0, seed=1)
-    model = LogisticRegression(max_iter=500).fit(x, y)
-    half = np.arange(300) < 150
-    (table,) = subgroups_section(score_rows(model, x, y, None), {"half": half}).tables
+    model, half = LogisticRegression(max_iter=500).fit(X3, Y3), INDEX < 250
+    (table,) = performance.subgroups_section(score_rows(model, X3, Y3, None), {"half": half}).tables
     for name, rows, accuracy, _ in table.rows:
         inside = half == (name == "True")
-        assert rows == "150"
-        assert float(accuracy.split()[0]) == pytest.approx(100 * model.score(x[inside], y[inside]), abs=0.06)
-
-
-def test_the_explorer_counts_as_scikit_learn_does(forest, forest_page):
-    data = Page(forest_page.html).explorer
-    scores, y = forest.predict_proba(X[TEST])[:, 1], Y[TEST]
-    assert data["thresholds"][-1] is None
-    for threshold, tp, fp in zip(data["thresholds"][:-1], data["tp"], data["fp"]):
-        (_, false), (_, true) = confusion_matrix(y, scores >= threshold)
-        assert (tp, fp) == (true, false)
-    own = confusion_matrix(y, forest.predict(X[TEST]))
-    assert [data["fp"][data["own"]], data["tp"][data["own"]]] == own[:, 1].tolist()
-    assert data["cost"] == [1.0, 7.0]
-    interval = auc_confidence_interval(y, scores)
-    shown = figures(Page(forest_page.html), SCORES)["ROC AUC"]
-    assert shown[:2] == [f"{interval[0]:.3f}", f"{interval[1]:.3f} to {interval[2]:.3f}"]
+        assert rows == "250"
+        assert float(accuracy.split()[0]) == pytest.approx(100 * model.score(X3[inside], Y3[inside]), abs=0.06)

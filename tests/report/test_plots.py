@@ -25,12 +25,11 @@ def dependence_on_long_names():
     return plots.dependence_plot(dependence, {"yes": 0}, (0.0, 1.0), "mean probability")
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [lambda: plots.mixture_plot(small_forest(16).fit(*make_table(n_rows=200))), importance_of_long_names,
-     dependence_on_long_names],
-    ids=["mixture", "importance", "dependence"],
-)  # fmt: skip
+def mixture():
+    return plots.mixture_plot(small_forest(16).fit(*make_table(n_rows=200)))
+
+
+@pytest.mark.parametrize("draw", [mixture, importance_of_long_names, dependence_on_long_names])
 def test_no_label_reaches_beyond_its_figure(draw):
     with plots.drawing():
         figure = draw()
@@ -42,8 +41,7 @@ def test_no_label_reaches_beyond_its_figure(draw):
 
 def test_long_names_are_told_apart():
     for figure in (importance_of_long_names(), dependence_on_long_names()):
-        labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-        assert len(set(labels)) == 3
+        assert len({label.get_text() for label in figure.axes[0].get_yticklabels()}) == 3
     assert importance_of_long_names().axes[0].get_xlim() == (-1.0, 1.0)
 
 
