@@ -19,19 +19,16 @@ def run(command, *arguments, columns=160, **options):
 
 
 def succeed(*arguments, **options):
-    """Call `aucforest`, and expect that it succeeds."""
     result = run(*arguments, **options)
     assert result.exit_code == 0, result.output
     return result
 
 
 def read_json(*arguments):
-    """Return the JSON that a command writes on standard output."""
     return json.loads(succeed(*arguments, "--json", "-").stdout)
 
 
 def json_of(path):
-    """Return the content of a JSON file."""
     return json.loads(Path(path).read_text())
 
 

@@ -16,7 +16,6 @@ COMMANDS = {command.callback.__name__.replace("_", "-"): command.callback for co
 
 
 def example(command):
-    """Return the arguments of the example in the help of a command."""
     (line,) = re.findall(r"Example: aucforest (.+)", COMMANDS[command].__doc__)
     return line
 

@@ -46,7 +46,6 @@ def write_both(change, kind="csv"):
 
 
 def table_rows(result):
-    """Return the rows of the printed table, as lists of their words."""
     return [line.split() for line in result.stdout.splitlines() if "roc_auc" in line]
 
 

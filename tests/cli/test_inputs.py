@@ -182,7 +182,6 @@ def test_labels_that_differ_by_case_and_spaces():
 
 
 def make_rows(n=600, seed=0):
-    """Return rows of which about a quarter are bad."""
     random = np.random.default_rng(seed)
     X = pd.DataFrame(random.normal(size=(n, 3)), columns=["a", "b", "c"]).round(3)
     return X.assign(label=np.where(X["a"] + random.normal(size=n) > 1, "bad", "good"))

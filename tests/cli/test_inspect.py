@@ -63,7 +63,6 @@ def test_a_stack_shows_its_members_and_the_trees_of_its_forest(stack):
     assert content["model"] == "AUCStackingClassifier"
     assert content["members"] == dict(zip(model.members_, model.weights_.tolist()))
     assert content["parameters"]["forest__n_estimators"] == content["trees"]["number"] == 30
-    assert content["parameters"]["threshold"] == "gmean"
     assert (content["fitted_threshold"], content["fitted_oob_score"]) == (model.threshold_, model.oob_score_)
     assert [each["impurity_importance"] for each in content["features"]] == forest.split_importances_.tolist()
     assert [each["kind"] for each in content["features"]] == ["numeric", "categorical", "numeric", "categorical"]

@@ -22,7 +22,6 @@ from tests.estimators.test_model_files import read
 
 
 def predict(arguments, **options):
-    """Return the predictions on standard output as a frame."""
     return pd.read_csv(io.StringIO(succeed(f"predict {arguments}").stdout), **options)
 
 
@@ -45,11 +44,9 @@ def test_batches_give_what_all_at_once_gives(files, monkeypatch, kind, rows):
 def test_reasons_of_a_stack_in_batches(stack, monkeypatch):
     monkeypatch.setattr(table_files, "_MOST_ROWS", 7)
     result = succeed("predict stack.aucforest test.parquet --reasons 2")
-    predicted = pd.read_csv(io.StringIO(result.stdout))
+    predicted, model = pd.read_csv(io.StringIO(result.stdout)), aucforest.load("stack.aucforest")
     check_same(predicted.iloc[:, :-2], "stack.aucforest")
-    expected = [
-        list(map(str, row)) for row in explain(aucforest.load("stack.aucforest"), frame_of(mixed(250, 1))).top(2)
-    ]
+    expected = [list(map(str, row)) for row in explain(model, frame_of(mixed(250, 1))).top(2)]
     assert predicted[["reason_1", "reason_2"]].to_numpy().tolist() == expected
     assert "250 rows: standard output" in result.stderr
     assert "calibration" not in result.stderr
@@ -70,16 +67,12 @@ def test_columns_in_another_order_beside_others(files, kind):
 
 
 def test_kept_columns_are_copied_as_they_are(files):
-    kept = predict("model.aucforest test.csv --labels --keep id,colour,width,label", dtype=str)
-    assert kept.columns.tolist() == ["id", "colour", "width", "label", "prediction"]
-    original = pd.read_csv("test.csv", dtype=str)[["id", "colour", "width", "label"]]
-    pd.testing.assert_frame_equal(kept.drop(columns="prediction"), original)
-    plain = run("predict model.aucforest test.csv --labels --keep id")
-    assert plain.stdout.splitlines()[1].startswith("00000,")
-
-
-def test_kept_columns_of_parquet_keep_their_types(files):
-    rows = mixed(250, 1).assign(day=pd.Timestamp("2024-02-29"))
+    """With their types from Parquet."""
+    names, rows = ["id", "colour", "width", "label"], mixed(250, 1).assign(day=pd.Timestamp("2024-02-29"))
+    kept = predict(f"model.aucforest test.csv --labels --keep {','.join(names)}", dtype=str)
+    assert kept.columns.tolist() == [*names, "prediction"]
+    pd.testing.assert_frame_equal(kept[names], pd.read_csv("test.csv", dtype=str)[names])
+    assert run("predict model.aucforest test.csv --labels --keep id").stdout.splitlines()[1].startswith("00000,")
     rows.astype({"colour": "category"}).to_parquet("rows.parquet")
     succeed("predict model.aucforest rows.parquet --keep day,count,colour --out p.parquet")
     predicted = pd.read_parquet("p.parquet")

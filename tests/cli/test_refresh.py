@@ -102,15 +102,14 @@ def test_known_rows_few_rows_and_wrong_outputs_are_refused(files):
 
 def test_the_prevalence_is_that_of_the_option(files):
     """In predictions, in metrics, and in exports, whose --check compares with it."""
-    model, proba = aucforest.load("old"), []
+    prior, odds = aucforest.load("old").class_prior_[1], []
     for option in ("", "--prevalence 0.02"):
         succeed(f"predict old new.csv --proba --out p.csv {option}")
-        proba.append(pd.read_csv("p.csv")["probability_yes"])
-    before, after = proba
-    ratio = 0.02 / 0.98 * (1 - model.class_prior_[1]) / model.class_prior_[1]
-    np.testing.assert_allclose(after / (1 - after), ratio * before / (1 - before), rtol=1e-6)
+        proba = pd.read_csv("p.csv")["probability_yes"]
+        odds.append(proba / (1 - proba))
+    np.testing.assert_allclose(odds[1], 0.02 / 0.98 * (1 - prior) / prior * odds[0], rtol=1e-6)
     metrics = read_json("evaluate old new.csv --target label --prevalence 0.02")["metrics"]
     (brier,) = (metric["value"] for metric in metrics if metric["metric"] == "brier")
-    assert brier == pytest.approx(np.mean((after - (mixed(300, 1)["label"] == "yes")) ** 2))
+    assert brier == pytest.approx(np.mean((proba - (mixed(300, 1)["label"] == "yes")) ** 2))
     succeed("export old --onnx m.onnx --check new.csv --prevalence 0.02")
     check_refusal(run("predict old new.csv --prevalence 2"), "must be a number between 0 and 1")

@@ -17,7 +17,6 @@ import polars as pl
 import pytest
 
 import aucforest
-from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.report import report
 from tests.cli.data import check_refusal, run
 
@@ -29,7 +28,6 @@ TOO_FEW = "the alert limits of roc_auc .* are so wide|no shift could be beyond i
 
 
 def as_csv(frame, name, encoding="utf-8"):
-    """Write a CSV."""
     frame.to_csv(f"{name}.csv", index=False, encoding=encoding)
     return f"{name}.csv"
 
@@ -54,7 +52,7 @@ class Messy:
     fit: list[str] = field(default_factory=list)
     predict: list[str] = field(default_factory=list)
     fit_options: str = ""
-    # How the files are written, and the options of all commands that read them, and of `fit_out_of_core`.
+    # How the files are written, and the options of all commands that read them.
     write: Callable[[pd.DataFrame, str], str] = as_csv
     options: dict[str, str] = field(default_factory=dict)
     # The number of columns that become dates, and what a command without the options says of the file.
@@ -62,17 +60,14 @@ class Messy:
     unread: str | None = None
 
     def run(self, command):
-        """Run a command with the options for the files."""
         given = [(f"--{name.replace('_', '-')}", value) for name, value in self.options.items()]
         return run(command, *chain.from_iterable(given))
 
     def files(self):
-        """Write the files of a stranger, and return their names."""
         return [self.write(rows, name) for rows, name in zip(self.tables, ("train", "test"))]
 
 
 def clean(n, seed):
-    """Return a table without flaws."""
     random = np.random.default_rng(seed)
     amount, channel = random.lognormal(size=n).round(2), random.choice(["web", "shop", "phone"], size=n)
     y = amount * (1 + (channel == "web")) + random.normal(size=n) > 2.5
@@ -228,10 +223,6 @@ def test_all_commands(name, model):
     if messy.unread is not None:
         check_refusal(run(f"evaluate model {test} --target label"), messy.unread)
         check_refusal(run(f"fit {train} --target label --out n"), messy.unread)
-    if messy.options or not train.endswith(".csv"):
-        forest = fit_out_of_core(aucforest.AUCForestClassifier(5, random_state=0), train, "label", **messy.options)
-        n_rows = sum(batch.num_rows for batch in predict_out_of_core(forest, test, **messy.options))
-        assert (n_rows, len(forest.dates_)) == (N_TEST, messy.n_dates)
 
 
 # A page takes longer than all other commands together.
@@ -274,9 +265,6 @@ def test_stray_text_does_not_change_the_forest_of_missing_values():
     for name, table in (("messy", messy), ("careful", careful)):
         run(f"fit {as_csv(table, name)} --target label --trees 10 --out {name}")
     assert Path("messy").read_bytes() == Path("careful").read_bytes()
-    with pytest.warns(UserWarning, match="column 'amount': 2 of 120 values are no numbers .*, read as missing"):
-        forest = fit_out_of_core(aucforest.AUCForestClassifier(10, random_state=0), "messy.csv", "label")
-    assert list(forest.categories_) == [1]
 
 
 def test_parquet_keeps_its_types_and_says_what_they_hide():

@@ -15,7 +15,6 @@ def forest():
 
 @pytest.fixture(scope="session")
 def forest_page(forest):
-    """Return the report on a forest of two classes, with its training rows and costs."""
     return report(forest, X[TEST], Y[TEST], **FOREST_OPTIONS)
 
 
@@ -26,7 +25,6 @@ def forest_of_three():
 
 @pytest.fixture(scope="session")
 def page_of_three(forest_of_three):
-    """Return the report on a forest of three classes, with its training rows."""
     return report(forest_of_three, X3[TEST], Y3[TEST], X_train=X3[TRAIN], y_train=Y3[TRAIN], **QUICK)
 
 

@@ -54,10 +54,8 @@ class Page(HTMLParser):
 
 
 def figures(page, caption):
-    """Return the rows of a table by their heads."""
     return {row[0]: row[1:] for row in page.tables[caption][1:]}
 
 
 def printed(value):
-    """Return a figure of the page as a number."""
     return float(value.replace(",", "").replace("−", "-"))

@@ -76,7 +76,6 @@ def test_suspicious_columns_are_named():
 
 
 def overlap(model, X, train, y_train=None, test=slice(300, 500)):
-    """Return what is said of test rows, given training rows."""
     y_train = Y[: len(train)] if y_train is None else y_train
     return check_overlap(score_rows(model, X[test], Y[test], None), Training(train, y_train, y_train, None, None))
 

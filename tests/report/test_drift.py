@@ -28,7 +28,6 @@ def stability_index(new, old):
 
 
 def table(seed):
-    """Return a table of all kinds of columns and labels."""
     random = np.random.default_rng(seed)
     frame = pd.DataFrame({
         "width": random.normal(size=N),

@@ -136,7 +136,6 @@ ROWS = FRAME[TEST], Y[TEST]
 
 @pytest.fixture(scope="module")
 def models():
-    """Return two models of different columns, in an order of their own, and one of all."""
     columns = {"<script>_$x$": ["c", "a"], "_b & {0}": ["b", "a"], "all": list("abcde")}
     return {name: LogisticRegression().fit(FRAME[TRAIN][names], Y[TRAIN]) for name, names in columns.items()}
 

@@ -36,7 +36,6 @@ def model():
 
 
 def summary_of(rows):
-    """Return the section of the summary and the rows of its table of metrics by name."""
     section = performance.summary_section(rows, resample(rows, 20, 0))
     return section, {cells[0]: cells[1:] for cells in section.tables[0].rows}
 

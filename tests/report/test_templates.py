@@ -85,7 +85,6 @@ def counts(page):
 
 
 def jump(page, button, **fields):
-    """Fill in fields, press a button, and return the threshold."""
     for name, content in fields.items():
         field = find(page, f"#{name.replace('_', '-')}")
         field.clear()
