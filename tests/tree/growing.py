@@ -132,7 +132,9 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     tree.validate()
     splits = [node for node in preorder(tree) if tree.feature[node] >= 0]
     assert tree.left_child[splits].tolist() == list(range(1, tree.n_nodes, 2)), "not numbered depth first"
-    return Grown(tree, nodes.totals.dense(), binned)
+    totals = nodes.totals.dense()
+    np.testing.assert_allclose(tree.value * tree.weight[:, None], totals, rtol=1e-14)
+    return Grown(tree, totals, binned)
 
 
 def grow(X, labels, max_bins=255, n_bytes=1, n_classes=None, counts=None, weights=None, **how) -> Grown:

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from tests.reference import growing as reference
 from tests.reference.tree import leaf_of
@@ -38,7 +39,8 @@ def threshold(bins, split: reference.Split) -> float:
     low, high = bins[split.codes[-1]][1], bins[split.next_code][0]
     if low <= split.drawn < high:
         return split.drawn
-    return 0.5 * max(low, -reference.LARGEST) + 0.5 * min(high, reference.LARGEST)
+    middle = 0.5 * max(low, -reference.LARGEST) + 0.5 * min(high, reference.LARGEST)
+    return middle if low <= middle < high else low
 
 
 def canonical_reference(root: reference.Node, table: reference.Table) -> list[tuple]:
@@ -84,10 +86,14 @@ def check_rows_land(grown: Grown, X, labels, counts=None) -> None:
 
 
 def weighings(seed: int, n_rows: int) -> list[dict]:
-    """Return the ways to weigh rows: alike, as a bootstrap sample does, by small and by large fixed-point weights."""
+    """Return the ways to weigh rows: alike, as a bootstrap sample does, by small and by large fixed-point weights.
+
+    Those with small weights are some of the rows.
+    """
     rng = np.random.default_rng(seed)
-    uniform = rng.uniform(1, 2, n_rows)
-    return [{}, {"counts": rng.poisson(1.2, n_rows)}, *({"weights": np.rint(uniform * 2**bits)} for bits in (3, 53))]
+    uniform, counts = rng.uniform(1, 2, n_rows), rng.poisson(1.2, n_rows)
+    small, large = (np.rint(uniform * 2**bits) for bits in (3, 53))
+    return [{}, {"counts": counts}, {"counts": counts > 0, "weights": small}, {"weights": large}]
 
 
 def random_data(seed: int, n_classes: int, n_rows=60, n_features=4, n_values=7, missing=0.15):
@@ -100,3 +106,18 @@ def random_data(seed: int, n_classes: int, n_rows=60, n_features=4, n_values=7, 
     X[rng.random(X.shape) < missing] = np.nan
     X[:, rng.integers(n_features)] = rng.choice([np.nan, 3.0])
     return X, labels
+
+
+LARGEST = np.finfo(float).max
+AWKWARD = [-np.inf, -LARGEST, -1.0, -5e-324, 0.0, 5e-324, 1.0, np.nextafter(1, 2), 2.5, LARGEST, np.inf, np.nan]
+
+
+@st.composite
+def datasets(draw, most_classes=4):
+    """Draw small matrices of awkward values, with labels and a bootstrap sample."""
+    n_classes, n_features = draw(st.integers(2, most_classes)), draw(st.integers(1, 7))
+    values = st.lists(st.sampled_from(AWKWARD) | st.floats(-9, 9), min_size=n_features, max_size=n_features)
+    row = st.tuples(values, st.integers(0, n_classes - 1), st.integers(0, 3))
+    X, labels, counts = (np.array(part) for part in zip(*draw(st.lists(row, min_size=1, max_size=50))))
+    counts[0] = max(counts[0], 1)
+    return X.astype(float), labels, counts, n_classes

@@ -105,41 +105,6 @@ def test_sets_are_drawn_as_the_reference_draws_them(n_classes):
         check_tree(X, labels, how, **weighings(seed, 100)[seed], n_classes=n_classes)
 
 
-@pytest.mark.parametrize("missing_left", [False, True])
-def test_categories_that_a_node_has_not_seen_follow_its_missing_values(missing_left):
-    X = np.repeat([[3.0], [5.0], [9.0], [np.nan]], 6, axis=0)
-    # With two classes the lower frequency is on the left.
-    labels = np.repeat([0, 1, 1, 0 if missing_left else 1], 6)
-    tree = root_split(X, labels, np.ones(24, dtype=int))
-    left = tree.goes_left(0)
-    assert left[[3, 5, 9]].tolist() == [True, False, False]
-    assert np.all(np.delete(left, [3, 5, 9]) == missing_left)
-    assert tree.missing_left[0] == missing_left
-
-
-def test_without_missing_values_they_follow_the_heavier_child():
-    X, labels = np.repeat([[0.0], [1.0], [2.0]], 4, axis=0), np.repeat([0, 1, 1], 4)
-    for weight, expected in ((1, False), (9, True)):
-        tree = root_split(X, labels, np.where(labels == 0, weight, 1))
-        assert tree.goes_left(0)[[0, 1, 2, 7]].tolist() == [True, False, False, expected]
-
-
-def test_missing_values_alone_may_be_split_off():
-    X, labels = np.repeat([[4.0], [8.0], [6.0], [np.nan]], 5, axis=0), np.repeat([0, 0, 0, 1], 5)
-    tree = root_split(X, labels, np.ones(20, dtype=int))
-    assert tree.n_samples.tolist() == [20, 15, 5]
-    assert np.flatnonzero(tree.goes_left(0)).tolist() == [4, 6, 8]
-
-
-def test_equal_frequencies_are_ordered_by_code():
-    """Three categories with half of each class, one that is pure: the split takes that one alone."""
-    X = np.repeat([7.0, 2.0, 4.0, 9.0], 4)[:, None]
-    labels = np.array([0, 1, 0, 1] * 3 + [1] * 4)
-    tree = root_split(X, labels, np.ones(16, dtype=int), criterion="gini")
-    assert np.flatnonzero(tree.goes_left(0)[[2, 4, 7]]).tolist() == [0, 1, 2]
-    assert not tree.goes_left(0)[9]
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_all_255_codes(n_classes):
     rng = np.random.default_rng(4)

@@ -7,16 +7,6 @@ from aucforest.tree.samples import Codes
 from tests.tree.growing import NAMES, canonical, grow
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_random_splits_separate_adjacent_values(n_classes):
-    """A threshold between them is rounded to one of them, and the greater one goes right all the same."""
-    labels = np.arange(6) % n_classes
-    X = np.where(labels == 0, 1.0, np.nextafter(1.0, 2.0))[:, None]
-    for key in range(20):
-        tree = grow(X, labels, max_bins=None, random=True, max_features=1, max_depth=1, key=key).tree
-        assert (tree.threshold[0], tree.n_samples[1]) == (1.0, 6 // n_classes)
-
-
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 @pytest.mark.parametrize("range_of_weights", [0, 4, 40])

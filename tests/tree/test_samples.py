@@ -1,4 +1,4 @@
-"""Samples: what packing keeps, what is taken and how they are parted. Weights as integers: sums are exact."""
+"""Samples: what packing keeps and what is taken. Weights as integers: sums are exact."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,9 @@ from hypothesis.extra.numpy import arrays
 
 from aucforest._compile import bare_kernel
 from aucforest.tree import samples as engine
-from aucforest.tree.samples import FixedPoint, exact_weights, take_samples
+from aucforest.tree.samples import FixedPoint, exact_weights
 
 ROWS, HALVES = st.integers(0, 2**32 - 1), st.integers(0, 2**16 - 1)
-SIZES = [0, 1, 2, 63, 1000]
 
 
 @bare_kernel
@@ -22,95 +21,16 @@ def repack(row, label, weight, other_row, packed):
 
 
 @bare_kernel
-def read(sample, weights):
-    return (
-        engine.row_of(sample),
-        engine.label_of(sample),
-        engine.packed_weight(sample),
-        engine.weight_of(sample, weights),
-    )
-
-
-@bare_kernel
-def part_by_threshold(codes, code, samples, spill, also_left):
-    return engine.with_codes(
-        engine.partition, codes, 0, engine.Side(engine.is_at_most, code, also_left), samples, spill
-    )
-
-
-@bare_kernel
-def part_by_set(codes, words, samples, spill, also_left):
-    return engine.with_codes(engine.partition, codes, 0, engine.Side(engine.has_code, words, also_left), samples, spill)
+def read(sample):
+    return engine.row_of(sample), engine.label_of(sample), engine.packed_weight(sample)
 
 
 @given(ROWS, HALVES, HALVES, ROWS)
 def test_samples_hold_what_was_packed(row, label, weight, other_row):
     packed = np.empty(2, dtype=np.uint64)
     repack(row, label, weight, other_row, packed)
-    none = np.empty(0, dtype=np.int64)
-    assert read(packed[0], none) == (row, label, weight, weight)
-    assert read(packed[1], none) == (other_row, label, weight, weight)
-
-
-def test_weights_beside_the_samples_are_read_by_row():
-    packed = np.empty(2, dtype=np.uint64)
-    repack(2, 5, 0, 0, packed)
-    weights = np.array([2**40, 7, 2**60])
-    assert [read(sample, weights)[3] for sample in packed] == [2**60, 2**40]
-
-
-@pytest.mark.parametrize("use_counts", [False, True])
-@pytest.mark.parametrize("n_rows", SIZES)
-def test_samples_of_a_tree_are_the_rows_with_a_count(n_rows, use_counts):
-    rng = np.random.default_rng(n_rows)
-    labels = rng.integers(0, 2**16 - 1, n_rows).astype(np.uint16)
-    counts = rng.choice(np.array([0, 0, 1, 2, 2**16 - 1], dtype=np.uint16), n_rows)
-    samples = np.empty(n_rows, dtype=np.uint64)
-    n_taken = take_samples(labels, counts, use_counts, samples)
-    rows = np.flatnonzero(counts)
-    assert n_taken == len(rows)
-    none = np.empty(0, dtype=np.int64)
-    found = [read(sample, none)[:3] for sample in samples[:n_taken]]
-    assert found == [(row, labels[row], counts[row] if use_counts else 0) for row in rows]
-
-
-def samples_of(rows) -> np.ndarray:
-    """Return samples of some rows, with classes and weights that must stay with them."""
-    rows = np.asarray(rows, dtype=np.uint64)
-    return rows | (rows % np.uint64(3)) << np.uint64(32) | (rows % np.uint64(7) + np.uint64(1)) << np.uint64(48)
-
-
-def check_parts(part, rule, goes_left, codes, also_left):
-    """Part the samples of some of the rows, and compare with lists that keep the order."""
-    rows = np.random.default_rng(1).permutation(len(codes))[: 2 * len(codes) // 3]
-    samples, spill = samples_of(rows), np.empty(len(rows), dtype=np.uint64)
-    is_left = np.array([goes_left(codes[row]) or codes[row] == also_left for row in rows], dtype=bool)
-    n_left = part(engine.Codes.of(codes[None]), rule, samples, spill, also_left)
-    assert n_left == is_left.sum()
-    expected = np.concatenate((rows[is_left], rows[~is_left]))
-    np.testing.assert_array_equal(samples, samples_of(expected))
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
-@pytest.mark.parametrize("n_rows", SIZES)
-def test_samples_are_parted_by_a_threshold(n_rows, dtype):
-    codes = np.random.default_rng(n_rows).integers(0, 12, n_rows).astype(dtype)
-    # the code itself says that no other goes left, 11 stands for missing values
-    for code in (0, 5, 11):
-        for also_left in (code, 11):
-            check_parts(part_by_threshold, code, lambda value, code=code: value <= code, codes, also_left)
-
-
-@pytest.mark.parametrize("n_rows", SIZES)
-def test_samples_are_parted_by_a_set(n_rows):
-    rng = np.random.default_rng(n_rows)
-    codes = rng.integers(0, 256, n_rows).astype(np.uint8)
-    for codes_left in ([], [0, 63, 64, 200], range(254), [127, 128, 255]):
-        words = np.zeros(4, dtype=np.uint64)
-        for code in codes_left:
-            words[code // 64] |= np.uint64(1) << np.uint64(code % 64)
-        for also_left in (-1, 255):
-            check_parts(part_by_set, words, lambda value, left=codes_left: value in left, codes, also_left)
+    assert read(packed[0]) == (row, label, weight)
+    assert read(packed[1]) == (other_row, label, weight)
 
 
 def fixed_point(weights, n_draws):

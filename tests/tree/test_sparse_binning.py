@@ -55,24 +55,16 @@ def test_bins_and_codes_are_those_of_the_dense_matrix(data):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("max_bins", [4, 255, None])
+@pytest.mark.parametrize("max_bins", [4, 9, 255, None])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_of_many_values(weighted, max_bins, dtype):
-    random = np.random.default_rng(0)
-    dense = np.where(random.random((3000, 5)) < [0.01, 0.2, 0.9, 0.0, 1.0], random.normal(size=(3000, 5)), 0.0)
+@pytest.mark.parametrize("size", [200, 200_000], ids=["sampled", "all"])
+def test_columns_of_many_values(weighted, max_bins, dtype, size, monkeypatch):
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", size)
+    random, densities = np.random.default_rng(0), [0.01, 0.2, 0.9, 0.003, 0.0, 1.0, 0.5]
+    dense = np.where(random.random((1800, 7)) < densities, random.normal(size=(1800, 7)), 0.0)
+    dense[:, 6] = np.sign(dense[:, 6]) * (1 + np.arange(1800) % 3)
     dense[random.random(dense.shape) < 0.01] = np.nan
-    weights = random.random(3000) + 0.1 if weighted else None
-    check(dense.astype(dtype), max_bins=max_bins, weights=weights)
-
-
-def test_bins_of_a_sample_of_the_rows(monkeypatch):
-    monkeypatch.setattr(binning, "SAMPLE_ROWS", 200)
-    random = np.random.default_rng(0)
-    dense = np.where(random.random((900, 6)) < [0.01, 0.2, 0.9, 0.003, 1.0, 0.5], random.normal(size=(900, 6)), 0.0)
-    dense[:, 5] = np.sign(dense[:, 5]) * (1 + np.arange(900) % 3)
-    for max_bins in (5, 9, 255, None):
-        check(dense, max_bins=max_bins)
-        check(dense, max_bins=max_bins, weights=random.random(900) + 0.1)
+    check(dense.astype(dtype), max_bins=max_bins, weights=random.random(1800) + 0.1 if weighted else None)
 
 
 def test_many_columns_are_binned_in_groups(monkeypatch):

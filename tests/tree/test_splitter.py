@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from tests.reference.tree import leaf_of, sample_features
-from tests.tree.growing import NAMES, Growth, canonical, grow
+from tests.tree.growing import NAMES, Growth, grow
 from tests.tree.oracle import check_tree, random_data, weighings
 
 
@@ -22,19 +22,21 @@ def test_every_node_holds_the_best_split(criterion, n_classes, n_bytes, random):
             criterion, max_features=3, key=seed, random=random, min_samples_leaf=bound, min_weight_leaf=3 * bound - 3
         )
         for weighing in weighings(seed, 60)[seed % 2 :: 2]:
-            check_tree(X, labels, how, [255, 5][seed % 2], n_bytes, n_classes, **weighing)
+            # one class more than there are
+            check_tree(X, labels, how, [255, 5][seed % 2], n_bytes, n_classes + seed // 2, **weighing)
 
 
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_many_codes_in_small_and_large_nodes(criterion, n_classes):
+@pytest.mark.parametrize(("n_bytes", "random"), [(1, False), (2, False), (2, True)])
+def test_many_codes_in_small_and_large_nodes(criterion, n_classes, n_bytes, random):
     """Codes by the hundred: lists of the codes that occur, and steps over those that do not."""
     rng = np.random.default_rng(7)
     X = rng.integers(0, 200, (250, 2)).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
     labels = np.minimum(np.nan_to_num(X[:, 0], nan=40.0) // 80 + (rng.random(250) < 0.2), n_classes - 1)
     for weighing in weighings(7, 250)[::3]:
-        check_tree(X, labels.astype(int), Growth(criterion, max_depth=5), **weighing)
+        check_tree(X, labels.astype(int), Growth(criterion, max_depth=5, random=random), n_bytes=n_bytes, **weighing)
 
 
 @pytest.mark.parametrize("n_classes", [20, 60])
@@ -47,49 +49,12 @@ def test_many_classes(n_classes):
 
 
 @pytest.mark.parametrize("criterion", NAMES)
-def test_absent_classes_change_nothing(criterion):
-    for seed in range(4):
-        X, labels = random_data(seed, 3, n_rows=90)
-        plain = canonical(grow(X, labels, criterion=criterion, key=seed))
-        spread = canonical(grow(X, labels * 3 + 1, n_classes=9, criterion=criterion, key=seed))
-        assert [(*n[:6], *n[7:15:3]) for n in spread] == plain
-    X, labels = random_data(2, 2, n_rows=90)
-    plain = canonical(grow(X, labels, criterion=criterion))
-    spread = canonical(grow(X, labels * 2 + 2, n_classes=6, criterion=criterion))
-    assert [(*n[:6], n[8], n[10]) for n in spread] == plain
-
-
-@pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_feature_drawn_first_wins_a_tie(criterion, n_classes):
-    X, labels = random_data(3, n_classes)
-    X = np.repeat(X[:, [np.nanargmax(np.nanstd(X, axis=0))]], 5, axis=1)
-    roots = set()
-    for key in range(30):
-        tree = grow(X, labels, criterion=criterion, key=key, max_depth=1).tree
-        assert tree.feature[0] == sample_features(key, 5)[0]
-        roots.add(int(tree.feature[0]))
-    assert roots == set(range(5))
-
-
-@pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("repeats", [1, 20])
-@pytest.mark.parametrize("third_class", [False, True])
-def test_the_lowest_split_wins_a_tie(criterion, repeats, third_class):
-    # Splits after 1 and after 3 mirror one another.
-    X = np.repeat([[1.0], [2.0], [3.0], [4.0]], repeats, axis=0)
-    labels = np.repeat([1, 0, 0, 1], repeats)
-    if third_class:
-        X, labels = np.vstack((X, X)), np.concatenate((labels, np.full(4 * repeats, 2)))
-    assert grow(X, labels, criterion=criterion, max_depth=1).tree.threshold[0] == 1.5
-
-
-@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("unit", [1, 2**28, 2**50 + 1])
-def test_equal_weights_of_any_size_give_one_tree(criterion, unit):
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_equal_weights_of_any_size_give_one_tree(criterion, unit, n_classes):
     """The products of class totals reach past 2**53, where floats lose units."""
     for seed in range(3):
-        X, labels = random_data(seed, 2)
+        X, labels = random_data(seed, n_classes)
         # A feature that only just loses, and its double, which ties with it.
         X = np.column_stack((X, X[:, 0], np.where(np.arange(len(X)) == 7, 9.0, X[:, 0])))
         expected = grow(X, labels, criterion=criterion, key=seed)
@@ -111,23 +76,6 @@ def test_scores_that_rounding_may_have_parted_tie(excess, feature):
 
 
 @pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("repeats", [1, 20])
-def test_missing_values_go_right_in_a_tie(criterion, repeats):
-    # They hold both classes alike, so both sides score alike: |1/4 - 3/4| either way.
-    X = np.repeat([1.0, 1.0, 2.0, 2.0, np.nan, np.nan, np.nan, np.nan], repeats)[:, None]
-    labels = np.repeat([0, 0, 1, 1, 0, 0, 1, 1], repeats)
-    tree = grow(X, labels, criterion=criterion, max_depth=1).tree
-    assert (tree.threshold[0], tree.missing_left[0]) == (1.5, False)
-
-
-@pytest.mark.parametrize(("heavy", "missing_left"), [(0, True), (1, False), (None, True)])
-def test_missing_values_follow_the_heavier_child_where_none_was_seen(heavy, missing_left):
-    X, labels = np.array([[1.0], [1.0], [2.0], [2.0]]), np.array([0, 0, 1, 1])
-    counts = np.array([1, 1, 1, 1]) if heavy is None else np.where(labels == heavy, 3, 1)
-    assert bool(grow(X, labels, counts=counts).tree.missing_left[0]) is missing_left
-
-
-@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_useless_splits_are_not_taken(criterion, n_classes):
     """Every value holds the classes in the same frequencies: whatever rounding does, there is nothing to gain."""
@@ -139,28 +87,6 @@ def test_useless_splits_are_not_taken(criterion, n_classes):
         assert grow(X, labels, criterion=criterion, weights=weights).tree.n_nodes == 1
     by_value = np.rint(np.repeat(np.random.default_rng(2).uniform(1, 2, 40), frequencies.sum()) * 2**50)
     assert grow(X, labels, criterion=criterion, weights=by_value).tree.n_nodes == 1
-
-
-LARGEST = np.finfo(float).max
-NEIGHBOURS = [
-    (0.0, np.nextafter(0.0, 1.0)),
-    (1.0, np.nextafter(1.0, 2.0)),
-    (-np.nextafter(1.0, 2.0), -1.0),
-    (LARGEST, np.inf),
-    (-np.inf, -LARGEST),
-    (-np.inf, np.inf),
-    (-LARGEST, LARGEST),
-    (np.nextafter(LARGEST, 0.0), LARGEST),
-    (-5e-324, 5e-324),
-]
-
-
-@pytest.mark.parametrize(("low", "high"), NEIGHBOURS)
-@pytest.mark.parametrize("random", [False, True])
-def test_a_threshold_parts_any_two_values(low, high, random):
-    tree = grow(np.array([[low], [high]]), np.array([0, 1]), random=random).tree
-    assert low <= tree.threshold[0] < high
-    assert [leaf_of(tree, [low]), leaf_of(tree, [high])] == [1, 2]
 
 
 # Another implementation of the AUC of two classes.
