@@ -117,18 +117,6 @@ def test_rows_are_in_the_leaves_that_they_grew(dtype, max_bins):
     np.testing.assert_array_equal(tree.weight, tree.n_samples)
 
 
-def test_a_weight_of_two_is_about_two_rows():
-    X, y = make_rows(200)
-    twice = np.arange(len(y)) % 3 == 0
-    weighted = booster_of(X, y, 1.0 + twice, max_depth=2, min_samples_leaf=20)
-    copied = booster_of(np.vstack((X, X[twice])), np.append(y, y[twice]), max_depth=2, min_samples_leaf=20)
-    for booster in (weighted, copied):
-        add_stages(booster, 5, 2)
-    found, expected = (sum_steps(booster.state.trees, X, 2)[:, 1] for booster in (weighted, copied))
-    assert np.corrcoef(found, expected)[0, 1] > 0.99
-    np.testing.assert_allclose(found, expected, atol=0.1)
-
-
 @pytest.mark.parametrize("least", [0.0, 1e-300, 1e-90])
 def test_very_different_weights_have_finite_steps(least):
     X, y = make_rows(200)

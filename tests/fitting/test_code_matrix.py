@@ -7,7 +7,6 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from aucforest._compile import kernel
 from aucforest.fitting.code_matrix import CODES, RECORD, CodeMatrix
 from aucforest.fitting.job import JobFolder
 
@@ -59,17 +58,14 @@ def test_what_is_damaged_is_written_again(job, byte, n_good):
     assert open_matrix(job).n_written == n_good
 
 
-def test_codes_beyond_the_bins_are_written_again(job):
-    fill(job)
-    assert open_matrix(job, most=int(CODED.max())).n_written == 100
-    assert open_matrix(job, most=int(CODED.max()) - 1).n_written < 100
-
-
-def test_chunks_that_do_not_rise_are_not_believed(job):
-    matrix = fill(job)
-    checksum = matrix._checksum(0, 100)
-    job.write(RECORD, {"chunks": np.array([[10, 101, checksum]]), "scored": matrix.values})
-    assert open_matrix(job).n_written == 0
+def test_codes_beyond_the_bins_and_rows_beyond_the_last_are_not_believed(job):
+    matrix, most = fill(job), int(CODED.max())
+    assert open_matrix(job, most=most).n_written == 100
+    assert open_matrix(job, most=most - 1).n_written < 100
+    rows, checksum = np.arange(2), matrix._checksum(0, 100)
+    for chunk, n_written in ([200, 100, checksum], 100), ([200, 101, checksum], 0), ([0, 100, checksum], 0):
+        job.write(RECORD, {"chunks": np.array([chunk]), "scored": matrix.values, "rows": rows})
+        assert open_matrix(job).n_written == n_written
 
 
 def test_files_of_another_size_or_fit_are_begun_anew(job, tmp_path):
@@ -124,15 +120,3 @@ def test_a_full_disk_leaves_no_file(job, tmp_path, monkeypatch, kept):
     with pytest.raises(OSError, match=r"no room for [\d,]+ bytes of binned data"):
         CodeMatrix(job if kept else None, np.full(2**20, 255), 2**36, np.arange(0))
     assert set(tmp_path.iterdir()) == before
-
-
-def test_a_map_is_an_ordinary_array_to_numba(job):
-    """Read-only arrays, and those of a class of their own, would be compiled for anew."""
-
-    @kernel
-    def total(codes):
-        return codes.sum()
-
-    matrix = fill(job)
-    assert total(matrix.codes) == total(CODED)
-    assert len(total.signatures) == 1

@@ -23,7 +23,6 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.parts import TreeRows
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
-from aucforest.tree.growing import rows_per_call
 from tests.estimators.data import digest, make_table, small_forest
 
 X, Y = make_table(n_rows=101, n_classes=3)
@@ -85,43 +84,6 @@ def test_short_tasks_are_done_one_by_one(monkeypatch):
     assert set(thread_map(2, 1e-4)(lambda _: threading.get_ident(), range(9))) == {threading.get_ident()}
 
 
-def test_this_thread_works_together_with_others():
-    both = threading.Barrier(2)
-
-    def meet(_):
-        both.wait(10)
-        return threading.get_ident()
-
-    threads = list(thread_map(2)(meet, range(2)))
-    assert threading.get_ident() in threads
-    assert len(set(threads)) == 2
-
-
-class _NotThreadSafe:
-    """An iterator that may give two threads the same item, as those of Python may without the interpreter lock."""
-
-    def __init__(self, items):
-        self._items, self._place = list(items), 0
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        index = self._place
-        if index >= len(self._items):
-            raise StopIteration
-        time.sleep(1e-3)  # another thread goes on
-        self._place = index + 1
-        return self._items[index]
-
-
-def test_threads_share_no_iterator(monkeypatch):
-    monkeypatch.setattr(_growing, "iter", _NotThreadSafe, raising=False)
-    done = []
-    list(thread_map(4)(done.append, range(20)))
-    assert sorted(done) == list(range(20))
-
-
 def test_an_exception_in_another_thread_ends_the_map():
     this, is_raised, begun = threading.get_ident(), threading.Event(), []
 
@@ -167,36 +129,11 @@ def test_the_time_of_a_tree_is_never_zero():
     assert 0 < estimate_seconds(replace(growth, n_sampled=0)) < estimate_seconds(growth)
 
 
-@pytest.mark.parametrize(
-    ("n_trees", "n_threads", "seconds", "expected"),
-    [
-        (0, 2, 1.0, []),
-        (100, 1, 1e-3, [100]),
-        (100, 1, 0.05, [12] * 8 + [4]),
-        (80, 2, 5e-4, [26, 18, 12, 8, 5, 3, 2, 2, 2, 2]),
-        (100, 2, 1e-6, [50, 50]),
-        (9, 2, 10.0, [1] * 9),
-        (64, 2, 1.0, [4] * 13 + [4, 2, 2, 1, 1, 1, 1]),
-    ],
-)
-def test_batches_get_smaller(n_trees, n_threads, seconds, expected):
-    """They take 1 ms or more, at most 0.1 s unless a thread gets eight of them, and end with small ones."""
-    assert list(_growing._batch_sizes(n_trees, n_threads, seconds)) == expected
-
-
-def test_long_fits_yield_trees_as_they_are_grown(monkeypatch):
-    growth, part = training()
-    for least, run in ((0.0, "map_in_threads"), (np.inf, "_work_together")):
-        monkeypatch.setattr(_growing, "_LEAST_STREAM_SECONDS", least)
-        monkeypatch.setattr(_growing, "_LEAST_TASK_SECONDS", 0.0)
-        runs, used = [], getattr(_growing, run)
-        monkeypatch.setattr(_growing, run, lambda *given, used=used, runs=runs: runs.append(0) or used(*given))
-        assert len(grow_trees(growth, part, tree_keys(0, range(40)), 2)) == 40
-        assert len(runs) == 1
-
-
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])
-def test_a_tree_depends_on_its_key_only(class_weight):
+@pytest.mark.parametrize("least", [0.0, np.inf], ids=["streamed", "at once"])
+def test_a_tree_depends_on_its_key_only(class_weight, least, monkeypatch):
+    monkeypatch.setattr(_growing, "_LEAST_STREAM_SECONDS", least)
+    monkeypatch.setattr(_growing, "_LEAST_TASK_SECONDS", 0.0)
     growth, part = training(class_weight=class_weight)
     keys = tree_keys(0, range(40))
     expected = digest(SimpleNamespace(trees_=grow_trees(growth, part, keys)))
@@ -206,12 +143,5 @@ def test_a_tree_depends_on_its_key_only(class_weight):
     alone = [grow_trees(growth, part, [key])[0] for key in keys[::-1]]
     assert digest(SimpleNamespace(trees_=alone)) == expected[::-1]
     assert grow_trees(growth, part, []) == []
-
-
-def test_trees_of_large_sets_grow_one_by_one():
-    growth, part = training()
-    assert rows_per_call(2000) < rows_per_call(15) // 100
-    assert trees_per_call(growth, part) == rows_per_call(2) // 101 > 1
-    assert trees_per_call(replace(growth, spec=replace(growth.spec, numbers=range(3))), part) == 3
+    assert (trees_per_call(growth, part) > 1) == (class_weight is None)
     assert trees_per_call(growth, part._replace(copies_rows=True)) == 1
-    assert trees_per_call(growth, part._replace(labels=np.empty(rows_per_call(2) + 1))) == 1

@@ -105,14 +105,6 @@ def test_less_memory_is_fewer_threads_and_then_copies_of_rows():
     assert all(chosen.n_bytes <= limit for chosen, limit in zip(plans, limits))
 
 
-def test_copies_of_small_samples_take_little():
-    small, limit = {"max_samples": 0.01}, 700_000_000
-    assert plan(limit, **small).copies_rows
-    assert plan(limit, **small).n_threads == 4
-    with pytest.raises(ValueError, match="too small"):
-        plan(limit)
-
-
 def test_many_threads_do_not_read_more_than_the_limit_allows():
     target = Target(np.array([0, 1]), LABELS[:150], None)
     wide, narrow = (plan(limit, 2, target, n_jobs=64) for limit in (2**31, 300_000_000))
