@@ -26,7 +26,6 @@ from tests.reference.tree import derive_key
 WORDS = st.integers(0, 2**64 - 1)
 SIZES = st.integers(1, 3 * BLOCK_ROWS)
 X, SCORE = make_table(n_rows=300, missing=0.1)
-# 200, 70 and 30 rows
 LABELS = np.random.default_rng(0).permutation(np.repeat(["a", "b", "c"], [200, 70, 30]))
 TWO = LABELS == "c"
 

@@ -19,8 +19,8 @@ def job(tmp_path):
         yield job
 
 
-def open_matrix(job, most=255, shape=CODED.shape):
-    return CodeMatrix(job, np.full(shape[0], most), shape[1], np.arange(2))
+def open_matrix(job, most=255):
+    return CodeMatrix(job, np.full(3, most), 100, np.arange(2))
 
 
 def fill(job, stops=(30, 60, 100)):

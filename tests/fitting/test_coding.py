@@ -32,8 +32,7 @@ DRAWN = np.random.default_rng(0)
 CATEGORIES = DRAWN.integers(0, N_CATEGORIES, N_CODED).astype(float)
 CATEGORIES[DRAWN.random(N_CODED) < 0.1] = np.nan
 DIGITS = Digits(1, {0: N_CATEGORIES})
-MATRIX = CATEGORIES[:, None]
-CODES = np.concatenate((np.zeros((1, N_CODED), dtype=np.uint8), DIGITS.encode(MATRIX, np.uint8)))
+CODES = np.concatenate((np.zeros((1, N_CODED), dtype=np.uint8), DIGITS.encode(CATEGORIES[:, None], np.uint8)))
 
 
 @pytest.mark.parametrize("most", [400, 10_000])

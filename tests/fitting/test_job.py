@@ -326,10 +326,9 @@ def test_an_error_on_opening_frees_the_folder(tmp_path, monkeypatch):
 
 def test_threads_save_at_the_same_time(tmp_path):
     groups = [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(16)]
-    trees = [make_tree(number, 5) for number in range(48)]
+    trees = [[make_tree(number, 5) for number in group] for group in groups]
     with closing(JobFolder(tmp_path, MANIFEST)) as job, ThreadPoolExecutor(8) as threads:
-        some = [trees[group[0] : group[-1] + 1] for group in groups]
-        list(threads.map(job.save, groups, some, map(variants_of, groups)))
+        list(threads.map(job.save, groups, trees, map(variants_of, groups)))
     assert_trees(tmp_path, range(48))
 
 

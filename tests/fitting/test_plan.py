@@ -198,9 +198,8 @@ def test_rows_that_are_too_many_for_one_matrix_are_copied(monkeypatch):
 
 def test_sizes_of_samples_by_block_are_counted():
     """Of every tree, those of a warm start as well, and of both classes, for 4 bytes a block of 4096 rows."""
-    target, params = Target(np.array([0, 1]), LABELS[:1_000_000], None), make_forest(sampling="stratified").get_params()
-    spec = FitSpec.resolve(params | {"n_estimators": 50}, target, None, 3, 0)
-    spec = replace(spec, numbers=range(20, 50))
+    target = Target(np.array([0, 1]), LABELS[:1_000_000], None)
+    spec = replace(resolve(target, sampling="stratified", n_estimators=50), numbers=range(20, 50))
     size = FitSize.of(spec, target, 3)
     assert size.sample_bytes == 4 * 245 * 2 * 50
     assert FitSize.of(replace(spec, sampler=None), target, 3).sample_bytes == 0
