@@ -1,8 +1,6 @@
 """A fixture, a marker and a hook for the tests of peers; tests on the lists must fail for the given reason."""
 
-from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any
 
 import pytest
 
@@ -11,17 +9,16 @@ from tests.peers.suite import NONE, WORDING, find, in_other_words, is_of_peer
 
 
 @pytest.fixture
-def global_random_seed() -> int:
-    """Return the default of this fixture of scikit-learn."""
+def global_random_seed():
     return 42
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     config.addinivalue_line("markers", "thread_unsafe: a mark of scikit-learn's tests, without effect here")
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
+def pytest_pyfunc_call(pyfuncitem):
     """Check that a peer's test uses a stand-in, and that a test that is left out fails for its reason.
 
     Such a test is reported as skipped and not as xfail, which would write a traceback for each; this takes minutes.

@@ -2,7 +2,6 @@
 
 import inspect
 from functools import wraps
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import make_scorer
@@ -25,22 +24,22 @@ class NoCounterpart(Exception):
 class Missing:
     """A class without a counterpart: any use of an instance raises `NoCounterpart`."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __init__(self, *args, **kwargs): ...
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         if name.startswith("__"):  # pytest asks parameters of tests for these
             raise AttributeError(name)
         raise NoCounterpart(type(self).__name__)
 
 
-def _stand_in(**defaults: Any) -> Any:
+def _stand_in(**defaults):
     """Return a decorator of subclasses of our estimators, which sets other defaults and records each use.
 
     Parameters that our estimators lack are stored and have no effect. All others have our defaults, so that the peers'
     tests of trees are run with our criterion, bins and shrinkage.
     """
 
-    def decorate(cls: type) -> type:
+    def decorate(cls):
         init = cls.__init__
         ours = inspect.signature(init).parameters
         changed = [p.replace(default=defaults.get(p.name, p.default)) for p in ours.values()]
@@ -49,7 +48,7 @@ def _stand_in(**defaults: Any) -> Any:
         signature = inspect.Signature(changed + added)
 
         @wraps(init)
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        def __init__(self, *args, **kwargs):
             used.append(cls.__name__)
             bound = signature.bind(self, *args, **kwargs)
             bound.apply_defaults()
@@ -67,16 +66,16 @@ def _stand_in(**defaults: Any) -> Any:
 class _Nodes:
     """A tree with the arrays of a tree of scikit-learn, and with our importances."""
 
-    def __init__(self, classifier: AUCTreeClassifier) -> None:
+    def __init__(self, classifier):
         self._ours = classifier.trees_[0]
         self._theirs = classifier.to_sklearn().tree_
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._theirs, name)
 
-    def compute_feature_importances(self, normalize: bool = True) -> Any:
+    def compute_feature_importances(self, normalize=True):
         tree, is_split = self._ours, ~self._ours.is_leaf
         weighted = (tree.gain * tree.weight / tree.weight[0])[is_split]
         gains = np.bincount(tree.feature[is_split], weighted, minlength=tree.n_features)
@@ -86,13 +85,13 @@ class _Nodes:
 class _Tree(AUCTreeClassifier):
     tree_ = property(_Nodes)
 
-    def get_depth(self) -> int:
+    def get_depth(self):
         return self.trees_[0].max_depth
 
-    def get_n_leaves(self) -> int:
+    def get_n_leaves(self):
         return self.trees_[0].n_leaves
 
-    def decision_path(self, X: Any) -> Any:
+    def decision_path(self, X):
         return path_indicator(self.trees_[0], self.apply(X))
 
 
@@ -105,12 +104,12 @@ class ExtraTreeClassifier(_Tree): ...
 
 
 class _Forest(AUCForestClassifier):
-    def _translated(self) -> dict[str, Any]:
+    def _translated(self):
         """Return the values of our parameters that correspond to the given values of the peer's parameters."""
         score = make_scorer(self.oob_score) if callable(self.oob_score) else self.oob_score
         return {"oob_score": "accuracy" if score is True else score}
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X, y, sample_weight=None):
         given = self.get_params(deep=False)
         self.set_params(**self._translated())
         try:
@@ -119,17 +118,17 @@ class _Forest(AUCForestClassifier):
             self.set_params(**given)
 
     @property
-    def estimators_(self) -> list[Any]:
+    def estimators_(self):
         members = super().estimators_
         for member in members:
             member.__class__ = DecisionTreeClassifier
         return members
 
-    def __iter__(self) -> Any:
+    def __iter__(self):
         return iter(self.estimators_)
 
     @property
-    def estimator(self) -> Any:
+    def estimator(self):
         return DecisionTreeClassifier(splitter=self.splitter)
 
 
@@ -143,23 +142,22 @@ class ExtraTreesClassifier(_Forest): ...
 
 @_stand_in(n_estimators=100, sampling="balanced", calibration=None, sampling_strategy="auto", replacement=False)
 class BalancedRandomForestClassifier(_Forest):
-    def _translated(self) -> dict[str, Any]:
+    def _translated(self):
         """Return the parameters with a bootstrap: that of imbalanced-learn is a second one, of the balanced sample."""
         return {**super()._translated(), "bootstrap": True}
 
 
-def _recorded(function: Any) -> Any:
-    """Return a function that records each use."""
+def _recorded(function):
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args, **kwargs):
         used.append(function.__name__)
         return function(*args, **kwargs)
 
     return call
 
 
-def _by_name(*classes: type, missing: tuple[str, ...] = ()) -> dict[str, Any]:
+def _by_name(*classes, missing=()):
     return {cls.__name__: cls for cls in classes} | {name: type(name, (Missing,), {}) for name in missing}
 
 

@@ -1,13 +1,12 @@
 """Loading of a test module of a peer with stand-ins, and the reasons for which tests are left out."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import import_module, metadata
 from importlib.util import module_from_spec, spec_from_file_location
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -21,19 +20,13 @@ _Failed = pytest.fail.Exception
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a test is left out: it is expected to fail, with one of these exceptions.
-
-    sentence : str
-    raises : tuple of exception types
-    message : str
-        A regular expression that is found in the exception's message.
-    """
+    """Why a test is left out: it is expected to fail, with one of these exceptions and this message."""
 
     sentence: str
     raises: tuple[type[BaseException], ...]
-    message: str = ""
+    message: str = ""  # a regular expression
 
-    def explains(self, error: BaseException) -> bool:
+    def explains(self, error):
         """Return whether a test that raises this error is left out for this reason."""
         return isinstance(error, self.raises) and re.search(self.message, str(error)) is not None
 
@@ -49,43 +42,38 @@ SEVERAL_TARGETS = Reason(
     (ValueError, _Failed),
     "y should be a 1d array|The 'class_weight' parameter|Regex: 'Warm-start fitting without increasing n_estimators",
 )
-PARAMETER = Reason(
-    "other parameter: aucforest does not have it", (TypeError,), "unexpected keyword argument|has no parameter"
-)
-ATTRIBUTE = Reason(
-    "other attribute or method: aucforest does not have it", (AttributeError,), "has no attribute|has no setter"
-)
+PARAMETER = Reason("other parameter: aucforest lacks it", (TypeError,), "unexpected keyword argument|has no parameter")
+ATTRIBUTE = Reason("other attribute: aucforest lacks it", (AttributeError,), "has no attribute|has no setter")
 # The reasons of tests that must pass; those of WORDING with `in_other_words`.
 WORDING = Reason("deliberate difference: messages are in other words, which are not compared", ())
 NONE = Reason("none", ())
 
 
-def deliberate(sentence: str, *raises: type[BaseException], message: str = "") -> Reason:
+def deliberate(sentence, *raises, message=""):
     """Return the reason of a test that expects another behaviour; by default its assertions fail."""
     return Reason(f"deliberate difference: {sentence}", raises or (AssertionError, _Failed), message)
 
 
-# Patterns of the names of tests with their parameters; the first pattern that matches a test applies.
-LeftOut = Mapping[Reason, tuple[str, ...]]
+def find(item, left_out):
+    """Return the pattern that applies to a test, and its reason: the first of `left_out` that matches its name.
 
-
-def find(item: pytest.Function, left_out: LeftOut) -> tuple[str, Reason] | None:
-    """Return the pattern that applies to a test, and its reason. A name without parameters stands for all of them."""
+    The patterns of a reason are parted by spaces; a name without parameters stands for all of them.
+    """
     for reason, patterns in left_out.items():
-        for pattern in patterns:
+        for pattern in patterns.split():
             if item.originalname == pattern or fnmatchcase(item.name, pattern.replace("[", "[[]")):
                 return pattern, reason
     return None
 
 
-class _OnlyOurs(dict[str, Any]):
+class _OnlyOurs(dict):
     """A dict of classes without those that have no counterpart, so that loops use our classes only."""
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name):
         raise NoCounterpart(name)
 
 
-def adopt(package: str, version: str, module: str, stand_ins: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def adopt(package, version, module, stand_ins):
     """Return the names of a peer's test module, loaded anew with stand-ins in place of what it imports.
 
     The calling module is skipped unless the package has the minor version that the list was made for.
@@ -97,8 +85,6 @@ def adopt(package: str, version: str, module: str, stand_ins: Mapping[str, Mappi
     # Modules are imported before their names are replaced, or they would import stand-ins themselves.
     replaced = [patch.multiple(import_module(home), **names) for home, names in stand_ins.items()]
     spec = spec_from_file_location(_PREFIX + module, original.__file__)
-    assert spec is not None
-    assert spec.loader is not None
     loaded = module_from_spec(spec)
     with ExitStack() as stack:
         for names in replaced:
@@ -117,37 +103,36 @@ def adopt(package: str, version: str, module: str, stand_ins: Mapping[str, Mappi
     return {**tests, "pytestmark": marks, "test_the_list_is_up_to_date": _test_the_list_is_up_to_date}
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value):
     return isinstance(value, type) and issubclass(value, Missing)
 
 
-def _repeatable(mark: pytest.Mark) -> pytest.Mark:
+def _repeatable(mark):
     """Return a mark whose parameters can be iterated several times: pytest warns about iterators."""
     arguments = [list(argument) if isinstance(argument, Iterator) else argument for argument in mark.args]
     return getattr(pytest.mark, mark.name).with_args(*arguments, **mark.kwargs).mark
 
 
-def is_of_peer(item: pytest.Item) -> bool:
-    """Return whether a test is a test of a peer."""
+def is_of_peer(item):
     return isinstance(item, pytest.Function) and item.function.__module__.startswith(_PREFIX)
 
 
-def _test_the_list_is_up_to_date(request: pytest.FixtureRequest) -> None:
+def _test_the_list_is_up_to_date(request):
     """Check that each pattern applies to a test; whether these fail for their reason is checked when they run."""
     left_out = request.module.LEFT_OUT
     tests = filter(is_of_peer, request.node.parent.collect())
     applied = {entry[0] for test in tests if (entry := find(test, left_out)) is not None}
-    assert [pattern for patterns in left_out.values() for pattern in patterns if pattern not in applied] == []
+    assert [pattern for patterns in left_out.values() for pattern in patterns.split() if pattern not in applied] == []
 
 
 @contextmanager
-def in_other_words() -> Iterator[None]:
+def in_other_words():
     """Let `pytest.raises` and `pytest.warns` take any message; raise AssertionError if all are as expected."""
     differ = []
 
-    def any_message(function: Callable[..., Any]) -> Callable[..., Any]:
+    def any_message(function):
         @contextmanager
-        def call(*expected: Any, match: str | None = None, **kwargs: Any) -> Iterator[Any]:
+        def call(*expected, match=None, **kwargs):
             with function(*expected, **kwargs) as caught:
                 yield caught
             said = [str(caught.value)] if hasattr(caught, "value") else [str(warning.message) for warning in caught]
