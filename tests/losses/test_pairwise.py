@@ -20,12 +20,10 @@ def grouped_rows(draw):
     n = draw(st.integers(2, 25))
     spread = draw(st.sampled_from([1e-3, 1.0, 30.0]))
     score = st.one_of(st.integers(-2, 2).map(float), st.floats(-1.0, 1.0))
-    positive = np.array([True, False, *draw(st.lists(st.booleans(), min_size=n - 2, max_size=n - 2))])
-    scores = spread * np.array(draw(st.lists(score, min_size=n, max_size=n)))
-    weight = st.sampled_from([0.0, 0.25, 1.0, 3.0])
-    weights = np.array([1.0, 0.5, *draw(st.lists(weight, min_size=n - 2, max_size=n - 2))])
-    groups = np.array([0, 0, *draw(st.lists(st.integers(0, 3), min_size=n - 2, max_size=n - 2))])
-    return positive, scores, weights, groups
+    rest = st.tuples(st.booleans(), st.sampled_from([0.0, 0.25, 1.0, 3.0]), st.integers(0, 3))
+    rows = [(True, 1.0, 0), (False, 0.5, 0), *draw(st.lists(rest, min_size=n - 2, max_size=n - 2))]
+    positive, weights, groups = map(np.array, zip(*rows))
+    return positive, spread * np.array(draw(st.lists(score, min_size=n, max_size=n))), weights, groups
 
 
 def assert_is_the_double_loop(positive, scores, loss, eps=1.0, weights=None, groups=None):
@@ -60,10 +58,9 @@ def test_equals_the_double_loop_over_many_anchors(loss, eps):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("size", "eps"), [(1e4, 1.0), (1e6, 1e-3)])
-def test_large_scores_stay_finite(loss, size, eps):
-    rng = np.random.default_rng(4)
-    scores = rng.uniform(-size, size, size=1000)
+@pytest.mark.parametrize(("size", "eps"), [(1e4, 1.0), (1e6, 1e-3), (0.49e-50, 1.01e-150)])
+def test_the_largest_distances_stay_finite(loss, size, eps):
+    scores = np.random.default_rng(4).uniform(-size, size, size=1000)
     scores[:2] = -size, size
     positive = np.arange(1000) % 2 == 0  # the lowest score is positive, the highest is not
     for weights in (None, np.arange(1000) % 3):
@@ -74,26 +71,18 @@ def test_large_scores_stay_finite(loss, size, eps):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_only_ratios_of_weights_count(loss):
     rng = np.random.default_rng(6)
-    positive, scores, weights = rng.random(30) < 0.5, rng.normal(size=30), rng.exponential(size=30)
-    expected = pairwise_loss(positive, scores, loss=loss, sample_weight=weights)
-    for scale in (1e-290, 1e-9, 1e290):
-        for found, value in zip(pairwise_loss(positive, scores, loss=loss, sample_weight=scale * weights), expected):
-            np.testing.assert_allclose(found, value, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_largest_distance_stays_finite(loss):
-    scores = np.array([-1.0, 1.0, 0.5, -1.0]) * 0.49e-50
-    value, gradient, hessian = pairwise_loss([1, 0, 1, 0], scores, loss=loss, eps=1.01e-150)
-    assert np.isfinite([value, *gradient, *hessian]).all()
+    rows, weights = (rng.random(30) < 0.5, rng.normal(size=30)), rng.exponential(size=30)
+    scales = (1.0, 1e-290, 1e-9, 1e290)
+    expected, *others = (np.hstack(pairwise_loss(*rows, loss=loss, sample_weight=weights * scale)) for scale in scales)
+    np.testing.assert_allclose(others, [expected] * 3, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_smoothed_auc_is_one_minus_the_sigmoid_loss(weighted):
     positive, scores, weights = random_rows(150, levels=20)
-    weights = weights if weighted else None
-    loss, gradient, _ = pairwise_loss(positive, scores, loss="sigmoid", eps=0.2, sample_weight=weights)
-    value, slopes = smooth_auc(positive, scores, 0.2, sample_weight=weights)
+    known = {"sample_weight": weights if weighted else None}
+    loss, gradient, _ = pairwise_loss(positive, scores, loss="sigmoid", eps=0.2, **known)
+    value, slopes = smooth_auc(positive, scores, 0.2, **known)
     assert value == 1.0 - loss
     np.testing.assert_array_equal(slopes, -gradient)
 
@@ -113,13 +102,11 @@ def test_the_smoothed_auc_goes_to_the_auc():
         ({"y": [0, 1, 2]}, "y must have two labels"),
         ({"y": [0, 1]}, "y has 2 samples, but scores has 3"),
         ({"scores": [0.0, np.nan, 1.0]}, "scores must be finite, but value 1 is nan"),
-        ({"scores": [0.0, np.inf, 1.0]}, "scores must be finite, but value 1 is inf"),
         ({"scores": [[0.0], [1.0], [2.0]]}, r"scores must have 1 dimension\(s\), but has shape \(3, 1\)"),
         *(({"eps": eps}, "eps must be positive and finite") for eps in (0.0, -1.0, np.nan, np.inf)),
         ({"eps": 1e-200, "loss": "logistic"}, r"above 1e-150\), but is 1e-200"),
         ({"loss": "hinge"}, "loss must be one of 'exp', 'logistic', 'sigmoid', 'squared_hinge', but is 'hinge'"),
         ({"sample_weight": [1.0, -2.0, 1.0]}, "sample_weight must not be negative, but value 1 is -2.0"),
-        ({"sample_weight": [1.0, 2.0]}, "sample_weight has 2 samples, but scores has 3"),
         ({"sample_weight": [1.0, 0.0, 1.0]}, "sample_weight leaves no pair"),
         ({"group": [0, 1, 0]}, "group and sample_weight leave no pair"),
         ({"group": [0, 1]}, "group has 2 samples, but scores has 3"),

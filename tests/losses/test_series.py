@@ -32,8 +32,7 @@ def test_one_pair_at_every_distance_is_within_the_bound(loss):
 
 
 def test_squared_hinge_with_a_distant_row():
-    near = np.array([0.3, -0.2, 0.9, 0.1])
-    positive = np.array([True, False, True, False])
+    near, positive = np.array([0.3, -0.2, 0.9, 0.1]), np.array([True, False, True, False])
     value, gradient, _ = pairwise_loss(positive, near, loss="squared_hinge")
     # the far row is positive and at the top: its pairs have no loss
     far_value, far_gradient, _ = pairwise_loss(np.append(positive, True), np.append(near, 1e6), loss="squared_hinge")

@@ -15,11 +15,10 @@ weights = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
 @st.composite
 def two_classes(draw, min_size=2, max_size=30):
     """Draw (is_positive, scores, weights) with both classes; the first row of each class has weight."""
-    n = draw(st.integers(min_size, max_size))
-    positive = [True, False, *draw(st.lists(st.booleans(), min_size=n - 2, max_size=n - 2))]
-    drawn_scores = draw(st.lists(scores, min_size=n, max_size=n))
-    drawn_weights = [1.0, 0.5, *draw(st.lists(weights, min_size=n - 2, max_size=n - 2))]
-    return np.array(positive), np.array(drawn_scores), np.array(drawn_weights)
+    rest = st.lists(st.tuples(st.booleans(), scores, weights), min_size=min_size - 2, max_size=max_size - 2)
+    rows = [(True, draw(scores), 1.0), (False, draw(scores), 0.5), *draw(rest)]
+    positive, drawn_scores, drawn_weights = map(np.array, zip(*rows))
+    return positive, drawn_scores, drawn_weights
 
 
 def random_rows(n, *, seed=0, levels=None, prevalence=0.3, dtype=np.float64):

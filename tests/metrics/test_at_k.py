@@ -4,49 +4,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import precision_recall_curve
 
-from aucforest.metrics import (
-    gains_curve,
-    lift_at_k,
-    metrics_at_k,
-    optimal_threshold,
-    precision_at_k,
-    recall_at_fpr,
-    recall_at_k,
-    recall_at_precision,
-    roc_curve,
-)
+from aucforest.metrics import gains_curve, lift_at_k, optimal_threshold
+from aucforest.metrics.at_k import metrics_at_k, precision_at_k, recall_at_fpr, recall_at_k, recall_at_precision
 from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
 
 @given(two_classes(), st.floats(0.01, 1.0))
-def test_proportions_of_samples_are_as_defined(rows, k):
+def test_metrics_of_a_proportion_of_samples_are_as_defined(rows, k):
     positive, scores, weights = rows
-    for known in (None, weights):
-        total = len(scores) if known is None else known.sum()
-        found = reference.positives_among_first(k * total, positive, scores, known)
-        of_all = np.sum(positive if known is None else known[positive])
-        assert precision_at_k(positive, scores, k, sample_weight=known) == pytest.approx(found / (k * total))
-        assert recall_at_k(positive, scores, k, sample_weight=known) == pytest.approx(found / of_all)
-
-
-@given(two_classes(), st.floats(0.01, 1.0))
-def test_metrics_at_k_equal_the_single_metrics(rows, k):
-    positive, scores, weights = rows
-    for known in ({}, {"sample_weight": weights}):
+    for known, weight in (({}, np.ones(len(scores))), ({"sample_weight": weights}, weights)):
+        total, of_positives = weight.sum(), weight[positive].sum()
+        hits = reference.positives_among_first(k * total, positive, scores, weight)
+        expected = hits / (k * total), hits / of_positives, hits / of_positives / k
         found = metrics_at_k(positive, scores, k, **known)
-        for metric, (value, low, high) in zip((precision_at_k, recall_at_k, lift_at_k), found):
-            assert value == pytest.approx(metric(positive, scores, k, **known))
+        for metric, (value, low, high), defined in zip((precision_at_k, recall_at_k, lift_at_k), found, expected):
+            assert value == pytest.approx(defined)
+            assert metric(positive, scores, k, **known) == pytest.approx(defined)
             assert 0.0 <= low <= value <= high
-        share = np.average(positive, weights=known.get("sample_weight"))
-        assert found.lift[0] == pytest.approx(found.precision[0] / share)
         # the last of the samples selected, of those with weight
-        kept = weights > 0.0 if known else np.full(len(scores), True)
-        above = [np.sum(weights[scores >= t] if known else scores >= t) for t in scores[kept]]
-        enough = scores[kept][np.array(above) >= k * (weights.sum() if known else len(scores)) * (1.0 - 1e-12)]
-        assert found.threshold == enough.max()
+        with_weight = scores[weight > 0.0]
+        above = np.array([weight[scores >= t].sum() for t in with_weight])
+        assert found.threshold == with_weight[above >= k * total * (1.0 - 1e-12)].max()
 
 
 def test_without_samples_beyond_the_boundary_the_interval_is_wilsons():
@@ -76,11 +56,10 @@ def test_class_weights_are_not_more_samples():
     positive = random.random(100_000) < 0.02
     scores = random.normal(size=positive.size) + 2.0 * positive
     kept = positive | (random.random(positive.size) < 0.1)
-    weight = np.where(positive, 1.0, 10.0)[kept]
-    for all_of_them, some in zip(
-        metrics_at_k(positive, scores, 0.05)[:2], metrics_at_k(positive[kept], scores[kept], 0.05, sample_weight=weight)
-    ):
-        assert some[2] - some[1] == pytest.approx(all_of_them[2] - all_of_them[1], rel=0.5)
+    all_of_them = metrics_at_k(positive, scores, 0.05)
+    some = metrics_at_k(positive[kept], scores[kept], 0.05, sample_weight=np.where(positive, 1.0, 10.0)[kept])
+    for (_, low, high), (_, expected_low, expected_high) in zip(some[:2], all_of_them[:2]):
+        assert high - low == pytest.approx(expected_high - expected_low, rel=0.5)
 
 
 @pytest.mark.parametrize(("prevalence", "apart", "k"), [(0.02, 2.5, 0.01), (0.1, 1.0, 0.02), (0.3, 2.5, 0.2)])
@@ -110,10 +89,10 @@ def test_a_number_of_samples_is_a_proportion_of_them():
 def test_equal_weights_change_nothing():
     """Copies of samples do not make intervals narrower, and a sum of weights may be rounded."""
     positive, scores, _ = random_rows(500)
-    for found, expected in zip(
-        metrics_at_k(positive, scores, 300, sample_weight=np.full(500, 3.0)), metrics_at_k(positive, scores, 100)
-    ):
-        assert found == pytest.approx(expected)
+    found = metrics_at_k(positive, scores, 300, sample_weight=np.full(500, 3.0))
+    expected = metrics_at_k(positive, scores, 100)
+    np.testing.assert_allclose(found[:3], expected[:3])
+    assert found.threshold == expected.threshold
     tenths = np.full(20, 0.1)
     assert tenths.sum() < 2 + 1e-9
     assert recall_at_k(np.arange(20) % 2, np.arange(20.0), 2, sample_weight=tenths) == pytest.approx(1.0)
@@ -123,16 +102,13 @@ def test_equal_weights_change_nothing():
 def test_recall_at_a_bound_is_that_of_the_best_threshold(rows, bound):
     positive, scores, weights = rows
     for known in (None, weights):
-        fpr, tpr, _ = roc_curve(positive, scores, sample_weight=known, drop_intermediate=False)
-        # a bound may be met up to rounding only
-        expected = {tpr[fpr <= bound * (1.0 + tiny)].max() for tiny in (-1e-12, 1e-12)}
-        assert min(abs(recall_at_fpr(positive, scores, bound, sample_weight=known) - e) for e in expected) < 1e-12
-        # of ranks, since scikit-learn adds scores up, which may overflow
-        ranks = np.unique(scores, return_inverse=True)[1]
-        precision, recall, _ = precision_recall_curve(positive, ranks, sample_weight=known)
-        # the last point of scikit-learn is no threshold; rounding apart
-        expected = {recall[:-1][precision[:-1] >= bound * (1.0 + tiny)].max(initial=0.0) for tiny in (-1e-12, 1e-12)}
-        assert min(abs(recall_at_precision(positive, scores, bound, sample_weight=known) - e) for e in expected) < 1e-12
+        fp, tp, _ = np.transpose(reference.roc_points(positive, scores, known))
+        for metric, value in ((recall_at_fpr, -fp / fp[-1]), (recall_at_precision, tp / np.maximum(tp + fp, 1e-300))):
+            least = bound if metric is recall_at_precision else -bound
+            # a bound may be met up to rounding only
+            expected = {tp[value >= least + tiny * bound].max(initial=0.0) / tp[-1] for tiny in (-1e-12, 1e-12)}
+            found = metric(positive, scores, bound, sample_weight=known)
+            assert min(abs(found - recall) for recall in expected) < 1e-12
 
 
 def test_gains_are_recall_at_each_proportion():
@@ -146,16 +122,16 @@ def test_gains_are_recall_at_each_proportion():
 
 
 def test_without_positives_recall_is_not_defined():
-    with pytest.warns(UndefinedMetricWarning, match="recall is not defined"):
-        found = metrics_at_k([0, 0], [1, 2], 1)
-    assert np.isnan([found.recall, found.lift]).all()
-    assert found.precision[0] == 0.0 < found.precision[2]
+    undefined = pytest.warns(UndefinedMetricWarning, match="recall is not defined")
+    with undefined:
+        precision, *others, _ = metrics_at_k([0, 0], [1, 2], 1)
+    assert np.isnan(others).all()
+    assert precision[0] == precision_at_k([0, 0], [1, 2], 1) == 0.0 < precision[2]
     for metric, bound in ((recall_at_k, 1), (lift_at_k, 1), (recall_at_precision, 0.5), (recall_at_fpr, 0.5)):
-        with pytest.warns(UndefinedMetricWarning, match="recall is not defined"):
+        with undefined:
             assert np.isnan(metric([0, 0], [1, 2], bound))
-    with pytest.warns(UndefinedMetricWarning, match="recall is not defined"):
+    with undefined:
         assert np.isnan(gains_curve([0, 0], [1, 2])[1]).all()
-    assert precision_at_k([0, 0], [1, 2], 1) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -163,6 +139,8 @@ def test_without_positives_recall_is_not_defined():
     [
         *((precision_at_k, k, {}, "^k must be") for k in (0, 3, -1, 0.0, 1.5, True, float("nan"))),
         (precision_at_k, 1, {"sample_weight": [0, 0]}, "^sample_weight is 0 for every sample$"),
+        # no integer is as small as these weights
+        (metrics_at_k, 1, {"sample_weight": [1e-203] * 2}, r"^k must be from 1 to 2e-203, the number \(or weight\) of"),
         (metrics_at_k, 1, {"level": 95}, "^level must be in"),
         (recall_at_precision, 0, {}, r"^precision must be in \(0, 1\], but is 0$"),
         (recall_at_fpr, 2, {}, r"^fpr must be in \[0, 1\], but is 2$"),
@@ -175,35 +153,28 @@ def test_invalid_bounds_and_options(metric, bound, options, sentence):
 
 @pytest.mark.parametrize("n", [25, 100])
 def test_bounds_that_are_met_exactly_are_met(n):
-    """Products of a bound are rounded: 0.29 * 100 is less than 29."""
+    """Products of a bound are rounded: 0.29 * 100 is less than 29, and 0.28 * 25 more than 7."""
     for part in range(1, n):
         negatives_first = [0] * part + [1] + [0] * (n - part), [3] * part + [2] + [1] * (n - part)
         assert recall_at_fpr(*negatives_first, part / n) == 1.0, part
         assert recall_at_precision([1] * part + [0] * (n - part), [0] * n, part / n) == 1.0, part
         assert optimal_threshold(*negatives_first, criterion={"fpr": part / n}) == 2
         assert optimal_threshold([1] * part + [0] * (n - part), [5] * n, criterion={"precision": part / n}) == 5
+        all_scores = np.arange(2 * n)
+        assert optimal_threshold(all_scores >= n, all_scores, criterion={"recall": part / n}) == 2 * n - part
+        assert optimal_threshold(all_scores[:n] % 2, all_scores[:n], criterion={"alerts": part / n}) == n - part
 
 
-@pytest.mark.parametrize("exponent", [-680, 399, 1010])
-def test_weights_of_any_size(exponent):
+@pytest.mark.parametrize(("exponent", "k"), [(-680, 0.1), (399, 0.1), (399, 100), (1010, 0.1), (1010, 100)])
+def test_weights_of_any_size(exponent, k):
     """Only ratios of weights count; an integer k is a weight, too."""
+    same = k if isinstance(k, float) else k * 2**exponent
     rng = np.random.default_rng(0)
     y, score, weight = rng.integers(0, 2, 200), rng.normal(size=200).round(1), rng.integers(1, 9, 200).astype(float)
     scaled = {"sample_weight": np.ldexp(weight, exponent)}
-    for k in (0.1, 100):
-        found = metrics_at_k(y, score, k, sample_weight=weight)
-        same = k if isinstance(k, float) else 100 * 2**exponent if exponent > 0 else 2 * k
-        if exponent < 0 and isinstance(k, int):  # no integer is as small as these weights
-            with pytest.raises(
-                ValueError, match=r"^k must be from 1 to 1\.\d+e-202, the number \(or weight\) of samples"
-            ):
-                metrics_at_k(y, score, k, **scaled)
-            continue
-        assert metrics_at_k(y, score, same, **scaled) == found
-        assert precision_at_k(y, score, same, **scaled) == found.precision[0]
-        assert recall_at_k(y, score, same, **scaled) == found.recall[0]
-        assert lift_at_k(y, score, same, **scaled) == found.lift[0]
-        rule = {"criterion": {"alerts": same}}
-        assert optimal_threshold(y, score, **rule, **scaled) == optimal_threshold(
-            y, score, criterion={"alerts": k}, sample_weight=weight
-        )
+    found = metrics_at_k(y, score, same, **scaled)
+    assert found == metrics_at_k(y, score, k, sample_weight=weight)
+    for metric, (value, _, _) in zip((precision_at_k, recall_at_k, lift_at_k), found):
+        assert metric(y, score, same, **scaled) == value
+    found = optimal_threshold(y, score, criterion={"alerts": same}, **scaled)
+    assert found == optimal_threshold(y, score, criterion={"alerts": k}, sample_weight=weight)

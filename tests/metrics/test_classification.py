@@ -1,5 +1,3 @@
-"""Metrics of predicted classes and of class probabilities against scikit-learn's."""
-
 import numpy as np
 import pytest
 from sklearn import metrics

@@ -3,26 +3,28 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr, ndtri
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.metrics import (
-    auc_confidence_interval,
-    compare_auc,
-    delong_covariance,
-    roc_confidence_band,
-    roc_curve,
-)
+from aucforest.metrics import roc_curve
+from aucforest.metrics.confidence import auc_confidence_interval, compare_auc, delong_covariance, roc_confidence_band
 from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
 
-@given(two_classes(min_size=6))
+@st.composite
+def two_of_each(draw):
+    """Draw (is_positive, scores, weights) with two rows of each class that have weight."""
+    positive, scores, weights = draw(two_classes(min_size=6))
+    positive[:4], weights[:4] = [True, False, True, False], [1.0, 0.5, 2.0, 1.0]
+    return positive, scores, weights
+
+
+@given(two_of_each())
 def test_covariance_is_the_quadratic_form(rows):
     positive, scores, weights = rows
-    positive[:4] = [True, False, True, False]
-    weights[:4] = [1.0, 0.5, 2.0, 1.0]
     columns = np.column_stack([scores, np.roll(scores, 1), -scores])
     for sample_weight in (None, weights):
         auc, covariance = delong_covariance(positive, columns, sample_weight)
@@ -31,11 +33,9 @@ def test_covariance_is_the_quadratic_form(rows):
         np.testing.assert_allclose(covariance, expected, rtol=1e-10, atol=1e-14)
 
 
-@given(two_classes(min_size=6))
+@given(two_of_each())
 def test_bounds_of_the_score_interval_by_definition(rows):
     positive, scores, weights = rows
-    positive[:4] = [True, False, True, False]
-    weights[:4] = [1.0, 0.5, 2.0, 1.0]
     for sample_weight in (None, weights):
         auc, *ends = auc_confidence_interval(positive, scores, level=0.9, sample_weight=sample_weight)
         assert 0.0 <= ends[0] <= auc <= ends[1] <= 1.0
@@ -59,50 +59,40 @@ def test_intervals_without_variance_have_a_length(y_score):
     [([0, 0, 1], None, True), ([0, 0, 0], None, False), ([0, 0, 1, 1], [1, 1, 1, 0], True)],
 )
 def test_too_few_rows_are_undefined(y_true, weights, defined):
-    scores = [0.3, 0.1, 0.2, 0.25][: len(y_true)]
-    with pytest.warns(UndefinedMetricWarning, match="fewer than two samples"):
+    scores, few = [0.3, 0.1, 0.2, 0.25][: len(y_true)], "fewer than two samples"
+    with pytest.warns(UndefinedMetricWarning, match=few):
         auc, covariance = delong_covariance(y_true, scores, weights)
     assert np.isnan(auc[0]) == (not defined)
-    assert np.isnan(covariance).all()
-    with pytest.warns(UndefinedMetricWarning, match="fewer than two samples"):
+    with pytest.warns(UndefinedMetricWarning, match=few):
         result = auc_confidence_interval(y_true, scores, sample_weight=weights)
-    assert np.isnan(result[1:]).all()
+    assert np.isnan([*covariance.ravel(), *result[1:]]).all()
     with pytest.warns(UndefinedMetricWarning, match="no estimated variance"):
         assert np.isnan(compare_auc(y_true, scores, scores, sample_weight=weights).pvalue)
 
 
 def test_paired_test_by_hand():
-    rng = np.random.default_rng(3)
     positive, first, weights = random_rows(300)
-    second = first + rng.normal(size=300)
+    second = first + np.random.default_rng(3).normal(size=300)
     result = compare_auc(positive, first, second, sample_weight=weights)
-    auc, covariance = reference.delong(positive, [first, second], weights)
-    error = np.sqrt(covariance[0][0] + covariance[1][1] - 2 * covariance[0][1])
-    _, parts = reference.delong_by_class(positive, [first, second], weights)
+    auc, parts = reference.delong_by_class(positive, [first, second], weights)
     by_class = [(c[0][0] + c[1][1] - 2 * c[0][1], n - 1) for c, n in parts]
-    freedom = sum(v for v, _ in by_class) ** 2 / sum(v**2 / n for v, n in by_class)
+    variance = sum(v for v, _ in by_class)
+    error, freedom = math.sqrt(variance), variance**2 / sum(v**2 / n for v, n in by_class)
     assert result.difference == pytest.approx(auc[0] - auc[1], rel=1e-10)
     assert result.z == pytest.approx((auc[0] - auc[1]) / error, rel=1e-10)
+    assert result.pvalue == pytest.approx(2 * stats.t.sf(abs(result.z), freedom), rel=1e-9)
     assert result.interval[1] - result.interval[0] == pytest.approx(2 * stats.t.ppf(0.975, freedom) * error, rel=1e-6)
     assert (result.auc_a, result.auc_b) == pytest.approx(auc, rel=1e-12)
     swapped = compare_auc(positive, second, first, sample_weight=weights)
-    assert swapped.z == pytest.approx(-result.z, rel=1e-9)
-    assert swapped.pvalue == pytest.approx(result.pvalue, rel=1e-9)
-    assert result.pvalue == pytest.approx(2 * stats.t.sf(abs(result.z), freedom), rel=1e-9)
+    assert (swapped.z, swapped.pvalue) == pytest.approx((-result.z, result.pvalue), rel=1e-9)
 
 
-def test_the_interval_of_a_difference_is_within_one():
+def test_differences_without_variance_or_of_about_one():
     result = compare_auc([0, 0, 1, 1], [1, 3, 2, 4], [4, 2, 3, 1])
     assert (result.difference, result.interval) == (0.5, (-1.0, 1.0))
-
-
-def test_equal_order_is_no_difference():
     positive, scores, weights = random_rows(100)
     result = compare_auc(positive, scores, np.exp(scores), sample_weight=weights)
     assert (result.difference, result.z, result.pvalue, result.interval) == (0.0, 0.0, 1.0, (0.0, 0.0))
-
-
-def test_a_difference_without_variance_is_undefined():
     with pytest.warns(UndefinedMetricWarning, match="no estimated variance"):
         result = compare_auc([0, 0, 1, 1], [1, 2, 3, 4], [1, 1, 1, 1])
     assert result.difference == 0.5
@@ -112,24 +102,20 @@ def test_a_difference_without_variance_is_undefined():
 @pytest.mark.parametrize("least", [1e-18, 1e-300])
 def test_intervals_ignore_rows_of_negligible_weight(least):
     with pytest.warns(UndefinedMetricWarning, match="not defined"):
-        auc, *bounds = auc_confidence_interval([0, 0, 1, 1], [1, 2, 3, 1.5], sample_weight=[1, 1, 1, least])
-    assert auc == 1.0
-    assert np.isnan(bounds).all()
+        interval = auc_confidence_interval([0, 0, 1, 1], [1, 2, 3, 1.5], sample_weight=[1, 1, 1, least])
+    np.testing.assert_array_equal(interval, [1.0, np.nan, np.nan])
     interval = auc_confidence_interval([0, 0, 1, 1, 1], [1, 2, 3, 3, 1.5], sample_weight=[1, 1, 1, 1, least])
     assert interval == auc_confidence_interval([0, 0, 1, 1], [1, 2, 3, 3])
 
 
 def test_intervals_with_a_level_close_to_one():
     positive, scores, _ = random_rows(60)
-    wide, wider = (
-        [
-            auc_confidence_interval(positive, scores, level=level)[1:],
-            compare_auc(positive, scores, np.abs(scores), level=level).interval,
-        ]
-        for level in (0.99, 1 - 1e-16)
-    )
-    for inner, outer in zip(wide, wider):
-        assert outer[0] < inner[0] < inner[1] < outer[1]
+    for interval in (
+        lambda level: auc_confidence_interval(positive, scores, level=level)[1:],
+        lambda level: compare_auc(positive, scores, np.abs(scores), level=level).interval,
+    ):
+        (low, high), (lower, higher) = interval(0.99), interval(1 - 1e-16)
+        assert lower < low < high < higher
 
 
 @pytest.mark.slow
@@ -144,12 +130,11 @@ def test_intervals_with_a_level_close_to_one():
 )
 def test_the_interval_covers_the_true_auc(n_positive, n_negative, auc, spread, n_runs, least):
     """Scores are normal; those of positives have the standard deviation `spread`."""
-    rng = np.random.default_rng(4)
+    rng, covered = np.random.default_rng(4), 0
     positive = np.repeat([True, False], [n_positive, n_negative])
-    shift, scale = ndtri(auc) * np.sqrt(1.0 + spread**2), np.where(positive, spread, 1.0)
-    covered = 0
+    shift, scale = ndtri(auc) * np.sqrt(1.0 + spread**2) * positive, np.where(positive, spread, 1.0)
     for _ in range(n_runs):
-        _, low, high = auc_confidence_interval(positive, scale * rng.normal(size=positive.size) + shift * positive)
+        _, low, high = auc_confidence_interval(positive, rng.normal(shift, scale))
         covered += low <= auc <= high
     assert covered / n_runs >= least
 
@@ -157,13 +142,12 @@ def test_the_interval_covers_the_true_auc(n_positive, n_negative, auc, spread, n
 @pytest.mark.parametrize("auc", [0.6, 0.8])
 def test_the_paired_test_keeps_its_level_with_few_positives(auc):
     # two equally good readings: at most 5 % of 2,000 runs and 3 standard errors of 0.005; the z-test rejects 10 and 8 %
-    rng = np.random.default_rng(5)
+    rng, rejected = np.random.default_rng(5), 0
     positive = np.repeat([True, False], [5, 95])
-    rejected = 0
     for _ in range(2000):
         common, *own = rng.normal(size=(3, positive.size))
-        first, second = np.sqrt(0.5) * (common + own) + ndtri(auc) * np.sqrt(2.0) * positive
-        rejected += compare_auc(positive, first, second).pvalue < 0.05
+        readings = np.sqrt(0.5) * (common + own) + ndtri(auc) * np.sqrt(2.0) * positive
+        rejected += compare_auc(positive, *readings).pvalue < 0.05
     assert rejected / 2000 <= 0.065
 
 
@@ -177,6 +161,7 @@ def test_the_paired_test_keeps_its_level_with_few_positives(auc):
         *((auc_confidence_interval, ([1, 2, 3],), {"level": level}, "level must be in") for level in (1.0, np.nan)),
         (delong_covariance, ([1, 2, np.nan],), {}, "y_scores must be finite, but value 2 is nan"),
         (delong_covariance, ([[[1], [2], [3]]],), {}, "y_scores must have 1 dimension"),
+        (lambda _, y_score: roc_confidence_band([1, 1], y_score), ([1, 2],), {}, "two classes"),
         (roc_confidence_band, ([1, 2, 3],), {"method": "exact"}, "method must be"),
         (roc_confidence_band, ([1, 2, 3],), {"level": 1.0}, "level must be in"),
         (roc_confidence_band, ([1, 2, 3],), {"n_points": 1}, "must be at least 2"),
@@ -193,14 +178,9 @@ def test_invalid_scores_and_options(function, arguments, options, message):
 def test_the_curve_is_inside_its_band(method, levels):
     positive, scores, _ = random_rows(400, levels=levels)
     band = roc_confidence_band(positive, scores, method=method, random_state=0)
-    fpr, tpr, _ = roc_curve(positive, scores)
-    at_grid = np.interp(band.fpr, fpr, tpr)
-    assert np.all(band.low <= at_grid)
-    assert np.all(at_grid <= band.high)
-    assert np.all(np.diff(band.low) >= 0)
-    assert np.all(np.diff(band.high) >= 0)
-    assert band.low.min() >= 0.0
-    assert band.high.max() <= 1.0
+    at_grid = np.interp(band.fpr, *roc_curve(positive, scores)[:2])
+    assert np.all((band.low >= 0.0) & (band.low <= at_grid) & (at_grid <= band.high) & (band.high <= 1.0))
+    assert np.all(np.diff([band.low, band.high]) >= 0)
 
 
 def test_simultaneous_band_by_its_definition():
@@ -217,45 +197,30 @@ def test_simultaneous_band_by_its_definition():
 
 
 def test_a_bootstrap_band_depends_on_seed_level_and_number_of_rows():
-    def band(n_rows=200, level=0.9, seed=0):
+    def band(n_rows=200, **options):
         positive, scores, _ = random_rows(n_rows)
-        options = {"method": "bootstrap", "n_bootstrap": 100, "level": level, "random_state": seed}
-        return roc_confidence_band(positive, scores, **options)
+        options = {"level": 0.9, "random_state": 0, **options}
+        return roc_confidence_band(positive, scores, method="bootstrap", n_bootstrap=100, **options)
 
     np.testing.assert_array_equal(band().low, band().low)
-    assert np.any(band().low != band(seed=1).low)
+    assert np.any(band().low != band(random_state=1).low)
     wide, usual, narrow = (np.mean(b.high - b.low) for b in (band(level=0.99), band(), band(2000)))
     assert wide > usual > narrow > 0
 
 
-def test_a_band_needs_two_classes():
-    with pytest.raises(ValueError, match="two classes"):
-        roc_confidence_band([1, 1], [1, 2])
-
-
-def band_coverage(method, n_runs, **options):
-    """Return how often the 90 % band of 60 + 60 rows contains the whole true curve, and the curve at each rate."""
-    rng = np.random.default_rng(0)
-    positive = np.repeat([True, False], 60)
-    inside = []
-    for _ in range(n_runs):
-        scores = rng.normal(size=120) + 1.2 * positive
-        band = roc_confidence_band(positive, scores, method=method, level=0.9, random_state=rng, **options)
-        truth = ndtr(1.2 + ndtri(band.fpr))
-        inside.append((band.low <= truth) & (truth <= band.high))
-    return np.mean(np.all(inside, axis=1)), np.mean(inside, axis=0)
-
-
 @pytest.mark.slow
-def test_simultaneous_band_covers_the_whole_curve():
+def test_bands_cover_the_true_curve():
+    """Of 60 + 60 rows at 90 %: the simultaneous band as a whole, the bootstrap band at single rates."""
+    positive, inside = np.repeat([True, False], 60), {"simultaneous": [], "bootstrap": []}
+    for method, n_runs in (("simultaneous", 1000), ("bootstrap", 300)):
+        rng = np.random.default_rng(0)
+        for _ in range(n_runs):
+            scores, options = rng.normal(size=120) + 1.2 * positive, {"n_bootstrap": 300, "random_state": rng}
+            band = roc_confidence_band(positive, scores, method=method, level=0.9, **options)
+            truth = ndtr(1.2 + ndtri(band.fpr))
+            inside[method].append((band.low <= truth) & (truth <= band.high))
     # two bounds that are both conservative: at least 0.9, binomial error of 1000 runs 0.01
-    everywhere, _ = band_coverage("simultaneous", 1000)
-    assert everywhere >= 0.9
-
-
-@pytest.mark.slow
-def test_bootstrap_band_covers_single_points():
+    assert np.mean(np.all(inside["simultaneous"], axis=1)) >= 0.9
     # between rates of 0.1 and 0.8: at the ends an empirical curve hardly varies, and the band covers less
-    everywhere, at_rate = band_coverage("bootstrap", 300, n_bootstrap=300)
-    assert 0.87 <= np.mean(at_rate[20:160]) <= 0.93
-    assert everywhere < 0.5
+    assert 0.87 <= np.mean(inside["bootstrap"], axis=0)[20:160].mean() <= 0.93
+    assert np.mean(np.all(inside["bootstrap"], axis=1)) < 0.5

@@ -2,19 +2,11 @@ import matplotlib
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
+from sklearn.metrics import confusion_matrix
 
 from aucforest.inspection import ThresholdCurveDisplay
-from aucforest.metrics import (
-    GainsDisplay,
-    RocCurveDisplay,
-    auc_confidence_interval,
-    compare_auc,
-    gains_curve,
-    recall_at_k,
-    roc_confidence_band,
-    roc_curve,
-)
+from aucforest.metrics import GainsDisplay, RocCurveDisplay, gains_curve, recall_at_k, roc_curve
+from aucforest.metrics.confidence import auc_confidence_interval, compare_auc, roc_confidence_band
 from tests.estimators.data import make_table, small_forest
 
 matplotlib.use("Agg")
@@ -23,7 +15,6 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 
 @pytest.fixture
 def rows():
-    """Return three features, and labels that depend on the first one."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     return X, np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")
@@ -32,11 +23,10 @@ def rows():
 def test_roc_curve_of_one_model(rows):
     X, y = rows
     display = RocCurveDisplay.from_predictions(y, X[:, 0], name="first")
-    entry = display.entries["first"]
-    np.testing.assert_array_equal(display.lines_[0].get_xydata(), np.column_stack(roc_curve(y, X[:, 0])[:2]))
-    auc, low, high = auc_confidence_interval(y, X[:, 0])
-    assert entry.interval == (auc, low, high)
-    assert display.lines_[0].get_label() == f"first: AUC {auc:.3f} [{low:.3f}, {high:.3f}]"
+    entry, (line, *_) = display.entries["first"], display.lines_
+    np.testing.assert_array_equal(line.get_xydata(), np.column_stack(roc_curve(y, X[:, 0])[:2]))
+    assert entry.interval == auc_confidence_interval(y, X[:, 0])
+    assert line.get_label() == "first: AUC {:.3f} [{:.3f}, {:.3f}]".format(*entry.interval)
     np.testing.assert_array_equal(entry.band.low, roc_confidence_band(y, X[:, 0]).low)
     assert len(display.ax_.collections) == 1
     assert display.figure_ is display.ax_.figure
@@ -44,18 +34,17 @@ def test_roc_curve_of_one_model(rows):
 
 def test_roc_curves_of_several_models_and_their_paired_test(rows):
     X, y = rows
-    _, ax = pyplot.subplots()
-    display = RocCurveDisplay.from_predictions(
-        y, {"a": X[:, 0], "b": X[:, 0] + X[:, 1]}, band="bootstrap", n_bootstrap=20, random_state=1, level=0.8, ax=ax
-    )
+    ax, options = pyplot.subplots()[1], {"n_bootstrap": 20, "random_state": 1, "level": 0.8}
+    scores = {"a": X[:, 0], "b": X[:, 0] + X[:, 1]}
+    display = RocCurveDisplay.from_predictions(y, scores, band="bootstrap", ax=ax, **options)
     assert display.ax_ is ax
     assert display.entries["a"].comparison is None
-    expected = compare_auc(y, X[:, 0] + X[:, 1], X[:, 0], level=0.8)
+    expected = compare_auc(y, scores["b"], scores["a"], level=0.8)
     assert display.entries["b"].comparison == expected
     assert f"{expected.difference:+.3f} (p = {expected.pvalue:.2g})" in display.lines_[1].get_label()
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
     assert legend == [line.get_label() for line in display.lines_]
-    band = roc_confidence_band(y, X[:, 0], method="bootstrap", n_bootstrap=20, random_state=1, level=0.8)
+    band = roc_confidence_band(y, X[:, 0], method="bootstrap", **options)
     np.testing.assert_array_equal(display.entries["a"].band.high, band.high)
 
 
@@ -63,12 +52,10 @@ def test_roc_curves_of_classifiers(rows):
     X, y = rows
     models = {"logistic": LogisticRegression().fit(X, y), "ridge": RidgeClassifier().fit(X, y)}
     display = RocCurveDisplay.from_estimator(models, X, y, band=None)
-    assert list(display.entries) == ["logistic", "ridge"]
-    fpr, tpr, _ = roc_curve(y, models["ridge"].decision_function(X), pos_label="yes")
-    np.testing.assert_array_equal(display.entries["ridge"].fpr, fpr)
-    np.testing.assert_array_equal(display.entries["ridge"].tpr, tpr)
-    fpr, _, _ = roc_curve(y, models["logistic"].predict_proba(X)[:, 1], pos_label="yes")
-    np.testing.assert_array_equal(display.entries["logistic"].fpr, fpr)
+    scores = {"logistic": models["logistic"].predict_proba(X)[:, 1], "ridge": models["ridge"].decision_function(X)}
+    assert list(display.entries) == list(scores)
+    for name, entry in display.entries.items():
+        np.testing.assert_array_equal([entry.fpr, entry.tpr], roc_curve(y, scores[name], pos_label="yes")[:2])
     assert len(display.ax_.collections) == 0
     single = RocCurveDisplay.from_estimator(models["logistic"], X, y, band=None)
     assert list(single.entries) == ["LogisticRegression"]
@@ -98,9 +85,8 @@ def test_invalid_scores_and_classifiers(rows):
 def test_gains_of_several_models(rows):
     X, y = rows
     display = GainsDisplay.from_predictions(y, {"a": X[:, 0], "b": X[:, 1]}, pos_label="yes")
-    np.testing.assert_array_equal(
-        display.lines_[1].get_xydata(), np.column_stack(gains_curve(y, X[:, 1], pos_label="yes")[:2])
-    )
+    expected = np.column_stack(gains_curve(y, X[:, 1], pos_label="yes")[:2])
+    np.testing.assert_array_equal(display.lines_[1].get_xydata(), expected)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == ["a", "b", "best possible", "random order"]
     assert display.prevalence == pytest.approx(np.mean(y == "yes"))
@@ -109,9 +95,8 @@ def test_gains_of_several_models(rows):
 
 def test_lift_is_recall_by_the_proportion(rows):
     X, y = rows
-    _, ax = pyplot.subplots()
-    display = GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="yes", ax=ax)
-    assert display.ax_ is ax
+    ax = pyplot.subplots()[1]
+    assert GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="yes", ax=ax).ax_ is ax
     curve, best, random = (line.get_xydata() for line in ax.get_lines())
     for proportion, lift in curve[::20]:
         assert lift == pytest.approx(recall_at_k(y, X[:, 0], float(proportion), pos_label="yes") / proportion)
@@ -125,15 +110,12 @@ def test_the_positive_label_is_that_of_the_classifiers(rows):
     model = LogisticRegression().fit(X, y)
     with pytest.raises(ValueError, match=r"^pos_label must be 'yes', as in the classifiers, but is 'no'$"):
         GainsDisplay.from_estimator(model, X, y, pos_label="no")
-    display = GainsDisplay.from_estimator(model, X, y, pos_label="yes", sample_weight=np.ones(300))
-    assert display.prevalence == pytest.approx(np.mean(y == "yes"))
-    gain = gains_curve(y, model.predict_proba(X)[:, 1], pos_label="yes")[1]
-    np.testing.assert_array_equal(display.curves["LogisticRegression"][1], gain)
-    model.pos_label_ = "no"
-    mirrored = GainsDisplay.from_estimator(model, X, y, pos_label="no")
-    assert mirrored.prevalence == pytest.approx(np.mean(y == "no"))
-    proportion, gain = mirrored.curves["LogisticRegression"]
-    assert np.all(gain >= proportion - 0.05)
+    for column, label in ((1, "yes"), (0, "no")):
+        model.pos_label_ = label
+        display = GainsDisplay.from_estimator(model, X, y, pos_label=label, sample_weight=np.ones(300))
+        assert display.prevalence == pytest.approx(np.mean(y == label))
+        expected = gains_curve(y, model.predict_proba(X)[:, column], pos_label=label)[:2]
+        np.testing.assert_array_equal(display.curves["LogisticRegression"], expected)
 
 
 X, Y3 = make_table(n_rows=200, n_classes=3)
@@ -142,21 +124,16 @@ SCORE = (X[:, 0] + X[:, 1]).round(1)
 WEIGHT = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
 
 
-@pytest.mark.parametrize("weight", [None, WEIGHT])
-def test_the_curves_are_scikit_learns_metrics_at_every_threshold(weight):
-    y, score, weight = Y[:30], SCORE[:30], None if weight is None else weight[:30]
+@pytest.mark.parametrize("weight", [None, WEIGHT[:30]])
+def test_the_curves_are_those_of_scikit_learns_confusion_matrix_at_every_threshold(weight):
+    y, score, rows = Y[:30], SCORE[:30], []
     display = ThresholdCurveDisplay.from_predictions(y, score, cost=[[-2, 1], [5, 0.5]], sample_weight=weight)
     np.testing.assert_array_equal(display.thresholds, np.unique(score))
-    rows = []
     for threshold in display.thresholds:
-        arguments = (y, threshold <= score)
-        recall = recall_score(*arguments, sample_weight=weight)
-        specificity = recall_score(*arguments, pos_label=False, sample_weight=weight)
-        rest = [metric(*arguments, sample_weight=weight) for metric in (precision_score, f1_score)]
-        tn, fp, fn, tp = confusion_matrix(*arguments, sample_weight=weight, normalize="all").ravel()
-        rows.append(
-            [rest[0], recall, specificity, np.sqrt(recall * specificity), rest[1], fp + 5.0 * fn - 2.0 * tn + 0.5 * tp]
-        )
+        tn, fp, fn, tp = confusion_matrix(y, threshold <= score, sample_weight=weight, normalize="all").ravel()
+        precision, recall, specificity = tp / (tp + fp), tp / (tp + fn), tn / (tn + fp)
+        f1, cost = 2.0 * tp / (2.0 * tp + fp + fn), fp + 5.0 * fn - 2.0 * tn + 0.5 * tp
+        rows.append([precision, recall, specificity, np.sqrt(recall * specificity), f1, cost])
     np.testing.assert_allclose([*display.curves.values(), display.cost], np.transpose(rows), rtol=1e-12, atol=1e-15)
     assert list(display.curves) == ["precision", "recall", "specificity", "G-mean", "F1"]
 
@@ -176,17 +153,14 @@ def test_curves_cost_and_mark_are_drawn():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [*display.lines_, "threshold 0.5"]
 
 
-def test_from_a_forest_its_threshold_is_marked():
-    forest = small_forest(threshold="f1").fit(X, Y)
+@pytest.mark.parametrize("pos_label", [1, 0])
+def test_from_a_forest_its_threshold_is_marked(pos_label):
+    forest = small_forest(threshold="f1", pos_label=pos_label).fit(X, Y)
     display = ThresholdCurveDisplay.from_estimator(forest, X, Y)
     assert display.threshold == forest.threshold_
-    again = ThresholdCurveDisplay.from_predictions(Y, forest.predict_proba(X)[:, 1])
+    again = ThresholdCurveDisplay.from_predictions(pos_label == Y, forest.predict_proba(X)[:, pos_label])
     np.testing.assert_array_equal(display.curves["F1"], again.curves["F1"])
     assert ThresholdCurveDisplay.from_estimator(forest, X, Y, threshold=0.25).threshold == 0.25
-    forest = small_forest(threshold="f1", pos_label=0).fit(X, Y)
-    display = ThresholdCurveDisplay.from_estimator(forest, X, Y)
-    again = ThresholdCurveDisplay.from_predictions(Y == 0, forest.predict_proba(X)[:, 0])
-    np.testing.assert_array_equal(display.curves["F1"], again.curves["F1"])
 
 
 def test_from_any_classifier_of_two_classes():

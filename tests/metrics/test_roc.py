@@ -3,11 +3,13 @@ from functools import partial
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
+from aucforest import metrics
 from aucforest.metrics import average_precision_score, hand_till_score, roc_auc_score, roc_curve
-from aucforest.metrics.roc import class_average_precision, class_roc_auc, precision_area
+from aucforest.metrics.roc import class_average_precision, class_roc_auc, score_matrices
 from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
@@ -15,37 +17,32 @@ from tests.reference import metrics as reference
 CLOSE = {"rtol": 1e-12, "atol": 1e-13}
 
 
+def assert_as_scikit_learn(name, *rows, rtol=1e-12, **options):
+    ours, theirs = (getattr(module, name)(*rows, **options) for module in (metrics, sklearn_metrics))
+    np.testing.assert_allclose(ours, theirs, rtol=rtol)
+
+
 @given(two_classes())
 def test_auc_counts_pairs_and_is_the_area_under_the_curve(rows):
     positive, scores, weights = rows
     assert roc_auc_score(positive, scores) == reference.auc(positive, scores)
-    for sample_weight in (None, weights):
-        auc = roc_auc_score(positive, scores, sample_weight=sample_weight)
-        np.testing.assert_allclose(auc, reference.auc(positive, scores, sample_weight), **CLOSE)
-        fpr, tpr, _ = roc_curve(positive, scores, sample_weight=sample_weight)
+    for known in (None, weights):
+        auc = roc_auc_score(positive, scores, sample_weight=known)
+        np.testing.assert_allclose(auc, reference.auc(positive, scores, known), **CLOSE)
+        fpr, tpr, _ = roc_curve(positive, scores, sample_weight=known)
         assert abs(auc - np.trapezoid(tpr, fpr)) <= 1e-12
+        precision = average_precision_score(positive, scores, sample_weight=known)
+        np.testing.assert_allclose(precision, reference.average_precision(positive, scores, known), **CLOSE)
 
 
 @given(two_classes())
 def test_curve_is_the_rates_at_each_threshold(rows):
     positive, scores, weights = rows
-    for sample_weight in (None, weights):
-        fpr, tpr, thresholds = roc_curve(positive, scores, sample_weight=sample_weight, drop_intermediate=False)
-        points = np.array(reference.roc_points(positive, scores, sample_weight))
-        np.testing.assert_allclose(fpr, points[:, 0] / points[-1, 0], **CLOSE)
-        np.testing.assert_allclose(tpr, points[:, 1] / points[-1, 1], **CLOSE)
-        np.testing.assert_array_equal(thresholds, points[:, 2])
-
-
-@given(two_classes())
-def test_average_precision_sums_steps(rows):
-    positive, scores, weights = rows
-    for sample_weight in (None, weights):
-        np.testing.assert_allclose(
-            average_precision_score(positive, scores, sample_weight=sample_weight),
-            reference.average_precision(positive, scores, sample_weight),
-            **CLOSE,
-        )
+    for known in (None, weights):
+        found = np.transpose(roc_curve(positive, scores, sample_weight=known, drop_intermediate=False))
+        points = np.array(reference.roc_points(positive, scores, known))
+        np.testing.assert_allclose(found[:, :2], points[:, :2] / points[-1, :2], **CLOSE)
+        np.testing.assert_array_equal(found[:, 2], points[:, 2])
 
 
 @pytest.mark.parametrize(
@@ -54,47 +51,28 @@ def test_average_precision_sums_steps(rows):
 )
 def test_two_classes_as_scikit_learn(dtype, levels, weighted):
     positive, scores, weights = random_rows(2000, levels=levels, dtype=dtype)
-    sample_weight = weights * (weights > 0.1) if weighted else None
+    options = {"sample_weight": weights * (weights > 0.1) if weighted else None, "rtol": 1e-11}
     for max_fpr in (None, 1.0, 0.37, 0.01):
-        ours = roc_auc_score(positive, scores, sample_weight=sample_weight, max_fpr=max_fpr)
-        theirs = sklearn_metrics.roc_auc_score(positive, scores, sample_weight=sample_weight, max_fpr=max_fpr)
-        np.testing.assert_allclose(ours, theirs, rtol=1e-11)
-    for drop in (True, False):
-        options = {"sample_weight": sample_weight, "drop_intermediate": drop}
-        ours_curve = roc_curve(positive, scores, **options)
-        theirs_curve = sklearn_metrics.roc_curve(positive, scores, **options)
-        if drop and weighted:
-            # whether a point lies on a line hangs on the last bit of a weighted sum, so compare the areas
-            ours_curve, theirs_curve = ([np.trapezoid(c[1], c[0])] for c in (ours_curve, theirs_curve))
-        for ours_array, theirs_array in zip(ours_curve, theirs_curve):
-            np.testing.assert_allclose(ours_array, theirs_array, rtol=1e-11)
-    np.testing.assert_allclose(
-        average_precision_score(positive, scores, sample_weight=sample_weight),
-        sklearn_metrics.average_precision_score(positive, scores, sample_weight=sample_weight),
-        rtol=1e-11,
-    )
+        assert_as_scikit_learn("roc_auc_score", positive, scores, max_fpr=max_fpr, **options)
+    assert_as_scikit_learn("average_precision_score", positive, scores, **options)
+    # with weights, whether a point lies on a line hangs on the last bit of a sum
+    for drop in (False,) if weighted else (False, True):
+        assert_as_scikit_learn("roc_curve", positive, scores, drop_intermediate=drop, **options)
 
 
-@pytest.mark.parametrize(
-    ("multi_class", "averages"), [("ovo", ["macro", "weighted"]), ("ovr", ["macro", "weighted", "micro", None])]
-)
 @pytest.mark.parametrize("labels", [None, ["a", "b", "c", "d"]])
-def test_many_classes_as_scikit_learn(multi_class, averages, labels):
+def test_many_classes_as_scikit_learn(labels):
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 4, 300)
     proba = rng.dirichlet(np.ones(4), 300).round(2) + np.eye(4)[codes] * 0.2
     proba /= proba.sum(axis=1, keepdims=True)
-    y_true = codes if labels is None else np.array(labels)[codes]
-    sample_weight = rng.exponential(size=300)
-    for average in averages:
-        for weights in (None, sample_weight) if multi_class == "ovr" else (None,):
-            options = {"average": average, "sample_weight": weights, "multi_class": multi_class}
-            options["labels"] = labels
-            np.testing.assert_allclose(
-                roc_auc_score(y_true, proba, **options),
-                sklearn_metrics.roc_auc_score(y_true, proba, **options),
-                rtol=1e-12,
-            )
+    rows, weights = (codes if labels is None else np.array(labels)[codes], proba), rng.exponential(size=300)
+    for average in ("macro", "weighted", "micro", None):
+        for known in (None, weights):
+            options = {"average": average, "sample_weight": known, "labels": labels}
+            assert_as_scikit_learn("roc_auc_score", *rows, multi_class="ovr", **options)
+        if average in ("macro", "weighted"):
+            assert_as_scikit_learn("roc_auc_score", *rows, multi_class="ovo", average=average, labels=labels)
 
 
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples", None])
@@ -106,32 +84,29 @@ def test_label_matrix_as_scikit_learn(average):
     scores = rng.normal(size=(60, 4)).round(1)
     for max_fpr, weights in ((None, None), (0.4, None), (0.4, rng.exponential(size=60))):
         options = {"average": average, "max_fpr": max_fpr, "sample_weight": weights}
-        expected = sklearn_metrics.roc_auc_score(truth, scores, **options)
-        np.testing.assert_allclose(roc_auc_score(truth, scores, **options), expected, rtol=1e-12)
+        assert_as_scikit_learn("roc_auc_score", truth, scores, **options)
 
 
-@pytest.mark.parametrize("weights", [None, [0.0, 0.0, 1.0]])
-def test_one_class_is_undefined(weights):
-    y_true = [1, 1, 1] if weights is None else [0, 0, 1]
+@pytest.mark.parametrize(("y_true", "weights"), [([1, 1, 1], None), ([0, 0, 1], [0.0, 0.0, 1.0])])
+def test_one_class_is_undefined(y_true, weights):
+    rows = {"y_true": y_true, "y_score": [0.1, 0.2, 0.3]}
     for options in ({}, {"max_fpr": 0.5}):
         with pytest.warns(UndefinedMetricWarning, match="a class has no weight"):
-            assert np.isnan(roc_auc_score(y_true, [0.1, 0.2, 0.3], sample_weight=weights, **options))
+            assert np.isnan(roc_auc_score(**rows, sample_weight=weights, **options))
     with pytest.warns(UndefinedMetricWarning, match="no negative sample has weight"):
-        fpr, tpr, _ = roc_curve(y_true, [0.1, 0.2, 0.3], sample_weight=weights)
+        fpr, tpr, _ = roc_curve(**rows, sample_weight=weights)
     assert np.isnan(fpr).all()
     assert tpr[-1] == 1.0
     with pytest.warns(UndefinedMetricWarning, match="no positive sample has weight"):
-        assert np.isnan(average_precision_score(y_true, [0.1, 0.2, 0.3], sample_weight=[0, 0, 0]))
+        assert np.isnan(average_precision_score(**rows, sample_weight=[0, 0, 0]))
 
 
 def test_patients_after_a_haemorrhage():
     """Outcome by WFNS grade of Turck et al. 2010, against results of the R package pROC."""
-    good, poor = [37, 20, 3, 8, 4], [2, 12, 1, 8, 18]
-    grade = np.repeat([1, 2, 3, 4, 5] * 2, good + poor)
-    outcome = np.repeat(["good", "poor"], [sum(good), sum(poor)])
+    outcome = np.repeat(["good", "poor"], [72, 41])
+    grade = np.repeat([1, 2, 3, 4, 5] * 2, [37, 20, 3, 8, 4, 2, 12, 1, 8, 18])
     assert roc_auc_score(outcome, grade) == pytest.approx(0.823678861788618, abs=1e-15)
-    area_to_a_tenth = 0.0334417344173442
-    standardised = 0.5 * (1.0 + (area_to_a_tenth - 0.005) / (0.1 - 0.005))
+    standardised = 0.5 * (1.0 + (0.0334417344173442 - 0.005) / (0.1 - 0.005))
     assert roc_auc_score(outcome, grade, max_fpr=0.1) == pytest.approx(standardised, abs=1e-14)
 
 
@@ -142,24 +117,34 @@ def test_scores_must_be_finite_even_without_weight():
 
 
 @pytest.mark.parametrize(
-    ("y_true", "y_score", "options", "message"),
+    ("function", "y_true", "y_score", "options", "message"),
     [
-        *(([0, 1], [1, 2], {"max_fpr": most}, "max_fpr must be in") for most in (0.0, np.nan, 1.5)),
-        ([0, 1], [1, 2], {"average": "mean"}, "average must be"),
-        ([0, 1], [1, 2], {"multi_class": "raise"}, "multi_class must be"),
-        ([0, 1], [1, 2], {"labels": [0, 1, 2]}, "labels must have two elements"),
-        ([0, 1], [1, 2], {"labels": [0, 2]}, "y_true has the label 1, which is not in labels"),
-        ([0, 1], [1, 2], {"labels": [1, 1]}, "labels must be one-dimensional without duplicates"),
-        ([0, 1, 2], np.eye(3), {"max_fpr": 0.5}, "max_fpr must be None"),
-        ([0, 1, 2], np.eye(3), {"average": "samples"}, "average='samples' is not available"),
-        ([0, 1, 2], np.eye(3), {"average": "micro"}, "average='micro' is not available"),
-        (np.eye(2), np.ones((2, 3)), {}, "y_true has shape"),
-        (2 * np.eye(2), np.ones((2, 2)), {}, "zeros and ones"),
+        *((roc_auc_score, [0, 1], [1, 2], {"max_fpr": most}, "max_fpr must be in") for most in (0.0, np.nan, 1.5)),
+        (roc_auc_score, [0, 1], [1, 2], {"average": "mean"}, "average must be"),
+        (roc_auc_score, [0, 1], [1, 2], {"multi_class": "raise"}, "multi_class must be"),
+        (roc_auc_score, [0, 1], [1, 2], {"labels": [0, 1, 2]}, "labels must have two elements"),
+        (roc_auc_score, [0, 1], [1, 2], {"labels": [0, 2]}, "y_true has the label 1, which is not in labels"),
+        (roc_auc_score, [0, 1], [1, 2], {"labels": [1, 1]}, "labels must be one-dimensional without duplicates"),
+        (roc_auc_score, [0, 1, 2], np.eye(3), {"max_fpr": 0.5}, "max_fpr must be None"),
+        (roc_auc_score, [0, 1, 2], np.eye(3), {"average": "samples"}, "average='samples' is not available"),
+        (roc_auc_score, [0, 1, 2], np.eye(3), {"average": "micro"}, "average='micro' is not available"),
+        (roc_auc_score, np.eye(2), np.ones((2, 3)), {}, "y_true has shape"),
+        (roc_auc_score, 2 * np.eye(2), np.ones((2, 2)), {}, "zeros and ones"),
+        (hand_till_score, [0, 1, 2], np.ones((3, 2)), {}, "y_score has 2 columns, but y_true has 3 classes"),
+        (hand_till_score, [0, 1, 1], np.ones((3, 3)), {}, "y_score has 3 columns, but y_true has 2 classes"),
+        (hand_till_score, [0, 1, 2], np.ones((3, 2)), {"labels": [0, 1, 2]}, "but labels has 3 classes"),
+        (hand_till_score, [0, 1, 2], np.ones((3, 2)), {"labels": [0, 1]}, "y_true has the label 2, which is not in"),
+        (hand_till_score, [0, 0, 0], np.ones((3, 1)), {}, "at least two columns"),
+        (hand_till_score, [0, 1, 2], np.ones(3), {}, "y_score must have 2 dimension"),
+        (hand_till_score, [0, 1, 2], np.eye(3), {"average": "micro"}, "average must be"),
+        (hand_till_score, [0, 1], np.eye(3), {}, "y_true has 2 samples, but y_score has 3"),
+        (hand_till_score, [0, 1, 2], np.eye(3), {"sample_weight": [1, 1]}, "sample_weight has 2 samples"),
+        (hand_till_score, [0, 1, 2], np.full((3, 3), np.inf), {}, "y_score must be finite"),
     ],
 )
-def test_invalid_labels_and_options(y_true, y_score, options, message):
+def test_invalid_labels_and_options(function, y_true, y_score, options, message):
     with pytest.raises(ValueError, match=message):
-        roc_auc_score(y_true, y_score, **options)
+        function(y_true, y_score, **options)
 
 
 def test_labels_say_which_one_is_positive():
@@ -182,21 +167,19 @@ def test_the_scale_of_the_weights_does_not_matter(scale):
         (roc_auc_score, two_columns),
         (partial(roc_auc_score, multi_class="ovr"), two_columns),
     ):
-        assert metric(positive, values, sample_weight=scale * weights) == metric(
-            positive, values, sample_weight=weights
-        )
+        found, expected = (metric(positive, values, sample_weight=known) for known in (scale * weights, weights))
+        assert found == expected
 
 
 def test_no_area_above_one():
     positive, noise, weights = random_rows(2000)
     scores = 100.0 * positive + noise
-    for n_rows in range(20, 200):
-        rows = slice(n_rows)
-        options = {"sample_weight": weights[rows]}
+    mirrored = np.column_stack([scores, -scores])
+    for n in range(20, 200):
+        rows, known = (positive[:n], scores[:n]), {"sample_weight": weights[:n]}
         for metric in (roc_auc_score, partial(roc_auc_score, max_fpr=0.3), average_precision_score):
-            assert 1.0 - 1e-13 <= metric(positive[rows], scores[rows], **options) <= 1.0
-        mirrored = np.column_stack([scores, -scores])[rows]
-        assert 0.0 <= roc_auc_score(positive[rows], mirrored, **options) <= 1e-13
+            assert 1.0 - 1e-13 <= metric(*rows, **known) <= 1.0
+        assert 0.0 <= roc_auc_score(positive[:n], mirrored[:n], **known) <= 1e-13
 
 
 def test_matrices_of_one_or_two_columns_as_scikit_learn():
@@ -211,14 +194,10 @@ def test_matrices_of_one_or_two_columns_as_scikit_learn():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.parametrize("average", ["macro", "weighted", None])
 def test_a_column_without_positives_as_scikit_learn(average):
-    rng = np.random.default_rng(3)
-    codes, scores = np.arange(30) % 2, rng.dirichlet(np.ones(3), 30)
-    options = {"average": average, "multi_class": "ovr", "labels": [0, 1, 2]}
-    expected = sklearn_metrics.roc_auc_score(codes, scores, **options)
-    np.testing.assert_allclose(roc_auc_score(codes, scores, **options), expected, rtol=1e-12)
-    truth = codes[:, None] == np.arange(3)
-    expected = sklearn_metrics.roc_auc_score(truth, scores, average=average)
-    np.testing.assert_allclose(roc_auc_score(truth, scores, average=average), expected, rtol=1e-12)
+    codes, scores = np.arange(30) % 2, np.random.default_rng(3).dirichlet(np.ones(3), 30)
+    options = {"multi_class": "ovr", "labels": [0, 1, 2]}
+    assert_as_scikit_learn("roc_auc_score", codes, scores, average=average, **options)
+    assert_as_scikit_learn("roc_auc_score", codes[:, None] == np.arange(3), scores, average=average)
 
 
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples"])
@@ -227,8 +206,9 @@ def test_no_weight_in_any_column_is_undefined(average):
         with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
             assert np.isnan(roc_auc_score(truth, np.ones((4, 3)), average=average, sample_weight=weights))
         assert [warning.filename for warning in caught] == [__file__]
-    with pytest.warns(UndefinedMetricWarning, match="a class has no weight"):
-        assert np.isnan(roc_auc_score([0, 0], np.eye(2), labels=[0, 1]))
+    for function, message in ((roc_auc_score, "a class has no weight"), (hand_till_score, "fewer than two classes")):
+        with pytest.warns(UndefinedMetricWarning, match=message):
+            assert np.isnan(function([0, 0], np.eye(2), labels=[0, 1]))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -237,20 +217,77 @@ def test_scores_of_class_probabilities(n_classes, weighted):
     rng = np.random.default_rng(0)
     codes, proba = rng.integers(0, n_classes, 200), rng.dirichlet(np.ones(n_classes), 200).round(2)
     weights = rng.exponential(size=200) if weighted else None
-    truth = codes[:, None] == np.arange(n_classes)
-    if n_classes == 2:
-        auc = sklearn_metrics.roc_auc_score(codes, proba[:, 1], sample_weight=weights)
-        precision = sklearn_metrics.average_precision_score(codes, proba[:, 1], sample_weight=weights)
-        assert class_roc_auc(codes, proba[:, 1], weights) == pytest.approx(auc, rel=1e-12)
-    else:
-        auc = hand_till_score(codes, proba, sample_weight=weights)
-        precision = sklearn_metrics.average_precision_score(truth, proba, sample_weight=weights)
-    assert class_roc_auc(codes, proba, weights) == pytest.approx(auc, rel=1e-12)
+    truth, columns = (codes, proba[:, 1]) if n_classes == 2 else (codes[:, None] == np.arange(3), proba)
+    auc = roc_auc_score(codes, columns, sample_weight=weights)
+    precision = sklearn_metrics.average_precision_score(truth, columns, sample_weight=weights)
+    assert [class_roc_auc(codes, p, weights) for p in (columns, proba)] == pytest.approx([auc, auc], rel=1e-12)
     assert class_average_precision(codes, proba, weights) == pytest.approx(precision, rel=1e-12)
 
 
-def test_areas_of_many_precision_recall_curves_at_once():
-    """Thresholds without further positives add nothing; a curve without a positive has no area."""
-    tps = np.array([[0, 1, 1, 2], [0, 0, 0, 0]])
-    precision = np.array([[1.0, 1.0, 0.5, 0.5], np.zeros(4)])
-    np.testing.assert_allclose(precision_area(tps, precision), [0.75, np.nan])
+def random_classes(n_rows, n_classes, *, seed=0, decimals=2):
+    """Return codes, probabilities that sum to 1 and often tie, and weights."""
+    rng = np.random.default_rng(seed)
+    codes = np.append(np.arange(n_classes), rng.integers(0, n_classes, n_rows - n_classes))
+    scores = (rng.dirichlet(np.ones(n_classes), n_rows) + 0.3 * np.eye(n_classes)[codes]).round(decimals)
+    return codes, scores / scores.sum(axis=1, keepdims=True), rng.exponential(size=n_rows)
+
+
+@given(st.integers(2, 5), st.integers(5, 40), st.integers(0, 10**6), st.sampled_from([0, 1, 3]))
+def test_mean_over_pairs(n_classes, n_rows, seed, decimals):
+    codes, scores, weights = random_classes(n_rows, n_classes, seed=seed, decimals=3)
+    scores = scores.round(decimals)
+    for known in (None, weights):
+        matrix = hand_till_score(codes, scores, average=None, sample_weight=known)
+        expected = reference.pair_matrix(codes, scores, n_classes, known)
+        np.testing.assert_allclose(matrix, expected, rtol=1e-12, atol=1e-14)
+        for average in ("macro", "weighted"):
+            found = hand_till_score(codes, scores, average=average, sample_weight=known)
+            expected = reference.hand_till(codes, scores, n_classes, known, average == "weighted")
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_layout_and_dtype_of_the_scores_do_not_matter():
+    codes, scores, weights = random_classes(200, 20)
+    options = {"average": None, "sample_weight": weights}
+    expected, single = hand_till_score(codes, scores, **options), scores.astype(np.float32)
+    for same in (np.asfortranarray(scores), np.repeat(scores, 2, axis=1)[:, ::2]):
+        np.testing.assert_array_equal(hand_till_score(codes, same, **options), expected)
+    np.testing.assert_array_equal(roc_auc_score(codes, scores, **options), expected)
+    found, expected = (hand_till_score(codes, same, **options) for same in (single, single.astype(np.float64)))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_labels_name_the_columns():
+    codes, scores, _ = random_classes(100, 3)
+    names, order = np.array(["b", "c", "a"]), [2, 0, 1]  # of sorted names
+    expected = hand_till_score(codes, scores, average=None)
+    np.testing.assert_array_equal(hand_till_score(names[codes], scores, labels=names, average=None), expected)
+    found = hand_till_score(names[codes], scores[:, order], average=None)
+    np.testing.assert_array_equal(found, expected[np.ix_(order, order)])
+
+
+@pytest.mark.parametrize("how", ["absent", "weightless"])
+def test_a_missing_class_is_left_out(how):
+    codes, scores, weights = random_classes(60, 3)
+    there = codes != 1
+    options = {"labels": [0, 1, 2], "sample_weight": weights * there}
+    if how == "absent":
+        codes, scores, options["sample_weight"] = codes[there], scores[there], weights[there]
+    matrix = hand_till_score(codes, scores, average=None, **options)
+    expected = [[True, True, False], [True, True, True], [False, True, True]]
+    np.testing.assert_array_equal(np.isnan(matrix), expected)
+    assert hand_till_score(codes, scores, **options) == (matrix[0, 2] + matrix[2, 0]) / 2
+
+
+def test_several_matrices_and_weights_at_once():
+    """The results are those of single matrices and weights to the last bit, and NaN without a pair of classes."""
+    codes, first, weights = random_classes(300, 4)
+    both = first, random_classes(300, 4, seed=1)[1]
+    matrices = np.array([scores.T for scores in both], order="C")
+    of_first = np.stack((weights, weights * (codes != 2), weights * (codes == 1)))
+    for all_weights in (np.stack((of_first, of_first[::-1])), np.stack((of_first[:1], 2.0 * of_first[:1]))):
+        found = score_matrices(codes.astype(np.uint32), matrices, all_weights)
+        for (i, j), value in np.ndenumerate(found):
+            some = all_weights[i, j]
+            pairs = np.any(some[codes != 1] > 0)
+            np.testing.assert_equal(value, hand_till_score(codes, both[i], sample_weight=some) if pairs else np.nan)

@@ -22,17 +22,11 @@ VALUES = {
 def test_no_threshold_is_better(rows):
     positive, scores, weights = rows
     for criterion, value in VALUES.items():
-        for sample_weight in (None, weights):
-            options = {"criterion": criterion, "cost": COST if criterion == "cost" else None}
-            best = optimal_threshold(positive, scores, sample_weight=sample_weight, **options)
-            values = {
-                t: value(*reference.decision_counts(t, positive, scores, sample_weight)) for t in (np.inf, *scores)
-            }
-            greatest = max(values.values())
-            assert best in values
-            assert values[best] == pytest.approx(greatest, rel=1e-12, abs=1e-12)
-            # of equally good thresholds the greatest: each greater one is worse, up to rounding
-            assert all(v <= greatest + 1e-12 for v in values.values())
+        for known in (None, weights):
+            cost = COST if criterion == "cost" else None
+            best = optimal_threshold(positive, scores, criterion=criterion, cost=cost, sample_weight=known)
+            values = {t: value(*reference.decision_counts(t, positive, scores, known)) for t in (np.inf, *scores)}
+            assert values[best] == pytest.approx(max(values.values()), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:no threshold has a precision:UserWarning")
@@ -55,7 +49,6 @@ def test_alerts_are_at_most_so_many():
     y_true, y_score = [0, 1, 0, 1, 1, 0], [1, 3, 3, 5, 6, 2]
     found = [optimal_threshold(y_true, y_score, criterion={"alerts": k}) for k in (1, 2, 3, 4, 0.1, 0.5, 1.0)]
     assert found == [6, 5, 5, 3, np.inf, 5, 1]
-    assert optimal_threshold(np.arange(100) % 2, np.arange(100), criterion={"alerts": 0.29}) == 71  # 0.29 * 100 < 29
 
 
 def test_a_precision_that_is_not_reached():
@@ -71,40 +64,19 @@ def random_costs(n_rows, seed):
     return costs
 
 
-@given(two_classes(), st.integers(0, 100))
-def test_costs_of_samples_against_every_threshold(rows, seed):
-    positive, scores, weights = rows
-    costs = random_costs(len(scores), seed)
-    for known in (None, weights):
-        found = optimal_threshold(positive, scores, criterion="cost", cost=costs, sample_weight=known)
-        totals = {t: reference.total_cost(t, positive, scores, costs, known) for t in (*scores, np.inf)}
-        assert totals[found] == pytest.approx(min(totals.values()), abs=1e-12)
-        assert found == max(t for t, total in totals.items() if total <= min(totals.values()) + 1e-12)
-
-
 @given(two_classes(), st.integers(0, 100), st.integers(1, 16), st.booleans())
-def test_costs_within_a_budget_against_every_threshold(rows, seed, sixteenths, is_one_matrix):
+def test_costs_with_and_without_a_budget_against_every_threshold(rows, seed, sixteenths, is_one_matrix):
     positive, scores, weights = rows
     costs = random_costs(len(scores), seed)
     costs = np.repeat(costs[:1], len(scores), axis=0) if is_one_matrix else costs
     budget, cost = sixteenths / 16, costs[0] if is_one_matrix else costs
     for known in (None, weights):
-        found = optimal_threshold(positive, scores, criterion={"alerts": budget}, cost=cost, sample_weight=known)
-        assert found == reference.cheapest_within(budget, positive, scores, costs, known)
+        for criterion, most in (("cost", 1.0), ({"alerts": budget}, budget)):
+            found = optimal_threshold(positive, scores, criterion=criterion, cost=cost, sample_weight=known)
+            assert found == reference.cheapest_within(most, positive, scores, costs, known)
 
 
-def test_a_recall_is_reached_by_the_fewest_alerts():
-    y_true, y_score = [0, 1, 0, 1, 1, 0, 1, 1], [1, 3, 3, 5, 6, 2, 4, 2]
-    found = [optimal_threshold(y_true, y_score, criterion={"recall": r}) for r in (0.2, 0.4, 0.41, 0.8, 0.81, 1)]
-    assert found == [6, 5, 4, 3, 2, 2]
-    # the recall of 7 of 25 rows is 0.28, and 0.28 * 25 is more than 7
-    assert optimal_threshold(np.arange(50) >= 25, np.arange(50), criterion={"recall": 0.28}) == 43
-
-
-def test_the_greatest_of_equally_good_thresholds():
-    assert optimal_threshold([0, 1, 0, 1], [1, 2, 3, 4]) == 4.0
-    assert optimal_threshold([0, 0, 1, 0, 1, 1], [0.33, 0.62, 0.94, 0.06, 0.55, 0.22]) == 0.94
-    # products of rows that float64 does not hold
+def test_products_of_rows_that_float64_does_not_hold():
     n = 2**27 + 1
     assert find_best(np.array([0.0, 1.0, n]), np.array([0.0, 0.0, n - 1.0]), "gmean") == 1
     assert find_best(np.array([0.0, n - 2.0, n - 1.0, n]), np.array([0.0, 0.0, 1.0, n]), "youden") == 1
@@ -112,58 +84,38 @@ def test_the_greatest_of_equally_good_thresholds():
 
 @pytest.mark.parametrize("criterion", ["youden", "gmean", "f1", "cost"])
 def test_ties_are_those_of_exact_fractions(criterion):
+    """The greatest of equally good thresholds is taken; tenths have no exact sums."""
     random, cost = np.random.default_rng(0), [[0, 1], [3, 0]] if criterion == "cost" else None
     for _ in range(150):
         n = int(random.integers(4, 24))
         positive, scores = np.arange(n) < random.integers(1, n), random.random(n).round(2)
         expected = reference.best_threshold(criterion, positive, scores.tolist(), cost)
-        # tenths have no exact sums
-        tenths = None if cost is None else np.array(cost) / 10
-        for units, costs in ((None, cost), (np.full(n, 0.1), cost), (None, tenths)):
-            options = {} if costs is None else {"cost": costs}
-            assert optimal_threshold(positive, scores, criterion=criterion, sample_weight=units, **options) == expected
+        forms = [(None, cost), (np.full(n, 0.1), cost)]
         if cost is not None:
-            repeated = np.repeat([tenths], n, axis=0)
-            assert optimal_threshold(positive, scores, criterion="cost", cost=repeated) == expected
+            forms += [(None, np.array(cost) / 10), (None, np.repeat([cost], n, axis=0) / 10)]
+        for units, costs in forms:
+            assert optimal_threshold(positive, scores, criterion=criterion, cost=costs, sample_weight=units) == expected
 
 
 @pytest.mark.filterwarnings("ignore:no threshold has a precision:UserWarning")
 def test_equal_weights_change_no_bound():
-    random = np.random.default_rng(0)
+    random, tenths = np.random.default_rng(0), np.full(20, 0.1)
     for bound in (0.1, 0.3, 0.7) * 30:
-        positive, scores, tenths = np.arange(20) < random.integers(1, 20), random.random(20).round(2), np.full(20, 0.1)
+        rows = np.arange(20) < random.integers(1, 20), random.random(20).round(2)
         for rule, recall_at in (("precision", recall_at_precision), ("fpr", recall_at_fpr)):
-            found, expected = (
-                (
-                    optimal_threshold(positive, scores, criterion={rule: bound}, sample_weight=units),
-                    recall_at(positive, scores, bound, sample_weight=units),
-                )
-                for units in (tenths, None)
-            )
-            assert found == pytest.approx(expected, abs=1e-12)
-
-
-def test_threshold_is_infinite_if_positive_predictions_do_not_pay():
-    assert optimal_threshold([1, 0], [1, 2]) == np.inf
-    assert optimal_threshold([0, 1], [1, 2], criterion="cost", cost=[[0, 1], [0, 0]]) == np.inf
+            for function, options in ((optimal_threshold, {"criterion": {rule: bound}}), (recall_at, {rule: bound})):
+                found, expected = (function(*rows, sample_weight=units, **options) for units in (tenths, None))
+                assert found == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"criterion": "best"}, "criterion must be one of"),
-        (
-            {"criterion": {"lift": 0.9}},
-            r"^criterion must be a dict with a single key, one of 'alerts', 'precision', 'recall', 'fpr', but has the "
-            r"keys \['lift'\]$",
-        ),
+        ({"criterion": {"lift": 0.9}}, r"^criterion must be a dict with a single key, .*'fpr', .* keys \['lift'\]$"),
         ({"criterion": {"alerts": 1, "cost": [[0, 1], [1, 0]]}}, r"has the keys \['alerts', 'cost'\]$"),
         ({"criterion": {"recall": 0}}, r"^criterion: recall must be in \(0, 1\], but is 0$"),
-        (
-            {"criterion": {"recall": 0.1}, "cost": [[0, 1], [1, 0]]},
-            "^cost needs criterion='cost' or {'alerts': k}, but criterion is {'recall': 0.1}$",
-        ),
-        ({"criterion": {"fpr": 0.1, "alerts": 1}}, r"has the keys \['fpr', 'alerts'\]$"),
+        ({"criterion": {"recall": 0.1}, "cost": [[0, 1], [1, 0]]}, "^cost needs .* but criterion is {'recall': 0.1}$"),
         ({"criterion": {"alerts": 0}}, "^criterion: alerts must be from 1 to inf"),
         ({"criterion": {"alerts": 3}}, "^alerts must be from 1 to 2, the number"),
         ({"criterion": {"alerts": 1.5}}, r"^criterion: alerts must be a number of samples \(int\) or a proportion"),
@@ -174,10 +126,7 @@ def test_threshold_is_infinite_if_positive_predictions_do_not_pay():
         ({"criterion": "cost", "cost": np.ones((2, 3, 3))}, "^cost must be a 2 x 2 matrix"),
         ({"criterion": "cost"}, r"criterion='cost' needs cost, such as \[\[0, 1\], \[10, 0\]\]"),
         ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "{'alerts': k}, but criterion is 'f1'$"),
-        (
-            {"criterion": "cost", "cost": (1, 1, 1)},
-            "^cost must be a 2 x 2 matrix of finite numbers, one row for each true class$",
-        ),
+        ({"criterion": "cost", "cost": (1, 1, 1)}, "^cost must be a 2 x 2 matrix of finite numbers, one row for each"),
         ({"criterion": "cost", "cost": "dear"}, "2 x 2 matrix of finite numbers"),
         ({"criterion": "cost", "cost": [[0, 1], [np.nan, 0]]}, "2 x 2 matrix of finite numbers"),
         ({"criterion": "cost", "cost": [[0, -1], [1, 0]]}, r"^cost\[i\]\[j\] of an error must be at least"),

@@ -1,32 +1,20 @@
-import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from aucforest.metrics import validation
-from aucforest.metrics.validation import (
-    check_scores,
-    check_weights,
-    class_codes,
-    count_classes,
-    is_positive,
-    recode,
-    relative_weights,
-    stream_rows,
-    two_classes,
-)
+from aucforest.metrics.validation import check_scores, check_weights, class_codes, is_positive
+
+three_weights, three_labels, three_codes = (partial(f, n_rows=3) for f in (check_weights, is_positive, class_codes))
+third_of_two = partial(three_labels, pos_label="c")
 
 
 @pytest.mark.parametrize(
     "labels",
     [
-        [False, True, True],
-        [0, 1, 1],
-        [-1, 1, 1],
-        [3, 9, 9],
-        [0.5, 1.5, 1.5],
-        ["a", "b", "b"],
+        *([low, high, high] for low, high in [(False, True), (0, 1), (-1, 1), (3, 9), (0.5, 1.5), ("a", "b")]),
         np.array(["a", "b", "b"], dtype=object),
         np.array([0, 1, 1], dtype=np.uint8),
         np.array(["2020-01-01", "2021-01-01", "2021-01-01"], dtype="datetime64[D]"),
@@ -52,44 +40,6 @@ def test_a_single_label(label, pos_label, expected):
     assert is_positive([label] * 3, 3, pos_label=pos_label).tolist() == [expected] * 3
 
 
-@pytest.mark.parametrize(("labels", "said"), [([0, 1], "[0 1]"), (["a", "b"], "['a' 'b']")])
-def test_the_message_about_an_unknown_positive_label_names_both_labels(labels, said):
-    with pytest.raises(ValueError, match=re.escape(f"pos_label='c' is not one of the labels {said} of y_true")):
-        is_positive(labels, 2, pos_label="c")
-
-
-@pytest.mark.parametrize(
-    "labels", [[0, 1, 2], ["a", "b", "c"], [0.0, 1.0, np.nan], [np.nan, np.nan, 1.0], [0, 1, None], [np.nan] * 3]
-)
-def test_more_than_two_labels(labels):
-    with pytest.raises(ValueError, match="must have two labels"):
-        is_positive(labels, 3)
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        [0.0, np.nan, 1.0],
-        np.array(["a", None, "b"], dtype=object),
-        pd.Series(["a", None, "b"], dtype="string"),
-        pd.Series([None, True, False], dtype="boolean"),
-    ],
-)
-def test_missing_labels_are_invalid(labels):
-    with pytest.raises(ValueError, match="missing value"):
-        class_codes(labels, 3)
-    with pytest.raises(ValueError, match="missing value"):
-        is_positive(labels, 3)
-
-
-def test_labels_without_an_order():
-    mixed = np.array([1, "a", 1], dtype=object)
-    with pytest.raises(TypeError, match="cannot be sorted"):
-        is_positive(mixed, 3)
-    with pytest.raises(TypeError, match="cannot be sorted"):
-        class_codes(mixed, 3)
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -106,11 +56,10 @@ def test_labels_without_an_order():
     ],
 )
 def test_codes_are_positions_among_the_sorted_labels(values):
-    codes, classes = class_codes(values, 4)
-    expected_classes, expected = np.unique(values, return_inverse=True)
-    np.testing.assert_array_equal(classes, expected_classes)
-    assert classes.dtype == expected_classes.dtype
-    np.testing.assert_array_equal(codes, expected)
+    (codes, classes), (expected, positions) = class_codes(values, 4), np.unique(values, return_inverse=True)
+    np.testing.assert_array_equal(classes, expected)
+    assert classes.dtype == expected.dtype
+    np.testing.assert_array_equal(codes, positions)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +67,7 @@ def test_codes_are_positions_among_the_sorted_labels(values):
     [
         ([1, 2], np.float64),
         ([True, False], np.float64),
-        (np.array([1, 2], np.float16), np.float32),
-        (np.array([1, 2], np.float32), np.float32),
+        *((np.array([1, 2], kind), np.float32) for kind in (np.float16, np.float32)),
         (np.array([1, 2], np.longdouble), np.float64),
         (np.array([1, 2.5], object), np.float64),
         (np.arange(6.0)[::3], np.float64),
@@ -134,63 +82,66 @@ def test_dtype_of_scores(values, dtype):
 
 
 @pytest.mark.parametrize(
-    ("values", "error", "message"),
+    ("check", "values", "error", "message"),
     [
-        ([], ValueError, "y_score is empty"),
-        ([[1, 2]], ValueError, "y_score must have 1 dimension"),
-        (0.5, ValueError, "y_score must have 1 dimension"),
-        ([1j, 2], TypeError, "must hold real numbers"),
-        (["1", "2"], TypeError, "must hold real numbers"),
-        (np.array(["a", "b"], dtype=object), TypeError, "y_score must hold real numbers"),
-        ([0, 2**53 + 2], ValueError, r"y_score has integers above 2\*\*53"),
-        ([0, -(2**63)], ValueError, r"y_score has integers above 2\*\*53"),
-        (np.array([0, 2**64 - 1], dtype=np.uint64), ValueError, r"y_score has integers above 2\*\*53"),
+        (check_scores, [], ValueError, "y_score is empty"),
+        (check_scores, [[1, 2]], ValueError, "y_score must have 1 dimension"),
+        (check_scores, 0.5, ValueError, "y_score must have 1 dimension"),
+        (check_scores, [1j, 2], TypeError, "must hold real numbers"),
+        (check_scores, ["1", "2"], TypeError, "must hold real numbers"),
+        (check_scores, np.array(["a", "b"], dtype=object), TypeError, "y_score must hold real numbers"),
+        (check_scores, [0, 2**53 + 2], ValueError, r"y_score has integers above 2\*\*53"),
+        (check_scores, [0, -(2**63)], ValueError, r"y_score has integers above 2\*\*53"),
+        (check_scores, np.array([0, 2**64 - 1], dtype=np.uint64), ValueError, r"y_score has integers above 2\*\*53"),
+        (three_weights, [1, -0.5, 1], ValueError, "sample_weight must not be negative, but value 1 is -0.5"),
+        (three_weights, [1, 1, np.nan], ValueError, "sample_weight must be finite, but value 2 is nan"),
+        (three_weights, [1, np.inf, 1], ValueError, "sample_weight must be finite, but value 1 is inf"),
+        (three_weights, [1, 1], ValueError, "sample_weight has 2 samples, but y_score has 3"),
+        (three_weights, [[1, 1, 1]], ValueError, "sample_weight must have one dimension"),
+        (three_weights, ["1", "2", "3"], TypeError, "sample_weight must hold real numbers"),
+        (three_weights, [1j, 2, 3], TypeError, "sample_weight must hold real numbers"),
+        (three_labels, [0, 1], ValueError, "y_true has 2 samples, but y_score has 3"),
+        (three_codes, [[0, 1], [1, 0]], ValueError, "y_true must have one dimension"),
+        (third_of_two, [0, 1, 0], ValueError, r"^pos_label='c' is not one of the labels \[0 1\] of y_true$"),
+        (third_of_two, ["a", "b", "b"], ValueError, r"^pos_label='c' is not one of the labels \['a' 'b'\] of y_true$"),
+        *(
+            (three_labels, labels, ValueError, "must have two labels")
+            for labels in ([0, 1, 2], ["a", "b", "c"], [0, 1, np.nan], [np.nan, np.nan, 1], [0, 1, None], [np.nan] * 3)
+        ),
+        *(
+            (check, labels, ValueError, "missing value")
+            for check in (three_labels, three_codes)
+            for labels in (
+                [0.0, np.nan, 1.0],
+                np.array(["a", None, "b"], dtype=object),
+                pd.Series(["a", None, "b"], dtype="string"),
+                pd.Series([None, True, False], dtype="boolean"),
+            )
+        ),
+        (three_labels, np.array([1, "a", 1], dtype=object), TypeError, "cannot be sorted"),
+        (three_codes, np.array([1, "a", 1], dtype=object), TypeError, "cannot be sorted"),
     ],
 )
-def test_invalid_scores(values, error, message):
+def test_invalid_scores_weights_and_labels(check, values, error, message):
     with pytest.raises(error, match=message):
-        check_scores(values)
-
-
-@pytest.mark.parametrize(
-    ("values", "error", "message"),
-    [
-        ([1, -0.5, 1], ValueError, "sample_weight must not be negative, but value 1 is -0.5"),
-        ([1, 1, np.nan], ValueError, "sample_weight must be finite, but value 2 is nan"),
-        ([1, np.inf, 1], ValueError, "sample_weight must be finite, but value 1 is inf"),
-        ([1, 1], ValueError, "sample_weight has 2 samples, but y_score has 3"),
-        ([[1, 1, 1]], ValueError, "sample_weight must have one dimension"),
-        (["1", "2", "3"], TypeError, "sample_weight must hold real numbers"),
-        ([1j, 2, 3], TypeError, "sample_weight must hold real numbers"),
-    ],
-)
-def test_invalid_weights(values, error, message):
-    with pytest.raises(error, match=message):
-        check_weights(values, 3)
-
-
-def test_labels_of_another_length():
-    with pytest.raises(ValueError, match="y_true has 2 samples, but y_score has 3"):
-        is_positive([0, 1], 3)
-    with pytest.raises(ValueError, match="y_true must have one dimension"):
-        class_codes([[0, 1], [1, 0]], 2)
+        check(values)
 
 
 def test_a_matrix_of_one_column_is_a_vector():
     column = np.array([[0], [1], [1]])
     assert is_positive(column, 3).tolist() == class_codes(column, 3)[0].tolist() == [0, 1, 1]
-    assert two_classes(column, column, None)[1].tolist() == [0.0, 1.0, 1.0]
-    assert [rows.tolist() for rows in stream_rows(column, column)] == [[0, 1, 1], [0.0, 1.0, 1.0]]
+    assert validation.two_classes(column, column, None)[1].tolist() == [0.0, 1.0, 1.0]
+    assert [rows.tolist() for rows in validation.stream_rows(column, column)] == [[0, 1, 1], [0.0, 1.0, 1.0]]
 
 
 @pytest.mark.parametrize("scale", [2.0**-1070, 2.0**-600, 1.0, 2.0**600, 2.0**1022])
 def test_only_ratios_of_relative_weights_matter(scale):
-    weights = relative_weights(np.array([0.0, 1.0, 3.0]) * scale, 3)
+    weights = validation.relative_weights(np.array([0.0, 1.0, 3.0]) * scale, 3)
     assert (weights / weights[1]).tolist() == [0.0, 1.0, 3.0]
     assert 0.0 < weights[2] ** 2 < np.inf
 
 
-@pytest.mark.parametrize("check", [check_scores, lambda values: check_weights(values, 3)])
+@pytest.mark.parametrize("check", [check_scores, three_weights])
 def test_checked_arrays_are_writeable(check):
     values = np.arange(3.0)
     assert check(values) is values
@@ -202,7 +153,7 @@ def test_checked_arrays_are_writeable(check):
 def test_codes_are_counted_and_changed_in_blocks(monkeypatch):
     monkeypatch.setattr(validation, "_BLOCK_ROWS", 7)
     codes = np.random.default_rng(0).integers(0, 3, 40).astype(np.uint16)
-    assert count_classes(codes, 4).tolist() == [*np.bincount(codes).tolist(), 0]
+    assert validation.count_classes(codes, 4).tolist() == [*np.bincount(codes).tolist(), 0]
     new = np.array([2, 0, 1], dtype=np.uint16)
-    np.testing.assert_array_equal(recode(codes, new), new[codes])
-    assert recode(codes, new).dtype == np.uint16
+    np.testing.assert_array_equal(validation.recode(codes, new), new[codes])
+    assert validation.recode(codes, new).dtype == np.uint16
