@@ -16,7 +16,6 @@ SHAPES = ("beta", "logit", "ties")
 
 
 def scored(shape, n, random):
-    """Return n scores and the probabilities of the positive class."""
     if shape == "beta":
         score = random.beta(0.8, 1.6, n)
         return score, score**2
@@ -27,22 +26,25 @@ def scored(shape, n, random):
     return score, 0.1 + 0.7 * score
 
 
+def estimates(score, y_true, y_pred, n_reference, metrics, **options):
+    """Return the estimates of all rows behind the reference, which are a single chunk."""
+    known, new = slice(n_reference), slice(n_reference, None)
+    cbpe = CBPE(metrics, **options).fit(y_score=score[known], y_true=y_true[known], y_pred=y_pred[known])
+    return cbpe.estimate(score[new], y_pred=y_pred[new], y_true=y_true[new], chunks=Chunks.by_number(1)).estimates
+
+
 def coverage(shape, n_reference, n_new, repeats, shifted, metrics=METRICS):
     """Return, for each metric, how often its interval holds the realized value."""
     held = []
     for seed in range(repeats):
         random = np.random.default_rng(seed)
-        score, chance = scored(shape, n_reference, random)
-        y_true = random.random(n_reference) < chance
-        new, new_chance = scored(shape, 3 * n_new, random)
-        if shifted:  # covariate shift: high scores are more frequent
-            taken = random.random(new.size) < 0.2 + 0.8 * new_chance
-            new, new_chance = new[taken], new_chance[taken]
-        new, new_chance = new[:n_new], new_chance[:n_new]
-        threshold = np.quantile(score, 0.7)
-        cbpe = CBPE(metrics, calibration="isotonic").fit(y_score=score, y_true=y_true, y_pred=score > threshold)
-        labels = random.random(new.size) < new_chance
-        rows = cbpe.estimate(new, y_pred=new > threshold, y_true=labels, chunks=Chunks.by_number(1)).estimates
+        score, chance = scored(shape, n_reference + 3 * n_new, random)
+        kept = np.arange(score.size) < n_reference
+        # in a covariate shift, high scores are more frequent
+        kept |= (random.random(score.size) < 0.2 + 0.8 * chance) | (not shifted)
+        score, chance = score[kept][: n_reference + n_new], chance[kept][: n_reference + n_new]
+        y_pred, y_true = score > np.quantile(score[:n_reference], 0.7), random.random(score.size) < chance
+        rows = estimates(score, y_true, y_pred, n_reference, metrics, calibration="isotonic")
         held.append([row.low <= row.realized <= row.high for row in rows])
     return dict(zip(metrics, np.mean(held, axis=0)))
 
@@ -62,11 +64,8 @@ def errors(positives, n_reference, n_new, shift, calibration, repeats, metrics=(
         labels = random.random(logit.size) < expit(logit)
         score = expit(logit) if calibration == "none" else expit(0.6 * logit + 0.5)
         y_pred = score > np.quantile(score[:n_reference], 0.95)
-        known, new = slice(n_reference), slice(n_reference, None)
-        cbpe = CBPE(metrics, calibration=calibration)
-        cbpe.fit(y_score=score[known], y_true=labels[known], y_pred=y_pred[known])
-        result = cbpe.estimate(score[new], y_pred=y_pred[new], y_true=labels[new], chunks=Chunks.by_number(1))
-        found.append([(row.estimate - row.realized, row.low <= row.realized <= row.high) for row in result.estimates])
+        rows = estimates(score, labels, y_pred, n_reference, metrics, calibration=calibration)
+        found.append([(row.estimate - row.realized, row.low <= row.realized <= row.high) for row in rows])
     return np.moveaxis(np.array(found), -1, 0)
 
 
@@ -86,17 +85,14 @@ def false_alerts(n_reference, n_chunk, n_chunks, repeats, with_features):
 
     There is no shift: all samples have the same distribution.
     """
-    rates = []
+    rates, known, new = [], slice(n_reference), slice(n_reference, None)
     for seed in range(repeats):
         random = np.random.default_rng(seed)
         X = random.normal(size=(n_reference + n_chunk * n_chunks, 3))
         score = expit(X[:, 0] + 0.3 * random.normal(size=len(X)))
-        y_true, X = random.random(len(X)) < score, X if with_features else None
-        known, new = slice(n_reference), slice(n_reference, None)
-        features = (None, None) if X is None else (X[known], X[new])
-        cbpe = CBPE(calibration="none", random_state=seed).fit(
-            y_score=score[known], y_true=y_true[known], X=features[0]
-        )
-        shifts = cbpe.estimate(score[new], X=features[1], chunks=Chunks.by_size(n_chunk)).shifts
+        y_true = random.random(len(X)) < score
+        before, after = ({"X": X[rows]} if with_features else {} for rows in (known, new))
+        cbpe = CBPE(calibration="none", random_state=seed).fit(y_score=score[known], y_true=y_true[known], **before)
+        shifts = cbpe.estimate(score[new], **after, chunks=Chunks.by_size(n_chunk)).shifts
         rates.append(np.mean([not shift.valid for shift in shifts.values()]))
     return np.array(rates), norm.sf(cbpe.threshold)

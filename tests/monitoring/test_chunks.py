@@ -1,5 +1,3 @@
-"""Chunks against those recorded of the peer, and differences from the peer."""
-
 import numpy as np
 import pandas as pd
 import polars
@@ -19,37 +17,38 @@ TIMES = np.datetime64("2023-01-30") + 2 * np.arange(25)
 @pytest.mark.parametrize("case", SIZES, ids=lambda case: case["incomplete"])
 def test_recorded_chunks_by_size(case):
     chunks = Chunks.by_size(case["size"], incomplete=case["incomplete"]).split(case["n"])
-    assert [(c.key, c.start, c.end) for c in chunks] == [(c["key"], c["start"], c["end"]) for c in case["chunks"]]
-    assert [c.rows.stop - c.rows.start for c in chunks] == [c["n"] for c in case["chunks"]]
-    assert [c.is_full for c in chunks] == [c["n"] >= case["size"] for c in case["chunks"]]
+    assert [(c.key, c.start, c.end, c.rows.stop - c.rows.start, c.is_full) for c in chunks] == [
+        (c["key"], c["start"], c["end"], c["n"], c["n"] >= case["size"]) for c in case["chunks"]
+    ]
 
 
 @pytest.mark.parametrize("case", PERIODS, ids=lambda case: f"{case['period']}, {case['n']} rows")
 def test_recorded_chunks_by_period(case):
     times = TIMES if case["n"] == 25 else np.concatenate([TIMES[:5], TIMES[20:]])
     chunks = Chunks.by_period(times, case["period"]).split(len(times))
-    assert [c.key for c in chunks] == [c["key"] for c in case["chunks"]]
-    assert [(c.start, c.end) for c in chunks] == [(c["start_date"][:10], c["end_date"][:10]) for c in case["chunks"]]
-    for chunk, recorded in zip(chunks, case["chunks"]):
+    for chunk, recorded in zip(chunks, case["chunks"], strict=True):
+        expected = recorded["key"], recorded["start_date"][:10], recorded["end_date"][:10]
+        assert (chunk.key, chunk.start, chunk.end) == expected
         assert chunk.rows.tolist() == list(range(recorded["start"], recorded["end"] + 1))
 
 
-def test_days_and_hours():
+def test_days_hours_and_weeks_before_1970():
     times = ["2023-01-30T23:59:59", "2023-01-31T00:00:00", "2023-01-31T00:59:00"]
     assert [c.key for c in Chunks.by_period(times, "D").split(3)] == ["2023-01-30", "2023-01-31"]
     hours = Chunks.by_period(times, "h").split(3)
     assert [(c.key, c.start, c.end) for c in hours] == [(h, h, h) for h in ("2023-01-30T23", "2023-01-31T00")]
+    (chunk,) = Chunks.by_period(["1969-12-29"], "W").split(1)
+    assert chunk.key == "1969-12-29/1970-01-04"
 
 
 @given(st.integers(1, 40), st.integers(0, 200))
 def test_chunks_by_number(number, more):
-    n_rows = number + more
-    chunks = Chunks.by_number(number).split(n_rows)
-    sizes = [chunk.rows.stop - chunk.rows.start for chunk in chunks]
+    chunks = Chunks.by_number(number).split(number + more)
+    parts = [np.arange(number + more)[chunk.rows] for chunk in chunks]
     assert len(chunks) == number
-    assert max(sizes) - min(sizes) <= 1
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert all(chunk.is_full for chunk in chunks)
-    assert np.concatenate([np.arange(n_rows)[chunk.rows] for chunk in chunks]).tolist() == list(range(n_rows))
+    assert np.concatenate(parts).tolist() == list(range(number + more))
 
 
 @given(st.permutations(range(25)))
@@ -60,16 +59,9 @@ def test_rows_of_a_period_can_be_in_any_order(order):
         assert chunk.rows.tolist() == np.flatnonzero(inside).tolist()
 
 
-@pytest.mark.parametrize("make", [list, np.array, pd.Series, pd.to_datetime], ids=["list", "array", "series", "dates"])
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, lambda texts: pd.to_datetime(texts, format="mixed")])
 def test_timestamps_of_any_kind(make):
-    times = ["2023-01-30", "2023-02-05 12:00", "2023-02-06"]
-    times = pd.to_datetime(pd.Series(times), format="mixed") if make is pd.to_datetime else make(times)
-    assert len(Chunks.by_period(times, "W").split(3)) == 2
-
-
-def test_dates_before_1970():
-    (chunk,) = Chunks.by_period(["1969-12-29"], "W").split(1)
-    assert chunk.key == "1969-12-29/1970-01-04"
+    assert len(Chunks.by_period(make(["2023-01-30", "2023-02-05 12:00", "2023-02-06"]), "W").split(3)) == 2
 
 
 @pytest.mark.parametrize(
@@ -113,22 +105,17 @@ def test_times_with_a_zone_are_invalid(times):
 
 
 @pytest.mark.parametrize("value", [1.5, "10", None])
-def test_sizes_and_numbers_are_integers(value):
-    for make, name in ((Chunks.by_size, "size"), (Chunks.by_number, "number")):
-        with pytest.raises(TypeError, match=f"{name} must be an integer, but is"):
-            make(value)
-
-
-def test_fewer_rows_than_a_size():
-    (chunk,) = Chunks.by_size(10, incomplete="append").split(7)
-    assert (chunk.key, chunk.is_full) == ("[0:6]", False)
+@pytest.mark.parametrize("name", ["size", "number"])
+def test_sizes_and_numbers_are_integers(name, value):
+    with pytest.raises(TypeError, match=f"{name} must be an integer, but is"):
+        getattr(Chunks, f"by_{name}")(value)
 
 
 def test_first_and_last_periods_with_few_rows_are_not_full():
     days = np.datetime64("2024-01-30") + np.arange(64)  # two days of January and three of April
     chunks = Chunks.by_period(days, "M").split(64)
-    assert [(chunk.key, chunk.is_full) for chunk in chunks] == [
-        ("2024-01", False), ("2024-02", True), ("2024-03", True), ("2024-04", False),
-    ]  # fmt: skip
-    (chunk,) = Chunks.by_period(days[:1], "M").split(1)
-    assert chunk.is_full
+    assert [chunk.key for chunk in chunks] == ["2024-01", "2024-02", "2024-03", "2024-04"]
+    assert [chunk.is_full for chunk in chunks] == [False, True, True, False]
+    assert Chunks.by_period(days[:1], "M").split(1)[0].is_full
+    (chunk,) = Chunks.by_size(10, incomplete="append").split(7)
+    assert (chunk.key, chunk.is_full) == ("[0:6]", False)

@@ -1,8 +1,5 @@
-"""Input of CBPE: frames, text, missing values, features and chunks."""
-
 import re
 from datetime import date
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,20 +8,20 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import csr_matrix
 from scipy.special import expit
+from sklearn.base import clone
 
 from aucforest import AUCForestClassifier
 from aucforest.monitoring import CBPE, Chunks, shift
 from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, fit, only
 
 DAY = date(2024, 2, 29)
+DATES = [(DAY, pa.date32()), (DAY, pa.date64()), (5, pa.duration("s"))]
 
-NAMED = np.array(["well", "ill"])[::-1]
+NAMED = np.array(["ill", "well"])
 
 
 def polars_columns(score, y_true, y_pred):
-    """Return columns of a frame; labels are texts."""
-    frame = pl.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]})
-    return frame["score"], frame["label"], frame["guess"]
+    return pl.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]}).get_columns()
 
 
 def pandas_columns(score, y_true, y_pred):
@@ -35,72 +32,67 @@ def pandas_columns(score, y_true, y_pred):
 
 
 def matrix_columns(score, y_true, y_pred):
-    """Return matrices of one column."""
     return score[:, None], y_true[:, None], y_pred
+
+
+def without(column, rows):
+    """Return a column with missing values in some rows."""
+    gone = np.isin(np.arange(len(column)), rows)
+    if isinstance(column, pl.Series):
+        return column.clone().scatter(rows, None)
+    return column.where(~gone) if isinstance(column, pd.Series) else np.where(gone, np.nan, column)
 
 
 @pytest.mark.parametrize("kind", [polars_columns, pandas_columns, matrix_columns])
 def test_frames_and_columns_give_the_estimates_of_arrays(kind):
     score, y_true = drawn()
-    y_pred = (score > 0.4).astype(int)
+    arrays = score, y_true, (score > 0.4).astype(int)
     results = []
-    for scores, labels, guesses in ((score, y_true, y_pred), kind(score, y_true, y_pred)):
+    for scores, labels, guesses in (arrays, kind(*arrays)):
         cbpe = CBPE(["roc_auc", "f1"]).fit(y_score=scores, y_true=labels, y_pred=guesses)
         results.append(cbpe.estimate(scores, y_pred=guesses, y_true=labels).estimates)
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("kind", [polars_columns, pandas_columns])
-def test_missing_values_in_frames(kind):
+@pytest.mark.parametrize("kind", [lambda *arrays: arrays, polars_columns, pandas_columns])
+def test_missing_values_are_errors_or_dropped(kind):
     score, y_true = drawn()
     scores, labels, _ = kind(score, y_true, y_true)
-    if kind is polars_columns:
-        scores, labels = (column.scatter([0, 1], None) for column in (scores.clone(), labels.clone()))
-    else:
-        scores, labels = (column.where(np.arange(score.size) > 1) for column in (scores, labels))
-    with pytest.raises(ValueError, match="y_score has 2 and y_true 2 missing values"):
-        CBPE().fit(y_score=scores, y_true=labels)
-    with pytest.warns(UserWarning, match="y_score has 2 and y_true 2 missing values: dropped"):
-        result = CBPE(on_nan="drop").fit(y_score=scores, y_true=labels).estimate(score)
-    assert figures(result) == figures(CBPE().fit(y_score=score[2:], y_true=y_true[2:]).estimate(score))
+    gaps = {"y_score": without(scores, [0, 1, 2]), "y_true": without(labels, [3, 4])}
+    with pytest.raises(ValueError, match="y_score has 3 and y_true 2 missing values"):
+        CBPE().fit(**gaps)
+    with pytest.warns(UserWarning, match="y_score has 3 and y_true 2 missing values: dropped"):
+        result = CBPE(on_nan="drop").fit(**gaps).estimate(score, chunks=ONE)
+    assert figures(result) == figures(CBPE().fit(y_score=score[5:], y_true=y_true[5:]).estimate(score, chunks=ONE))
 
 
 def test_two_columns_are_probabilities():
-    score, y_true = drawn()
+    (score, y_true), (p, labels, _) = drawn(), classes_drawn()
     for columns in (np.column_stack([score, score]), np.column_stack([-score, 1 + score])):
         with pytest.raises(ValueError, match="two columns of y_score must be probabilities that sum to 1"):
             CBPE().fit(y_score=columns, y_true=y_true)
-    both = np.column_stack([1 - score, score])
-    assert figures(CBPE().fit(y_score=both, y_true=y_true).estimate(both)) == figures(fit()[0].estimate(score))
-    gap = both.copy()
-    gap[:3, 0] = np.nan
-    with pytest.warns(UserWarning, match="y_score has 3"):
-        CBPE(on_nan="drop").fit(y_score=gap, y_true=y_true)
-    p, labels, _ = classes_drawn()
     with pytest.raises(ValueError, match="y_score has 2 columns, but there are 3 classes"):
         CBPE().fit(y_score=p[:, :2], y_true=labels)
+    both = np.column_stack([1 - score, score])
+    assert figures(CBPE().fit(y_score=both, y_true=y_true).estimate(both)) == figures(fit()[0].estimate(score))
+    both[:3, 0] = np.nan
+    with pytest.warns(UserWarning, match="y_score has 3"):
+        CBPE(on_nan="drop").fit(y_score=both, y_true=y_true)
 
 
 def test_columns_without_a_curve_must_be_probabilities():
     """They must be in [0, 1] even if other columns have a curve."""
-    score, y_true = drawn()
-    with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
-        CBPE(calibration="none").fit(y_score=3 * score, y_true=y_true)
     p, labels, _ = classes_drawn()
-    wide = p * [1.0, 1.0, 3.0]
-    with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
-        CBPE(calibration=[True, True, False]).fit(y_score=wide, y_true=labels)
-    cbpe = CBPE(calibration=[True, True, False]).fit(y_score=p, y_true=labels)
-    with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
-        cbpe.estimate(wide, chunks=ONE)
+    wide, two_curves = p * [1.0, 1.0, 3.0], CBPE(calibration=[True, True, False]).fit(y_score=p, y_true=labels)
+    for refused in (
+        lambda: CBPE(calibration="none").fit(y_score=3 * p[:, 0], y_true=labels == "a"),
+        lambda: clone(two_curves).fit(y_score=wide, y_true=labels),
+        lambda: two_curves.estimate(wide, chunks=ONE),
+    ):
+        with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
+            refused()
     cbpe = CBPE(calibration=[True, True, True]).fit(y_score=wide, y_true=labels)
     assert only(cbpe.estimate(wide, chunks=ONE)).estimate > 0.5
-
-
-@pytest.mark.parametrize("random_state", [None, np.int64(3)])
-def test_other_types_of_random_state(random_state):
-    cbpe, (new, _) = fit(random_state=random_state)
-    assert len(cbpe.estimate(new).estimates) == 10
 
 
 def test_importance_weights_need_every_reference_row(monkeypatch):
@@ -111,27 +103,23 @@ def test_importance_weights_need_every_reference_row(monkeypatch):
     for importance_weighted in (False, True):
         cbpe = CBPE(importance_weighted=importance_weighted, calibration="isotonic")
         cbpe.fit(y_score=score, y_true=y_true, X=X, chunks=THREE)
-        (row,) = cbpe.estimate(score, X=X, chunks=ONE).estimates
-        assert 0.5 < row.estimate < 1.0
+        assert 0.5 < only(cbpe.estimate(score, X=X, chunks=ONE)).estimate < 1.0
     with pytest.raises(ValueError, match="importance_weighted=True needs X"):
         cbpe.estimate(score, chunks=ONE)
 
 
-def test_chunks_must_be_a_chunks_object():
+def test_chunks_are_objects_and_not_the_periods_of_the_reference():
+    """Timestamps in fit belong to the reference, even if there are as many new rows."""
     cbpe, (score, y_true) = fit()
     for call in (lambda: cbpe.fit(y_score=score, y_true=y_true, chunks=100), lambda: cbpe.estimate(score, chunks=3)):
         with pytest.raises(TypeError, match=r"chunks must be created by Chunks\.by_size, by_number or by_period"):
             call()
-
-
-def test_periods_of_the_reference_are_not_those_of_new_rows():
-    """Timestamps in fit belong to the reference, even if there are as many new rows."""
-    score, y_true = drawn()
     weeks = Chunks.by_period(pd.date_range("2024-01-01", periods=score.size, freq="h"), "W")
-    cbpe = CBPE().fit(y_score=score, y_true=y_true, chunks=weeks)
-    with pytest.raises(ValueError, match="pass chunks: the timestamps in fit were those of the reference"):
-        cbpe.estimate(score)
-    assert len(cbpe.estimate(score, chunks=ONE).estimates) == 1
+    for random_state in (None, np.int64(3)):
+        cbpe = CBPE(random_state=random_state).fit(y_score=score, y_true=y_true, chunks=weeks)
+        with pytest.raises(ValueError, match="pass chunks: the timestamps in fit were those of the reference"):
+            cbpe.estimate(score)
+        assert len(cbpe.estimate(score, chunks=ONE).estimates) == 1
 
 
 @pytest.mark.parametrize("form", ["category", "polars", "object"])
@@ -142,12 +130,9 @@ def test_the_features_of_the_forest_may_be_categories(form):
     frame = pd.DataFrame({"size": random.normal(size=900), "town": towns[random.integers(4, size=900)]})
     y = random.random(900) < expit(2 * frame["size"] + (frame["town"] == "Łódź"))
     frame.loc[700:, "town"] = np.where(random.random(200) < 0.5, "Łódź", "Poznań")
-    X: Any = frame.astype({"town": "category"})
-    if form == "polars":
-        X = pl.from_pandas(frame)
-    if form == "object":
-        X = frame.to_numpy()
-    options: dict[str, Any] = {"categorical_features": [1]} if form == "object" else {}
+    as_category = frame.astype({"town": "category"})
+    forms = {"category": as_category, "polars": pl.from_pandas(frame), "object": frame.to_numpy()}
+    X, options = forms[form], {"categorical_features": [1]} if form == "object" else {}
     forest = AUCForestClassifier(20, oob_score=True, min_samples_leaf=5, random_state=0, **options)
     forest.fit(X[:500], y[:500])
     cbpe = CBPE.from_forest(forest, y[:500], X[:500], chunks=THREE, importance_weighted=form == "object")
@@ -162,16 +147,14 @@ def test_the_features_of_the_forest_may_be_categories(form):
 def test_features_that_are_neither_numbers_nor_categories_are_named():
     score, y_true = drawn(800)
     frame = pd.DataFrame({"a": score, "b": score})
-    with pytest.raises(ValueError, match=r"X must have 800 samples and two dimensions, but has shape \(3, 2\)"):
-        CBPE().fit(y_score=score, y_true=y_true, X=frame[:3])
-    mixed = frame.assign(b=[*["high"] * 799, 3.5])
-    with pytest.raises(TypeError, match=r"X: column 'b' is .* cannot be sorted: .*make all its values text"):
-        CBPE().fit(y_score=score, y_true=y_true, X=mixed)
-    with pytest.raises(TypeError, match="X: column 0 holds values of type bytes_: encode them as numbers or text"):
-        CBPE().fit(y_score=score, y_true=y_true, X=np.full((800, 1), b"a"))
-    lists = frame.assign(b=[[1, 2]] * 800)
-    with pytest.raises(TypeError, match="X: column 'b' holds values of type list: encode them as numbers or text"):
-        CBPE().fit(y_score=score, y_true=y_true, X=lists)
+    for X, error, sentence in (
+        (frame[:3], ValueError, r"X must have 800 samples and two dimensions, but has shape \(3, 2\)"),
+        (frame.assign(b=[*["high"] * 799, 3.5]), TypeError, "X: column 'b' is .* sorted: .*make all its values text"),
+        (np.full((800, 1), b"a"), TypeError, "X: column 0 holds values of type bytes_: encode them as numbers or text"),
+        (frame.assign(b=[[1, 2]] * 800), TypeError, "X: column 'b' holds values of type list: .*numbers or text"),
+    ):
+        with pytest.raises(error, match=sentence):
+            CBPE().fit(y_score=score, y_true=y_true, X=X)
 
 
 @pytest.mark.filterwarnings("ignore:there are no alert limits:UserWarning")
@@ -181,9 +164,7 @@ def test_features_that_are_neither_numbers_nor_categories_are_named():
         pd.DataFrame({"day": [DAY]}).astype("M8[s]"),
         pd.DataFrame({"day": [DAY]}, dtype=object),
         pl.DataFrame({"day": [DAY]}),
-        pa.table({"day": pa.array([DAY], pa.date32())}),
-        pa.table({"day": pa.array([DAY], pa.date64())}),
-        pa.table({"day": pa.array([5], pa.duration("s"))}),
+        *(pa.table({"day": pa.array([value], kind)}) for value, kind in DATES),
         np.array([["2024-02-29"]], dtype="M8[D]"),
     ],
 )
@@ -196,15 +177,11 @@ def test_dates_in_X_are_invalid_in_every_form(X):
             attempt()
 
 
-def pyarrow_table(frame):
-    return pa.Table.from_pandas(frame, preserve_index=False)
-
-
-@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, pyarrow_table])
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
 def test_column_names_are_checked_as_by_the_forest(form):
     """Columns in another order or with other names raise the same errors as in the forest."""
     score, y_true = drawn(300)
-    frame = pd.DataFrame({name: score + shift for shift, name in enumerate("abc")})
+    frame = pd.DataFrame({name: score + more for more, name in enumerate("abc")})
     forest = AUCForestClassifier(1, max_depth=1, random_state=0).fit(form(frame), y_true)
     cbpe = CBPE().fit(y_true=y_true, y_score=score, X=form(frame), chunks=THREE)
     assert cbpe.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -218,31 +195,29 @@ def test_column_names_are_checked_as_by_the_forest(form):
 
 def test_column_names_in_only_one_of_fit_and_estimate():
     score, y_true = drawn(300)
-    X = np.column_stack([score, score + 1])
+    X, rows = np.column_stack([score, score + 1]), {"y_true": y_true, "y_score": score, "chunks": THREE}
     frame = pd.DataFrame(X, columns=["a", "b"])
     for fitted, new, sentence in [
         (X, frame, "X has feature names, but CBPE was fitted without feature names"),
         (frame, X, "X does not have valid feature names, but CBPE was fitted with feature names"),
     ]:
-        cbpe = CBPE().fit(y_true=y_true, y_score=score, X=fitted, chunks=THREE)
+        cbpe = CBPE().fit(X=fitted, **rows)
         with pytest.warns(UserWarning, match=sentence):
             result = cbpe.estimate(score, X=new, chunks=ONE)
         assert only(result).alert is False
-    cbpe.fit(y_true=y_true, y_score=score, chunks=THREE)
-    assert not hasattr(cbpe, "feature_names_in_")
+    assert not hasattr(cbpe.fit(**rows), "feature_names_in_")
     with pytest.raises(ValueError, match="X has 2 columns named 'a': column names must be unique"):
-        cbpe.fit(y_true=y_true, y_score=score, X=frame.set_axis(["a", "a"], axis=1))
+        cbpe.fit(X=frame.set_axis(["a", "a"], axis=1), **rows)
     with pytest.raises(ValueError, match="X has 3 features, but CBPE is expecting 2 features as input"):
-        CBPE().fit(y_true=y_true, y_score=score, X=X, chunks=THREE).estimate(score[:1], X=csr_matrix((1, 3)))
+        CBPE().fit(X=X, **rows).estimate(score[:1], X=csr_matrix((1, 3)))
 
 
 def test_columns_of_text_and_of_numbers_are_different():
     score, y_true = drawn(300)
     of_text = pd.DataFrame({"zip": np.where(score > 0.3, "100", "200")})
-    of_numbers = of_text.astype(int)
     for fitted, new, sentence in [
-        (of_text, of_numbers, "X: column 'zip' has values such as 100, but had values such as '100' in fit"),
-        (of_numbers, of_text.replace("100", "A1"), "X: column 'zip' holds text, but numbers in the reference"),
+        (of_text, of_text.astype(int), "X: column 'zip' has values such as 100, but had values such as '100' in fit"),
+        (of_text.astype(int), of_text.replace("100", "A1"), "X: column 'zip' holds text, but numbers in the reference"),
     ]:
         cbpe = CBPE().fit(y_true=y_true, y_score=score, X=fitted, chunks=THREE)
         with pytest.raises((TypeError, ValueError), match=sentence):
