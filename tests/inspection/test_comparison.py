@@ -23,6 +23,7 @@ N_TRAIN, N_TEST = 80, 20
 # The upper bound of a metric for two classes, and for more.
 GREATEST = dict.fromkeys(QUALITY, (1.0, 1.0)) | {"brier": (1.0, 2.0)}
 GREATEST |= dict.fromkeys(("log_loss", "fit_seconds"), (np.inf, np.inf))
+GREATEST |= dict.fromkeys(("log_loss", "fit_seconds"), (np.inf, np.inf))
 
 
 def comparison(seed=0, n_folds=10, criteria=CRITERIA, metrics=METRICS, n_classes=2):
@@ -102,57 +103,48 @@ def shifted(shifts, metric="roc_auc", spread=0.01):
 
 
 def test_p_values_are_adjusted_by_holms_method():
+    """The least of three times 3, the next times 2, and never less than the one before."""
     result = shifted({"auc": 0.015, "entropy": 0.016, "c": 0.0, "d": np.nan})
-    rows = [row for row in result.summary() if row.metric == "roc_auc"]
-    first, second, third, undefined = sorted(rows[1:], key=lambda row: (np.isnan(row.pvalue), row.pvalue))
-    assert (rows[0].pvalue, rows[0].adjusted_pvalue) == (1.0, 1.0)
+    gini, second, first, third, undefined = result.summary()[:5]
+    assert (gini.pvalue, gini.adjusted_pvalue) == (1.0, 1.0)
     assert [first.criterion, second.criterion] == ["entropy", "auc"]
-    # The least of three times 3, the next times 2, and never less than the one before.
-    expected = [3 * first.pvalue, max(3 * first.pvalue, 2 * second.pvalue), third.pvalue]
-    assert [first.adjusted_pvalue, second.adjusted_pvalue, third.adjusted_pvalue] == pytest.approx(expected)
+    assert [first.adjusted_pvalue, third.adjusted_pvalue] == pytest.approx([3 * first.pvalue, third.pvalue])
+    assert second.adjusted_pvalue == pytest.approx(max(3 * first.pvalue, 2 * second.pvalue))
     assert np.isnan(undefined.adjusted_pvalue)
     assert first.pvalue < 0.05 < first.adjusted_pvalue
 
 
-# A mean over 10 folds of 80 and 20 rows with this spread has a standard error of 0.00592, and t is 2.262.
+NONE = "No criterion ranks significantly better than gini on these folds"
+
+
+# A mean over 10 folds of 80 and 20 rows with this spread has a standard error of 0.00592, and t is 2.262. The last
+# difference is not significant among three, although the interval does not contain 0.
 @pytest.mark.parametrize(
-    ("shifts", "sentence"),
+    ("shifts", "significant", "best"),
     [
-        (
-            {"auc": 0.006, "auto": 0.004},
-            "No criterion ranks significantly better than gini on these folds; auc has the highest ROC AUC, +0.006,"
-            " 95 % interval -0.007 to +0.019.",
-        ),
+        ({"auc": 0.006, "auto": 0.004}, NONE, "auc has the highest ROC AUC, +0.006, 95 % interval -0.007 to +0.019."),
         (
             {"auc": -0.03, "auto": -0.004},
-            "No criterion ranks significantly better than gini on these folds, and auc ranks significantly worse; gini"
-            " has the highest ROC AUC, then auto, -0.004, 95 % interval -0.017 to +0.009.",
+            f"{NONE}, and auc ranks significantly worse",
+            "gini has the highest ROC AUC, then auto, -0.004, 95 % interval -0.017 to +0.009.",
         ),
         (
             {"auc": 0.03, "auto": 0.04, "entropy": -0.05},
-            "auc and auto rank significantly better than gini on these folds, and entropy ranks significantly worse;"
-            " auto has the highest ROC AUC, +0.040, 95 % interval +0.027 to +0.053.",
+            "auc and auto rank significantly better than gini on these folds, and entropy ranks significantly worse",
+            "auto has the highest ROC AUC, +0.040, 95 % interval +0.027 to +0.053.",
         ),
-        # Not significant among three, although the interval does not contain 0.
-        (
-            {"auc": 0.015, "auto": 0.0, "entropy": 0.0},
-            "No criterion ranks significantly better than gini on these folds; auc has the highest ROC AUC, +0.015,"
-            " 95 % interval +0.002 to +0.028.",
-        ),
-        ({}, "There is no criterion to compare with gini."),
+        ({"c": 0.015, "a": 0.0, "b": 0.0}, NONE, "c has the highest ROC AUC, +0.015, 95 % interval +0.002 to +0.028."),
     ],
 )
-def test_the_verdict(shifts, sentence):
+def test_the_verdict(shifts, significant, best):
     result = shifted(shifts)
-    assert result.verdict() == sentence
-    assert repr(result).splitlines()[0] == sentence
+    assert result.verdict() == repr(result).splitlines()[0] == f"{significant}; {best}"
 
 
 def test_the_verdict_on_losses_and_other_metrics():
+    assert shifted({}).verdict() == "There is no criterion to compare with gini."
     result = shifted({"auc": -0.03}, metric="log_loss")
-    sentence = (
-        "auc does significantly better than gini on these folds; auc has the lowest log loss, -0.030, 99 % interval"
-    )
+    sentence = "auc does significantly better than gini on these folds; auc has the lowest log loss, -0.030, 99 % inter"
     assert result.verdict(level=0.99).startswith(sentence)
     assert result.verdict("fit_seconds").startswith("No criterion does significantly better than gini on these folds; ")
     with pytest.raises(ValueError, match="metric must be among log_loss, fit_seconds, got 'brier'"):
@@ -162,9 +154,10 @@ def test_the_verdict_on_losses_and_other_metrics():
     for method in (result.verdict, result.summary, result.plot):
         with pytest.raises(ValueError, match=r"level must be in \(0, 1\), but is 95"):
             method(level=95)
+    only_cost = comparison(metrics=("fit_seconds",))
     with pytest.raises(ValueError, match="the comparison has no metric of quality, only fit_seconds: name one"):
-        comparison(metrics=("fit_seconds",)).verdict()
-    assert repr(comparison(metrics=("fit_seconds",))).startswith("3 criteria on 10 folds, differences from gini")
+        only_cost.verdict()
+    assert repr(only_cost).startswith("3 criteria on 10 folds, differences from gini")
     text = repr(comparison(metrics=("fit_seconds", "roc_auc")))
     assert text.index("ROC AUC\n") < text.index("fit time in seconds\n")
 
@@ -172,7 +165,7 @@ def test_the_verdict_on_losses_and_other_metrics():
 def test_a_difference_without_spread_cannot_be_tested():
     result = comparison()
     result.folds["roc_auc"] = result.folds["roc_auc"][:, :1] + [0.1, 0.0, 0.0]
-    rows = [row for row in result.summary() if row.metric == "roc_auc"]
+    rows = result.summary()[:3]
     np.testing.assert_array_equal([row.pvalue for row in rows], [np.nan, 1, 1])
     assert [row.pvalue_text for row in rows] == ["", "", "p = 1"]
     assert np.isnan([rows[0].difference_low, rows[0].difference_high]).all()
@@ -213,10 +206,9 @@ def test_the_plot_shows_paired_differences():
     result = comparison()
     assert len([panel for panel in result.plot().axes if panel.axison]) == len(METRICS)
     panel = result.plot(metrics=["roc_auc"]).axes[0]
-    lines = [tuple(line.get_xdata()) for line in panel.lines]
-    rows = [row for row in result.summary() if row.metric == "roc_auc" and row.criterion != "gini"]
+    rows = [row for row in result.summary()[:3] if row.criterion != "gini"]
     ends = [x for row in rows for x in ((row.difference_low, row.difference_high), (row.difference,))]
-    assert lines == [(0.0, 0.0), *ends]
+    assert [tuple(line.get_xdata()) for line in panel.lines] == [(0.0, 0.0), *ends]
     auc = dict(zip(CRITERIA, result.folds["roc_auc"].T))
     dots = [points.get_offsets()[:, 0] for points in panel.collections]
     np.testing.assert_array_equal(dots, [auc[row.criterion] - auc["gini"] for row in rows])
@@ -293,10 +285,9 @@ def test_the_default_threshold_finds_a_rare_class():
     X, y = np.random.default_rng(0).normal(size=(1000, 3)), np.arange(1000) < 20
     X[y] += 0.8
     options = {"cv": 2, "n_estimators": 30, "random_state": 0, "verbose": 0, "metrics": ["g_mean"]}
-    found = compare_criteria(X, y, **options)
+    found, plain = compare_criteria(X, y, **options), compare_criteria(X, y, threshold=None, **options)
     assert found.criteria == ("auto", "auc", "gini")
     assert found.folds["g_mean"].min() > 0.3
-    plain = compare_criteria(X, y, threshold=None, **options)
     assert plain.folds["g_mean"].mean() < 0.1
 
 
@@ -310,25 +301,20 @@ def test_results_depend_on_the_seed_only(data):
 
 def test_each_fold_fits_another_criterion_first(data, monkeypatch):
     order, fit = [], AUCForestClassifier.fit
-
-    def fit_in_order(forest, X, y, **options):
-        order.append(forest.criterion)
-        return fit(forest, X, y, **options)
-
-    monkeypatch.setattr(AUCForestClassifier, "fit", fit_in_order)
-    run(data, ("auc", "gini", "entropy"), cv=4)
-    firsts = order[3::3]  # after the fits with one tree, which compile
-    assert firsts == ["auc", "entropy", "gini", "auc"]
-    assert sorted(order) == sorted(["auc", "gini", "entropy"] * 5)
+    note = lambda forest, *data, **options: order.append(forest.criterion) or fit(forest, *data, **options)  # noqa: E731
+    monkeypatch.setattr(AUCForestClassifier, "fit", note)
+    run(data, CRITERIA, cv=4)
+    after_compiling = order[3:]
+    assert after_compiling[::3] == ["auc", "entropy", "gini", "auc"]
+    assert sorted(order) == sorted(CRITERIA * 5)
 
 
 def test_folds_are_recorded(data):
-    comparison = run(data, n_repeats=2)
-    assert comparison.folds.shape == (6, 2)
-    np.testing.assert_array_equal(comparison.folds["fold"], np.repeat(np.arange(6), 2).reshape(6, 2))
-    np.testing.assert_array_equal(comparison.folds["criterion"], [["auc", "gini"]] * 6)
-    np.testing.assert_array_equal(comparison.folds["n_train"] + comparison.folds["n_test"], 1500)
-    assert (comparison.folds["fit_seconds"] > 0).all()
+    table = run(data, n_repeats=2).folds
+    assert table["fold"].tolist() == [[k, k] for k in range(6)]
+    assert table["criterion"].tolist() == [["auc", "gini"]] * 6
+    np.testing.assert_array_equal(table["n_train"] + table["n_test"], 1500)
+    assert (table["fit_seconds"] > 0).all()
     shuffled = run(data, cv=StratifiedShuffleSplit(3, test_size=300, random_state=0)).folds
     assert set(shuffled["n_test"].ravel()) == {300}
 

@@ -23,24 +23,22 @@ def run(**params):
 def test_groups_are_not_divided():
     names = np.array([*range(60), *(f"g{k}" for k in range(29)), 2.5], dtype=object)
     groups = names[np.random.default_rng(0).integers(90, size=len(Y))]
-    folds = make_folds(X, Y, cv=3, n_repeats=2, groups=groups, random_state=0)
+    folds, again = (make_folds(X, Y, cv=3, n_repeats=2, groups=groups, random_state=0) for _ in range(2))
     assert len(folds) == 6
-    for train, test in folds:
+    for (train, test), (_, same) in zip(folds, again):
         assert not set(groups[train]) & set(groups[test])
         assert len(train) + len(test) == len(Y)
+        assert np.array_equal(test, same)
     assert not np.array_equal(folds[0][1], folds[3][1])
     for repeat in (folds[:3], folds[3:]):
         assert np.array_equal(np.sort(np.concatenate([test for _, test in repeat])), np.arange(len(Y)))
-    again = make_folds(X, Y, cv=3, n_repeats=2, groups=groups, random_state=0)
-    assert all(np.array_equal(one[1], other[1]) for one, other in zip(folds, again))
     whole, given = run(groups=groups, cv=3, random_state=0), run(cv=folds[:3], random_state=0)
     assert whole.folds["n_test"].tolist() == given.folds["n_test"].tolist()
 
 
 def test_a_splitter_gets_the_groups():
     groups = np.arange(len(Y)) % 4
-    comparison = run(groups=groups, cv=LeaveOneGroupOut())
-    assert comparison.folds["n_test"][:, 0].tolist() == np.bincount(groups).tolist()
+    assert run(groups=groups, cv=LeaveOneGroupOut()).folds["n_test"][:, 0].tolist() == np.bincount(groups).tolist()
     with pytest.raises(ValueError, match="groups"):
         run(cv=LeaveOneGroupOut())
 
@@ -49,12 +47,10 @@ def test_a_splitter_gets_the_groups():
 @example([0, 0, 0, 0, 1, 2], 2)
 @example([0, 1, 2, 2, 2, 2], 2)
 def test_test_rows_are_later_than_training_rows(times, n_folds):
-    times = np.array(times)
-    n_times = len(set(times.tolist()))
+    times, n_times = np.array(times), len(set(times))
     if n_times <= n_folds:
-        with pytest.raises(
-            ValueError, match=f"^{n_folds} folds need at least {n_folds + 1} distinct times, found {n_times}$"
-        ):
+        sentence = f"^{n_folds} folds need at least {n_folds + 1} distinct times, found {n_times}$"
+        with pytest.raises(ValueError, match=sentence):
             time_folds(times, n_folds)
         return
     folds = time_folds(times, n_folds)
@@ -63,9 +59,8 @@ def test_test_rows_are_later_than_training_rows(times, n_folds):
         assert min(len(train), len(test)) > 0
         assert times[train].max() < times[test].min()
         assert np.array_equal(train, np.sort(train))
-    for (train, test), (longer, _) in pairwise(folds):
+    for (train, test), (longer, _) in pairwise([*folds, (np.arange(len(times)), None)]):
         assert np.array_equal(np.sort(np.concatenate((train, test))), longer)
-    assert len(folds[-1][0]) + len(folds[-1][1]) == len(times)
 
 
 def test_blocks_of_distinct_times_are_of_equal_size():

@@ -24,11 +24,6 @@ def test_points_are_scores_of_forests_of_fewer_trees():
         small = AUCForestClassifier(6, **fixed).fit(X, Y)
     # The order of summation differs.
     np.testing.assert_allclose(display.scores[1:], [small.oob_score_, forest.oob_score_], rtol=1e-12)
-
-
-def test_the_first_tree_is_scored_on_its_out_of_bag_rows():
-    forest = AUCForestClassifier(10, random_state=0).fit(X, Y)
-    display = OOBCurveDisplay.from_estimator(forest, X, Y, n_points=2)
     unseen = training_rows(forest, X, Y, None).counts(range(1))[:, 0] == 0
     expected = roc_auc_score(Y[unseen], forest.estimators_[0].predict_proba(X[unseen])[:, 1])
     assert display.scores[0] == pytest.approx(expected, rel=1e-12)
@@ -46,8 +41,7 @@ def test_curves_of_other_scores_with_weights(scoring):
 def test_a_curve_is_plotted_on_given_axes():
     ax = pyplot.subplots()[1]
     display = OOBCurveDisplay(np.array([1, 10]), np.array([0.5, 0.75]), scoring="roc_auc").plot(ax)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
+    assert (display.ax_, display.figure_) == (ax, ax.figure)
     assert display.line_.get_xydata().tolist() == [[1.0, 0.5], [10.0, 0.75]]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of trees", "out-of-bag roc_auc")
 

@@ -21,18 +21,14 @@ X3, Y3 = make_table(n_rows=700, n_classes=3, seed=1)
 WEIGHT, WEIGHT3 = (np.where(np.arange(n) % 7 == 0, 0.0, 1.0 + np.arange(n) % 3) for n in (300, 700))
 
 
-def permuted_proba(forest, X, y, weight, feature, repeat, given=None):
-    """Return the rows of positive weight, and their probabilities when the feature is permuted, by loops.
-
-    X is the input of the trees, `given` the input of `fit` if it differs.
-    """
-    rows = training_rows(forest, X if given is None else given, y, weight)
+def permuted_proba(forest, X, y, weight, feature, repeat):
+    """Return the rows of positive weight, and their probabilities when the feature is permuted, by loops."""
+    rows = training_rows(forest, X, y, weight)
     kept = rows.bags.kept
     counts = rows.counts(range(len(forest)))[kept].T
     column = None
     if feature is not None:
-        seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
-        random = np.random.default_rng([seed, feature])
+        random = np.random.default_rng([int(check_random_state(0).randint(np.iinfo(np.int32).max)), feature])
         column = [random.permutation(X[kept, feature]) for _ in range(repeat + 1)][-1]
     sums = np.array(out_of_bag_sums(forest.trees_, X[kept].tolist(), counts.tolist(), feature, column))
     return kept, forest._mean_of_trees(sums, (counts == 0).sum(axis=0)[:, None])
@@ -92,25 +88,19 @@ def test_informative_features_are_important_and_unused_ones_are_not():
     np.testing.assert_array_equal(result.importances_std, result.importances.std(axis=1))
 
 
-@pytest.fixture(scope="module")
-def wide():
+def test_importances_do_not_depend_on_tasks_and_threads(monkeypatch):
     table = np.random.default_rng(0).normal(size=(4500, 70))
     labels = (table[:, 0] + table[:, 69] > 1).astype(int)
-    return small_forest(15, max_features=None, max_depth=4, n_jobs=2).fit(table, labels), table, labels
-
-
-def test_importances_do_not_depend_on_tasks_and_threads(wide, monkeypatch):
-    options = {"n_repeats": 1, "random_state": 1}
-    with pytest.warns(UserWarning, match="of 4500 samples .* every one of the 15 trees, .* in the importances"):
-        expected = oob_permutation_importance(*wide, n_jobs=1, **options)
-    assert expected.importances_mean.argsort()[:-3:-1].tolist() in ([0, 69], [69, 0])
-    for n_jobs, n_bytes, n_columns in [(2, 2**28, 3), (2, 10**6, 32)]:
-        monkeypatch.setattr(importance, "_MOST_BYTES", n_bytes)
-        monkeypatch.setattr(importance, "_TASK_ORDERS", n_columns)
-        with pytest.warns(UserWarning, match="every one of the 15 trees"):
-            result = oob_permutation_importance(*wide, n_jobs=n_jobs, **options)
-        np.testing.assert_array_equal(result.importances, expected.importances)
-        np.testing.assert_array_equal(result.importances_stderr, expected.importances_stderr)
+    forest, found = small_forest(15, max_features=None, max_depth=4, n_jobs=2).fit(table, labels), []
+    for n_jobs, limits in [(1, {}), (2, {"_MOST_BYTES": 2**28, "_TASK_ORDERS": 3}), (2, {"_MOST_BYTES": 10**6})]:
+        for name, limit in limits.items():
+            monkeypatch.setattr(importance, name, limit)
+        with pytest.warns(UserWarning, match="of 4500 samples .* every one of the 15 trees, .* in the importances"):
+            found.append(oob_permutation_importance(forest, table, labels, n_repeats=1, random_state=1, n_jobs=n_jobs))
+    assert set(found[0].importances_mean.argsort()[-2:]) == {0, 69}
+    for result in found[1:]:
+        np.testing.assert_array_equal(result.importances, found[0].importances)
+        np.testing.assert_array_equal(result.importances_stderr, found[0].importances_stderr)
 
 
 def test_standard_errors_are_close_to_those_of_delong():
@@ -162,11 +152,11 @@ def test_a_class_of_one_row_has_no_standard_error():
 
 
 def test_scorers_can_be_functions():
-    labels, seen = np.where(Y == 1, "yes", "no"), []
+    labels = np.where(Y == 1, "yes", "no")
     forest = small_forest(40).fit(X, labels)
 
     def accuracy(estimator, rows, labels):
-        seen.append(len(rows))
+        assert len(rows) in (300, 30)  # all rows, or a tenth of them
         return np.mean(estimator.predict(rows) == labels)
 
     by_name, by_hand = (
@@ -174,10 +164,8 @@ def test_scorers_can_be_functions():
         for scoring in ("accuracy", accuracy)
     )
     np.testing.assert_allclose(by_hand.importances, by_name.importances, atol=1e-15)
+    np.testing.assert_allclose(by_hand.importances_stderr, by_name.importances_stderr, atol=1e-15)
     assert by_hand.scoring == "accuracy"
-    # All rows and 10 parts without permutation, all rows for 5 repeats of 5 features, each part once for each feature.
-    assert len(seen) == 11 + 25 + 50
-    assert set(seen) == {300, 30}
 
 
 def test_tables_have_the_names_of_columns_and_progress_is_shown(capsys):
@@ -201,7 +189,6 @@ def test_the_plot_shows_means_and_intervals():
     result = oob_permutation_importance(small_forest(40).fit(X, Y), X, Y, random_state=0)
     display = result.plot(max_features=3)
     ax = display.ax_
-    assert display.figure_ is ax.figure
     assert [label.get_text() for label in ax.get_yticklabels()][:2] == ["feature_0", "feature_1"]
     points, _, (bars,) = display.container_
     order = result.importances_mean.argsort()[:-4:-1]
@@ -224,18 +211,3 @@ def test_invalid_arguments_are_refused(options, sentence, params):
     forest = small_forest(**params).fit(X, Y)
     with pytest.raises(ValueError, match=sentence):
         oob_permutation_importance(forest, **{"X": X, "y": Y, **options})
-
-
-def test_categories_are_permuted():
-    kinds = np.array(["a", "b", "c", "d", None], dtype=object)[np.random.default_rng(0).integers(5, size=300)]
-    table = np.column_stack((X.astype(object), kinds))
-    labels = ((kinds == "a") | (kinds == "c")).astype(int)
-    forest = small_forest(30, categorical_features=[5]).fit(table, labels)
-    result = oob_permutation_importance(forest, table, labels, random_state=0)
-    assert result.importances_mean.argmax() == 5
-    codes = forest._validate_X(table, reset=False)
-    (kept, before), (_, after) = (
-        permuted_proba(forest, codes, labels, None, feature, 0, given=table) for feature in (None, 5)
-    )
-    expected = roc_auc_score(labels[kept], before[:, 1]) - roc_auc_score(labels[kept], after[:, 1])
-    assert result.importances[5, 0] == pytest.approx(expected, abs=1e-12)

@@ -26,10 +26,12 @@ def test_notes_do_not_depend_on_the_library(library):
 
 
 def test_tables_that_do_not_match_are_refused():
-    with pytest.raises(ValueError, match="two dimensions"):
-        column_notes([1, 2])
-    with pytest.raises(ValueError, match="y has 2 samples, but X has 60"):
-        column_notes(pd.DataFrame(COLUMNS), [0, 1])
-    model = AUCForestClassifier(2).fit(pd.DataFrame(COLUMNS), Y)
-    with pytest.raises(ValueError, match="feature names should match"):
-        column_notes(pd.DataFrame(COLUMNS)[["site"]], model=model)
+    frame = pd.DataFrame(COLUMNS)
+    model = AUCForestClassifier(2).fit(frame, Y)
+    for given, sentence in (
+        (([1, 2],), "two dimensions"),
+        ((frame, [0, 1]), "y has 2 samples, but X has 60"),
+        ((frame[["site"]],), "feature names should match"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            column_notes(*given, model=model)

@@ -10,12 +10,12 @@ from aucforest.inspection.scoring import METRICS, FittedFold, find_metric
 from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
 
 
-def fold(n_classes, weighted):
+def fold(n_classes, weighted, **params):
     """Return a forest fitted on the first half of some data, with the second half as test rows."""
     X, y = make_classification(400, 6, n_informative=4, n_classes=n_classes, flip_y=0.2, random_state=0)
     y = np.array(["a", "b", "c"])[y]
     weight = np.random.default_rng(0).integers(1, 4, 200).astype(float) if weighted else None
-    forest = AUCForestClassifier(20, min_samples_leaf=5, random_state=0).fit(X[:200], y[:200])
+    forest = AUCForestClassifier(20, min_samples_leaf=5, random_state=0, **params).fit(X[:200], y[:200])
     return FittedFold(forest, 1.5, X[200:], y[200:], weight)
 
 
@@ -25,46 +25,34 @@ def test_metrics_of_quality_equal_those_of_scikit_learn(n_classes, weighted):
     fitted = fold(n_classes, weighted)
     y, proba, weight = fitted.y, fitted.proba, fitted.sample_weight
     onehot = np.stack([y == label for label in fitted.forest.classes_], axis=1)
-    if n_classes == 2:
-        expected = {
-            "roc_auc": metrics.roc_auc_score(onehot[:, 1], proba[:, 1], sample_weight=weight),
-            "average_precision": metrics.average_precision_score(onehot[:, 1], proba[:, 1], sample_weight=weight),
-            "brier": metrics.brier_score_loss(onehot[:, 1], proba[:, 1], sample_weight=weight),
-        }
-    else:
-        expected = {
-            "average_precision": metrics.average_precision_score(onehot, proba, sample_weight=weight),
-            "brier": np.average(((onehot - proba) ** 2).sum(axis=1), weights=weight),
-        }
-        # scikit-learn has no weights for pairs of classes, so rows are repeated.
-        rows = np.repeat(np.arange(len(y)), 1 if weight is None else weight.astype(int))
-        expected["roc_auc"] = metrics.roc_auc_score(y[rows], proba[rows], multi_class="ovo")
-    expected["log_loss"] = metrics.log_loss(y, proba, sample_weight=weight)
+    # scikit-learn has no weights for pairs of classes, so rows are repeated.
+    rows = np.repeat(np.arange(len(y)), 1 if weight is None else weight.astype(int))
+    is_class, shown = (onehot[:, 1], proba[:, 1]) if n_classes == 2 else (onehot, proba)
     predicted = fitted.forest.classes_[proba.argmax(axis=1)]
-    recalls = [
-        np.average(predicted[y == label] == label, weights=None if weight is None else weight[y == label])
-        for label in fitted.forest.classes_
-    ]
-    expected["g_mean"] = np.prod(recalls) ** (1 / n_classes)
+    expected = {
+        "roc_auc": metrics.roc_auc_score(y[rows], shown[rows], multi_class="ovo"),
+        "average_precision": metrics.average_precision_score(is_class, shown, sample_weight=weight),
+        "brier": np.average(((onehot - proba) ** 2).sum(axis=1), weights=weight) / (2 if n_classes == 2 else 1),
+        "log_loss": metrics.log_loss(y, proba, sample_weight=weight),
+        "g_mean": metrics.recall_score(y, predicted, average=None, sample_weight=weight).prod() ** (1 / n_classes),
+    }
     for name, value in expected.items():
         assert METRICS[name].measure(fitted) == pytest.approx(value, rel=1e-12), name
 
 
 def test_the_positive_class_can_be_the_first():
-    X, y = make_classification(200, random_state=0)
-    forest = AUCForestClassifier(5, pos_label=0, random_state=0).fit(X[:100], y[:100])
-    fold = FittedFold(forest, 0.0, X[100:], y[100:], None)
-    found = find_metric("average_precision").measure(fold), find_metric("recall_at_0.1").measure(fold)
-    score = forest.predict_proba(X[100:])[:, 0]
-    assert found[0] == pytest.approx(metrics.average_precision_score(y[100:] == 0, score))
-    assert found[1] == recall_at_k(y[100:] == 0, score, 0.1)
+    fitted = fold(2, False, pos_label="a")
+    is_positive, score = fitted.y == "a", fitted.proba[:, 0]
+    found = find_metric("average_precision").measure(fitted), find_metric("recall_at_0.1").measure(fitted)
+    assert found[0] == pytest.approx(metrics.average_precision_score(is_positive, score))
+    assert found[1] == recall_at_k(is_positive, score, 0.1)
 
 
 def test_costs_are_the_fit_time_and_means_over_trees():
     fitted = fold(2, False)
-    trees = fitted.forest.trees_
-    expected = 1.5, np.mean([len(tree.feature) for tree in trees]), np.mean([tree.depth.max() for tree in trees])
-    assert tuple(METRICS[name].measure(fitted) for name in ("fit_seconds", "n_nodes", "depth")) == expected
+    sizes = [(len(tree.feature), tree.depth.max()) for tree in fitted.forest.trees_]
+    found = [METRICS[name].measure(fitted) for name in ("fit_seconds", "n_nodes", "depth")]
+    assert found == [1.5, *np.mean(sizes, axis=0)]
 
 
 @pytest.mark.parametrize("weighted", [False, True])

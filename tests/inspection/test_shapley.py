@@ -19,19 +19,17 @@ def shapley_values(tree, X, k=1):
     shape = scratch_shape([prepared])
     total = np.zeros(X.shape)
     for start in range(0, len(X), shape[-1]):
-        rows = slice(start, start + shape[-1])
-        columns = np.array(X[rows].T, dtype=np.float64, order="C")
+        columns = np.array(X[start : start + shape[-1]].T, dtype=np.float64, order="C")
         sums = np.zeros((1, *columns.shape))
         add_shapley_values(prepared, values, columns, make_scratch(shape), sums)
-        total[rows] = sums[0].T
+        total[start : start + shape[-1]] = sums[0].T
     return total
 
 
 def sides(tree, row):
     """Return whether a row goes left, for each node."""
     goes_left = []
-    for node in range(tree.n_nodes):
-        value = row[tree.feature[node]]
+    for node, value in enumerate(row[tree.feature]):
         if np.isnan(value):
             goes_left.append(bool(tree.missing_left[node]))
         elif tree.has_set(node):
@@ -63,13 +61,11 @@ def make_rows(tree, n_rows=6, seed=0):
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 14), st.integers(1, 5), st.booleans(), st.integers(2, 3))
 def test_values_equal_those_by_all_subsets(seed, n_splits, n_features, with_sets, n_classes):
-    by_set = range(n_features)[::2] if with_sets else ()
-    tree = make_tree(seed, n_splits, n_features, n_classes, by_set=by_set)
+    tree = make_tree(seed, n_splits, n_features, n_classes, by_set=range(n_features)[::2] if with_sets else ())
     X = make_rows(tree, seed=seed)
     for k in range(n_classes):
-        np.testing.assert_allclose(
-            shapley_values(tree, X, k), [by_subsets(tree, row, k) for row in X], rtol=0, atol=1e-13
-        )
+        expected = [by_subsets(tree, row, k) for row in X]
+        np.testing.assert_allclose(shapley_values(tree, X, k), expected, rtol=0, atol=1e-13)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 400), st.integers(1, 60), st.integers(1, 300))
@@ -85,20 +81,17 @@ def test_values_sum_to_the_prediction(seed, n_splits, n_features, n_rows):
 def test_deep_trees_of_many_features_are_precise(n_splits):
     """In a chain with another feature at each node, all features have the same value for a row in the last leaf."""
     chain = make_chain(n_splits)
-    feature = np.where(chain.is_leaf, -1, np.arange(chain.n_nodes) // 2).astype(np.int32)
     node = np.arange(chain.n_nodes)
-    deepest = node == chain.n_nodes - 1
-    tree = Tree(
-        **{name: getattr(chain, name) for name in ("missing_left", "left_child", "gain", "n_samples")},
-        feature=feature,
-        threshold=np.zeros(chain.n_nodes),
-        weight=np.ldexp(1.0, -((node + 1) // 2)),
-        frequencies=np.stack([1.0 - deepest, 1.0 * deepest], axis=1),
-        n_features=n_splits,
-    )
+    changed = {
+        "feature": np.where(chain.is_leaf, -1, node // 2).astype(np.int32),
+        "threshold": np.zeros(chain.n_nodes),
+        "weight": np.ldexp(1.0, -((node + 1) // 2)),
+        "frequencies": np.stack([node < node[-1], node == node[-1]], axis=1).astype(float),
+        "n_features": n_splits,
+    }
     X = np.ones((2, n_splits))
     X[1, 0] = -1.0
-    found = shapley_values(tree, X)
+    found = shapley_values(Tree(**{**vars(chain), **changed}), X)
     np.testing.assert_allclose(found[0], 1.0 / n_splits, rtol=1e-12)
     assert found[1].min() == found[1, 0]
     assert abs(found[1].sum()) < 1e-12
