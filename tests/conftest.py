@@ -18,18 +18,8 @@ settings.register_profile("thorough", deadline=None, max_examples=50)
 settings.load_profile("quick")
 
 # What takes longest is begun first, so that no process waits for another one at the end.
-_LONG = (
-    "test_compile",
-    "test_dask",
-    "test_docs",
-    "test_forest.py",
-    "test_forms",
-    "test_job",
-    "test_out_of_bag",
-    "test_stacking",
-    "test_thresholds",
-    "test_tree.py",
-)
+_NAMES = "compile dask docs forest.py forms job out_of_bag stacking thresholds tree.py"
+_LONG = tuple(f"test_{name}" for name in _NAMES.split())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -30,18 +30,11 @@ X[:, 3] = X[:, 3].round()
 score = X[:, 0] + rng.normal(size=N) / 2
 y, y3, weight, groups = (score > 0.8).astype(int), np.digitize(score, [-0.5, 0.8]), rng.random(N), np.arange(N) // 3
 narrow, gaps = X.astype(np.float32), np.where(rng.random(X.shape) < 0.1, np.nan, X)
-frame = pd.DataFrame(
-    {
-        "number": X[:, 0],
-        "narrow": narrow[:, 1],
-        "count": rng.integers(0, 9, N),
-        "flag": rng.random(N) < 0.5,
-        "category": pd.Categorical(rng.choice(list("abcdefg"), N)),
-        "text": rng.choice(["x", "y", "zz"], N),
-        "date": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 400, N), unit="D"),
-        "gaps": gaps[:, 2],
-    }
-)
+frame = pd.DataFrame({"number": X[:, 0], "narrow": narrow[:, 1], "count": rng.integers(0, 9, N), "flag": X[:, 2] > 0})
+frame["category"] = pd.Categorical(rng.choice(list("abcdefg"), N))
+frame["text"] = rng.choice(["x", "y", "zz"], N)
+frame["date"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 400, N), unit="D")
+frame["gaps"] = gaps[:, 2]
 some, few = (sparse.csr_array(np.where(np.abs(X) > least, X, 0.0)) for least in (1.0, 2.2))
 
 
@@ -61,10 +54,8 @@ OPTIONS = [
     *({"splitter": "random"}, {"max_leaf_nodes": 8}, {"bootstrap": False, "calibration": None}, {"calibration": None}),
     *({"max_samples": 0.5}, {"shrinkage": 1.0}, {"shrinkage": 0.0}),
 ]
-OF_TWO_CLASSES = [
-    *({"threshold": "f1", "oob_score": True}, {"threshold": {"cost": [[0, 1], [5, 0]]}}),
-    {"monotonic_cst": [1, 0, 0, 0, -1]},
-]
+COSTS, SIGNS = [[0, 1], [5, 0]], [1, 0, 0, 0, -1]
+OF_TWO_CLASSES = [{"threshold": "f1", "oob_score": True}, {"threshold": {"cost": COSTS}}, {"monotonic_cst": SIGNS}]
 
 
 def forest(n_estimators=8, **params):
@@ -132,16 +123,16 @@ def measures():
     for scores in (score, score.astype(np.float32), locked(score), pd.Series(score)):
         for truth in (y, y > 0, locked(y), pd.Series(y)):
             for given in ({}, {"sample_weight": weight}):
-                metrics.roc_auc_score(truth, scores, **given)
-                metrics.roc_auc_score(truth, scores, max_fpr=0.1, **given)
+                (
+                    metrics.roc_auc_score(truth, scores, **given),
+                    metrics.roc_auc_score(truth, scores, max_fpr=0.1, **given),
+                )
                 metrics.average_precision_score(truth, scores, **given), metrics.roc_curve(truth, scores, **given)
                 metrics.metrics_at_k(truth, scores, 10, **given), metrics.gains_curve(truth, scores, **given)
-                metrics.recall_at_fpr(truth, scores, 0.1, **given)
-                metrics.optimal_threshold(truth, scores, **given)
+                metrics.recall_at_fpr(truth, scores, 0.1, **given), metrics.optimal_threshold(truth, scores, **given)
                 metrics.auc_confidence_interval(truth, scores, **given)
                 metrics.AUCSketch().update(truth, scores, **given)
-            metrics.compare_auc(truth, scores, scores)
-            metrics.roc_confidence_band(truth, scores)
+            metrics.compare_auc(truth, scores, scores), metrics.roc_confidence_band(truth, scores)
     for values in (proba, proba.astype(np.float32), locked(proba)):
         for given in ({}, {"sample_weight": weight}):
             metrics.hand_till_score(y3, values, **given)

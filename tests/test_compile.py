@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import aucforest
-from aucforest._compile import Compiled, bare_kernel, by_code, compile_scorer, device, is_compiled, lowest_bit
+from aucforest._compile import Compiled, compile_scorer, device, is_compiled
 from aucforest.tree.binning import midway
 from tests.test_imports import module_name
 
@@ -33,20 +33,9 @@ def run(program: Path, sources: Path = PACKAGE.parent) -> list:
     return json.loads(finished.stdout)
 
 
-def test_by_code_calls_the_function_of_a_code_or_the_last_one():
-    call = by_code({0: device(lambda x: x), 7: device(lambda x: 2 * x), 3: device(lambda x: 3 * x)})
-    call_with = bare_kernel(lambda code, x: call(code, x))
-    assert [call_with(code, 5) for code in (0, 7, 3, 4)] == [5, 10, 15, 15]
-
-
 def test_the_object_of_numba_is_made_once_and_has_the_other_attributes():
     made = []
-
-    def make():
-        made.append(np.float64(len(made)))
-        return made[-1]
-
-    compiled = Compiled(make)
+    compiled = Compiled(lambda: made.append(np.float64(len(made))) or made[-1])
     assert made == []
     assert compiled.dispatcher is compiled.dispatcher
     assert (compiled.itemsize, made) == (8, [0.0])
@@ -55,20 +44,18 @@ def test_the_object_of_numba_is_made_once_and_has_the_other_attributes():
 
 def test_threads_that_make_an_object_at_once_use_the_same():
     barrier = Barrier(2)
-
-    def make():
-        barrier.wait()
-        return object()
-
-    compiled = Compiled(make)
+    compiled = Compiled(lambda: (barrier.wait(), object()))
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(lambda _: compiled.dispatcher, range(2))
     assert first is second
 
 
-def test_copies_of_a_compiled_function_are_itself():
+def test_copies():
+    """Those of a function with a name are the function, others have the object of numba."""
     assert pickle.loads(pickle.dumps(midway)) is midway
     assert copy.deepcopy(midway) is midway
+    twice = device(lambda x: 2 * x)
+    assert pickle.loads(pickle.dumps(numba.njit(lambda x: twice(x))))(4) == 8
 
 
 def test_numba_is_imported_when_a_function_is_first_called(tmp_path):
@@ -81,18 +68,6 @@ def test_numba_is_imported_when_a_function_is_first_called(tmp_path):
         "print(json.dumps([before, midway(1.0, 3.0), 'numba' in sys.modules]))\n"
     )
     assert run(program) == [[], 2.0, True]
-
-
-def test_functions_without_a_name_are_copied_as_the_object_of_numba():
-    twice = device(lambda x: 2 * x)
-    call = pickle.loads(pickle.dumps(numba.njit(lambda x: twice(x))))
-    assert call(4) == 8
-
-
-def test_lowest_bit():
-    words = [1, 2, 12, 2**63, 2**63 + 2**40]
-    lowest = bare_kernel(lambda word: lowest_bit(word))
-    assert [lowest(np.uint64(word)) for word in words] == [0, 1, 2, 63, 40]
 
 
 @pytest.mark.parametrize("function", [lambda left, node: None, lambda left, node: "much", lambda left: 1.0])
@@ -116,7 +91,6 @@ from aucforest.callee import callee
 def caller(x):
     return callee(x)
 """
-
 CALLEE = """
 from aucforest._compile import device
 
@@ -124,7 +98,6 @@ from aucforest._compile import device
 def callee(x):
     return x + {}
 """
-
 CALL = """
 import json
 from aucforest.caller import caller
@@ -132,20 +105,17 @@ print(json.dumps([caller(1), sum(caller.stats.cache_hits.values())]))
 """
 
 
-COMPILER = (
-    "__init__", "_compile", "_dispatchers", "_files", "_machine_code", "_numba_private", "_progress", "_sources",
-)  # fmt: skip
+COMPILER = "__init__ _compile _dispatchers _files _machine_code _numba_private _progress _sources"
 
 
 def small_package(folder: Path) -> tuple[Path, Path]:
     """Write the compiler of the package and a kernel that calls a function of another file; return it and a program."""
-    package = folder / "sources" / "aucforest"
+    package, program = folder / "sources" / "aucforest", folder / "call.py"
     package.mkdir(parents=True)
-    for name in COMPILER:
+    for name in COMPILER.split():
         shutil.copy(PACKAGE / f"{name}.py", package)
     (package / "caller.py").write_text(CALLER)
     (package / "callee.py").write_text(CALLEE.format(1))
-    program = folder / "call.py"
     program.write_text(CALL)
     return package, program
 
@@ -172,11 +142,10 @@ def test_kernels_use_only_what_their_digest_covers():
     covered = {name for name, text in texts.items() if "_compile" in text}
     outside = []
     for name in covered:
-        module = ast.parse(texts[name])
-        imports = [node for node in module.body if isinstance(node, ast.ImportFrom)]
-        imports = [node for node in imports if node.module in texts and node.module not in covered]
+        body = ast.parse(texts[name]).body
+        imports = [node for node in body if isinstance(node, ast.ImportFrom) and node.module in {*texts} - covered]
         names = {alias.asname or alias.name for node in imports for alias in node.names}
-        for function in (node for node in module.body if isinstance(node, ast.FunctionDef)):
+        for function in (node for node in body if isinstance(node, ast.FunctionDef)):
             if any("kernel" in ast.dump(one) or "device" in ast.dump(one) for one in function.decorator_list):
                 used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} & names
                 outside += [f"{name}.{function.name} uses {one}" for one in used]
@@ -186,8 +155,7 @@ def test_kernels_use_only_what_their_digest_covers():
 
 def test_parts_of_numba_that_keep_code_may_go(tmp_path):
     package, program = small_package(tmp_path)
-    program.write_text(
-        f"import sys, warnings\nwarnings.simplefilter('ignore')\nsys.modules['aucforest._machine_code'] = None\n{CALL}"
-    )
+    before = "import sys, warnings\nwarnings.simplefilter('ignore')\nsys.modules['aucforest._machine_code'] = None\n"
+    program.write_text(before + CALL)
     assert run(program, package.parent) == [2, 0]
     assert not list(tmp_path.rglob("*.nb[ci]"))

@@ -21,13 +21,11 @@ def test_compilation_is_told_once_until_there_is_a_pause(monkeypatch):
         watch.on_end(event)
         watch.on_end(event)
 
-    compile_for(0.9)
-    compile_for(9.0, "somebody.else")
-    compile_for(9.0, None)
-    compile_for(0.5)
+    for given in ((0.9,), (9.0, "somebody.else"), (9.0, None), (0.5,)):
+        compile_for(*given)
     assert said == []
-    compile_for(2.0)
-    compile_for(2.0)
+    for _ in range(2):
+        compile_for(2.0)
     sentence = "aucforest is compiled for this machine, which takes a minute or two, once"
     assert said == [sentence]
     now[0] += 60.0

@@ -1,11 +1,11 @@
 """The base of plots makes a figure of its own, or draws on given axes."""
 
-import sys
-
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas
 
 from aucforest._display import Display, HtmlTable
+from aucforest._optional import import_optional
 
 plt.switch_backend("agg")
 
@@ -29,21 +29,19 @@ def test_axes_are_new_or_given():
     given = TwoPanels().plot(axes)
     assert given.ax_ is axes
     assert given.figure_ is axes[0].figure
-    plt.close("all")
+
+
+class Result(HtmlTable):
+    def _table(self):
+        return pandas.DataFrame({"value": [0.123456789, np.nan]})
+
+    def __repr__(self):
+        return "a < b\nmore"
 
 
 def test_a_table_in_a_notebook(monkeypatch):
-    class Result(HtmlTable):
-        def _table(self):
-            import pandas
-
-            return pandas.DataFrame({"value": [0.123456789, np.nan]})
-
-        def __repr__(self):
-            return "a < b\nmore"
-
     html = Result()._repr_html_()
     assert html.startswith("<p>a &lt; b</p><table")
     assert "0.123457" in html
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setattr(Result, "_table", lambda self: import_optional("no_such_module", purpose="it", extra="frame"))
     assert Result()._repr_html_() is None

@@ -23,24 +23,20 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/[hmr]*/*.md")])
 }
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 
 # Their forests and comparisons are of a size that shows something.
-LONG = {
-    "docs/gallery.md",
-    "docs/tutorial.md",
-    *(f"docs/howto/{name}.md" for name in ("alert_budgets", "calibration", "clusters", "criteria", "explanations")),
-    *(
-        f"docs/howto/{name}.md"
-        for name in ("groups", "monitoring", "rare_classes", "reports", "stacking", "thresholds")
-    ),
-}
+LONG = (
+    "gallery|tutorial|howto/(alert_budgets|calibration|clusters|criteria|explanations|groups|monitoring|rare_classes"
+    "|reports|stacking|thresholds)"
+)
 
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.slow) if page in LONG else page
+        pytest.param(page, marks=[pytest.mark.slow] * bool(re.fullmatch(rf"docs/({LONG})\.md", page)))
         for page, text in PAGES.items()
         if ">>> " in text
     ],
@@ -50,8 +46,8 @@ def test_the_examples_print_what_they_say(page):
     text = re.sub(r"^```.*$", "", PAGES[page], flags=re.MULTILINE)
     examples = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
     said: list[str] = []
-    doctest.DocTestRunner(optionflags=OPTIONS).run(examples, out=said.append)
-    plt.close("all")
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    doctest.DocTestRunner(optionflags=options).run(examples, out=said.append)
     assert said == []
 
 
@@ -68,10 +64,9 @@ def test_the_diffs_of_contributing_apply():
 
 def relative_links(text):
     """Return the files that a Markdown text links to or shows, without those that have an address."""
-    links = re.findall(
-        r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\[[^\]]+\]: (\S+)|<img[^>]+src=\"([^\"]+)", text, flags=re.MULTILINE
-    )
-    return [link for link in map("".join, links) if "://" not in link and not link.startswith(("#", "mailto:"))]
+    pattern = r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\[[^\]]+\]: (\S+)|<img[^>]+src=\"([^\"]+)"
+    links = map("".join, re.findall(pattern, text, flags=re.MULTILINE))
+    return [link for link in links if "://" not in link and not link.startswith(("#", "mailto:"))]
 
 
 def test_links_to_files_lead_somewhere():
@@ -98,97 +93,77 @@ def anchors(text):
 
 
 def test_links_to_headings_lead_somewhere():
-    n_links, dead = 0, []
-    for page, text in PAGES.items():
-        for file, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
-            n_links += 1
-            target = (ROOT / page).parent.joinpath(file).read_text() if file else text
-            # of two headings of one name the first one would be found
-            if anchors(target).count(anchor) != 1:
-                dead.append((page, f"{file}#{anchor}"))
-    assert n_links > 20
-    assert dead == []
+    """Of two headings of one name the first one would be found."""
+    links = [(page, *link) for page, text in PAGES.items() for link in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text)]
+    assert len(links) > 20
+    texts = [(ROOT / page).parent.joinpath(file).read_text() if file else PAGES[page] for page, file, _ in links]
+    assert [link for link, text in zip(links, texts) if anchors(text).count(link[2]) != 1] == []
 
 
 def test_links_between_built_pages_lead_somewhere():
     """What is not in `docs` is no page, but for the notebooks, to which the links are led."""
-    (function,) = (
-        node for node in ast.parse((ROOT / "docs/conf.py").read_text()).body
-        if isinstance(node, ast.FunctionDef) and node.name == "link_notebooks"
-    )  # fmt: skip
+    body = ast.parse((ROOT / "docs/conf.py").read_text()).body
+    (function,) = (node for node in body if getattr(node, "name", "") == "link_notebooks")
     names: dict = {"re": re}
     exec(ast.unparse(function), names)
-    n_notebooks, outside = 0, []
+    targets, outside = [], []
     for page, text in PAGES.items():
-        if not page.startswith("docs/"):
-            continue
         source = [text]
         names["link_notebooks"](None, page, source)
-        for link in relative_links(source[0]):
-            target = Path(os.path.normpath(Path(page).parent / link))
-            n_notebooks += target.parts[:2] == ("docs", "notebooks")
-            of_repository = ROOT / str(target).replace("docs/notebooks/", "notebooks/")
-            if target.parts[0] != "docs" or not of_repository.exists():
+        for link in relative_links(source[0]) if page.startswith("docs/") else ():
+            target = os.path.normpath(Path(page).parent / link)
+            targets.append(target)
+            if not (target.startswith("docs/") and (ROOT / re.sub("^docs/notebooks", "notebooks", target)).exists()):
                 outside.append((page, link))
-    assert n_notebooks >= 3
+    assert sum(target.startswith("docs/notebooks/") for target in targets) >= 3
     assert outside == []
 
 
 def test_a_page_says_how_to_install_what_its_examples_import():
     """Each library is required by the package, in an extra that the page names, or in a call of pip there."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     def names(requirements):
         found = (re.match(r"[\w.-]+", one).group().lower() for one in requirements)
         return {"sklearn" if name == "scikit-learn" else name for name in found}
 
-    required, extras = names(project["dependencies"]), project["optional-dependencies"]
     n_imports, unsaid = 0, []
     for page, text in PAGES.items():
-        named = {
-            name for some in re.findall(r"(?:`|aucforest\[|\.\[)([a-z,]+)(?:`|\])", text) for name in some.split(",")
-        }
-        known = required.union(*(names(extras[name]) for name in named & {*extras} - {"dev", "docs", "peers"}))
-        known |= set(re.findall(r"[a-z]+", " ".join(re.findall(r"pip install ([^`\n]+)`?", text))))
+        named = set(re.findall(r"[a-z]+", " ".join(re.findall(r"(?:`|aucforest\[|\.\[)([a-z,]+)(?:`|\])", text))))
+        known = set(re.findall(r"[a-z]+", " ".join(re.findall(r"pip install ([^`\n]+)`?", text))))
+        for extra in named & {*EXTRAS} - {"dev", "docs", "peers"}:
+            known |= names(EXTRAS[extra])
         modules = set(re.findall(r"^>>> (?:import|from) (\w+)", text, flags=re.MULTILINE))
         modules -= {"aucforest", *sys.stdlib_module_names}
         n_imports += len(modules)
-        unsaid += [(page, module) for module in modules if module not in known]
+        unsaid += [(page, module) for module in modules - known - names(PROJECT["dependencies"])]
     assert n_imports > 20
     assert unsaid == []
 
 
 def test_every_public_name_is_in_the_reference():
     public = {name: getattr(aucforest, name) for name in aucforest.__all__}
-    parts = [value for value in public.values() if inspect.ismodule(value)]
+    parts = {name: value for name, value in public.items() if inspect.ismodule(value)}
     assert len(parts) > 4
-    names = set(public) - {part.__name__.split(".")[-1] for part in parts}
-    names.update(*(part.__all__ for part in parts))
+    names = {*public} - {*parts}
+    names.update(*(part.__all__ for part in parts.values()))
     reference = "\n".join(text for page, text in PAGES.items() if page.startswith("docs/reference/"))
     assert names == set(re.findall(r"^   (\w+)$", reference, flags=re.MULTILINE))
 
 
 def test_every_module_is_in_the_architecture_with_its_first_sentence():
-    package = ROOT / "src" / "aucforest"
-    modules = [path for path in package.rglob("*.py") if path.name != "__init__.py"]
-    sentences = {
-        path: inspect.cleandoc(ast.get_docstring(ast.parse(path.read_text())).split("\n\n")[0]) for path in modules
-    }
-    text = PAGES["docs/architecture.md"]
-    chapters = dict(
-        zip(
-            re.findall(r"^### `(\w+)`$", text, flags=re.MULTILINE), re.split(r"^### `.*$", text, flags=re.MULTILINE)[1:]
-        )
-    )
-    for path, sentence in sentences.items():
-        folder, *parts = path.relative_to(package).parts
-        chapter, name = (chapters[folder], "/".join(parts)) if parts else (text, folder)
-        assert f"- `{name}`: {' '.join(sentence.split())}" in chapter  # the page may say more
+    package, text = ROOT / "src" / "aucforest", PAGES["docs/architecture.md"]
+    parts = re.split(r"^### `(.*)`$", text, flags=re.MULTILINE)[1:]
+    chapters = dict(zip(parts[::2], parts[1::2]))
+    for path in package.rglob("*.py"):
+        if path.name != "__init__.py":
+            sentence = ast.get_docstring(ast.parse(path.read_text())).split("\n\n")[0]
+            folder, *rest = path.relative_to(package).parts
+            chapter, name = (chapters[folder], "/".join(rest)) if rest else (text, folder)
+            assert f"- `{name}`: {' '.join(sentence.split())}" in chapter  # the page may say more
 
 
 def test_every_extra_is_in_the_table():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert sorted(extras) == sorted(re.findall(r"^\| `(\w+)` \|", PAGES["docs/install.md"], flags=re.MULTILINE))
+    assert sorted(EXTRAS) == sorted(re.findall(r"^\| `(\w+)` \|", PAGES["docs/install.md"], flags=re.MULTILINE))
 
 
 def test_pages_that_a_repository_shows_have_no_syntax_of_sphinx():

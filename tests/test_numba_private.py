@@ -17,14 +17,9 @@ def compilers(tmp_path, monkeypatch):
     _dispatchers._device_compiler.cache_clear()
 
 
-def refuse(*_, **__):
-    raise TypeError("it takes another argument now")
-
-
 def second_and_third():
     element = bare_device(lambda values, index: values[index])
-    add = bare_kernel(lambda values: element(values, 1) + element(values, 2))
-    return add(np.arange(4))
+    return bare_kernel(lambda values: element(values, 1) + element(values, 2))(np.arange(4))
 
 
 def test_a_device_is_not_made_into_machine_code():
@@ -44,6 +39,9 @@ def test_a_device_is_not_made_into_machine_code():
     ids=lambda part: getattr(part, "__name__", part),
 )
 def test_without_a_part_that_numba_has_changed_code_is_compiled_by_numba_alone(owner, name, monkeypatch):
+    def refuse(*_, **__):
+        raise TypeError("it takes another argument now")
+
     monkeypatch.delattr(owner, name) if owner is _numba_private else monkeypatch.setattr(owner, name, refuse)
     sentence = r"^aucforest is compiled more slowly, because it does not know numba .*: .+"
     with pytest.warns(RuntimeWarning, match=sentence) as said:

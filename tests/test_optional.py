@@ -8,11 +8,8 @@ import pytest
 from aucforest._optional import import_optional
 
 
-def test_an_installed_module_is_returned():
+def test_a_module_is_returned_or_the_error_is_one_sentence(monkeypatch):
     assert import_optional("math", purpose="counting", extra="none") is math
-
-
-def test_the_error_of_a_missing_module_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"^plotting needs matplotlib: pip install aucforest\[plot\]$"):
         import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")

@@ -28,16 +28,13 @@ def written(stream, monkeypatch, verbose=1):
     return stream.getvalue().strip().split("\r")
 
 
-def test_a_log_gets_the_first_and_the_last_state(monkeypatch):
+def test_a_log_gets_the_first_and_the_last_state_and_one_in_a_while(monkeypatch):
     states = written(io.StringIO(), monkeypatch)
     assert len(states) == 2
     assert "40/40" in states[-1]
     for watched in (Terminal, OutStream):
         assert len(written(watched(), monkeypatch)) > 3
     assert written(Terminal(), monkeypatch, verbose=0) == [""]
-
-
-def test_a_log_gets_a_state_in_a_while(monkeypatch):
     monkeypatch.setattr(_progress, "_LOG_INTERVAL", 0.1)
     assert len(written(io.StringIO(), monkeypatch)) > 3
 

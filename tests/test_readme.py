@@ -10,14 +10,11 @@ import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SETTINGS, STACKING = (
-    (ROOT / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8") for page in ("settings", "stacking")
-)
-PROGRAMS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+SETTINGS, STACKING = ((ROOT / f"docs/howto/{page}.md").read_text(encoding="utf-8") for page in ("settings", "stacking"))
 
 
 def test_the_python_runs(capsys):
-    (program,) = PROGRAMS
+    (program,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     exec(program, {})
     # what a comment says is printed is printed
     (said,) = re.findall(r"^print\(.+\)  # (.+)$", program, flags=re.MULTILINE)
@@ -47,15 +44,15 @@ def relative_times(name):
 def test_times_in_sentences_are_those_of_the_recorded_runs():
     real, keel = relative_times("real_tables"), relative_times("keel")
     readme, settings, stacking = (" ".join(page.split()) for page in (README, SETTINGS, STACKING))
+    stack = "aucforest, stack"
     assert f"CatBoost takes {real['CatBoost']:.0f} times as long" in readme
     assert "fitted in a quarter of the time" in readme
     assert 3.5 < real["scikit-learn"] < 4.5
     assert "fitted in less than half of the time of CatBoost" in readme
-    assert real["aucforest, stack"] < 0.5 * real["CatBoost"]
+    assert real[stack] < 0.5 * real["CatBoost"]
     assert "LightGBM and XGBoost with default parameters are fitted more than four times as fast" in readme
     assert max(real["LightGBM"], real["XGBoost"]) < 1 / 4
     assert f"CatBoost takes {real['CatBoost']:.0f} times as long to fit" in settings
-    assert f"has a lower log loss, and takes {real['aucforest, stack']:.1f} times as long" in settings
-    times = real["aucforest, stack"], keel["aucforest, stack"]
-    said = "{:.1f} times as long as that of the forest on the real tables, and {:.1f} times on the sets from r to z"
-    assert said.format(*times) in stacking
+    assert f"has a lower log loss, and takes {real[stack]:.1f} times as long" in settings
+    said = f"{real[stack]:.1f} times as long as that of the forest on the real tables, and {keel[stack]:.1f} times on"
+    assert f"{said} the sets from r to z" in stacking
