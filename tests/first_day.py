@@ -123,15 +123,12 @@ def measures():
     for scores in (score, score.astype(np.float32), locked(score), pd.Series(score)):
         for truth in (y, y > 0, locked(y), pd.Series(y)):
             for given in ({}, {"sample_weight": weight}):
-                (
-                    metrics.roc_auc_score(truth, scores, **given),
-                    metrics.roc_auc_score(truth, scores, max_fpr=0.1, **given),
-                )
-                metrics.average_precision_score(truth, scores, **given), metrics.roc_curve(truth, scores, **given)
-                metrics.metrics_at_k(truth, scores, 10, **given), metrics.gains_curve(truth, scores, **given)
-                metrics.recall_at_fpr(truth, scores, 0.1, **given), metrics.optimal_threshold(truth, scores, **given)
+                metrics.roc_auc_score(truth, scores, **given), metrics.roc_curve(truth, scores, **given)
+                metrics.roc_auc_score(truth, scores, max_fpr=0.1, **given)
+                metrics.average_precision_score(truth, scores, **given), metrics.gains_curve(truth, scores, **given)
+                metrics.metrics_at_k(truth, scores, 10, **given), metrics.recall_at_fpr(truth, scores, 0.1, **given)
+                metrics.optimal_threshold(truth, scores, **given), metrics.AUCSketch().update(truth, scores, **given)
                 metrics.auc_confidence_interval(truth, scores, **given)
-                metrics.AUCSketch().update(truth, scores, **given)
             metrics.compare_auc(truth, scores, scores), metrics.roc_confidence_band(truth, scores)
     for values in (proba, proba.astype(np.float32), locked(proba)):
         for given in ({}, {"sample_weight": weight}):

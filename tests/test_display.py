@@ -10,19 +10,11 @@ from aucforest._optional import import_optional
 plt.switch_backend("agg")
 
 
-class TwoPanels(Display):
-    def _panels(self):
-        return {"nrows": 2}
-
-    def _size(self):
-        return 3.0, 2.0
-
-    def _draw(self, axes):
-        for ax in axes:
-            ax.plot([0.0, 1.0])
-
-
 def test_axes_are_new_or_given():
+    class TwoPanels(Display):
+        _panels, _size = (lambda self: {"nrows": 2}), (lambda self: (3.0, 2.0))
+        _draw = lambda self, axes: [ax.plot([0.0, 1.0]) for ax in axes]  # noqa: E731
+
     new, axes = TwoPanels().plot(), plt.subplots(1, 2)[1]
     assert new.figure_.get_size_inches().tolist() == [3.0, 2.0]
     assert [len(ax.lines) for ax in new.ax_] == [1, 1]

@@ -1,7 +1,8 @@
 """A cluster for all tests of this folder, since it takes seconds to start."""
 
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 # hypothesis imports it late. Python 3.11 can fail to parse it while another thread parses, as those of Dask may do.
@@ -21,3 +22,11 @@ def client() -> Iterator[Any]:
     unwatched = dask.config.set({"distributed.worker.profile.enabled": False})
     with unwatched, LocalCluster(**options, **quiet) as cluster, Client(cluster) as client:
         yield client
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    """Wait until a condition holds; return whether it does after at most 20 seconds."""
+    end = time.monotonic() + 20.0
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()

@@ -20,20 +20,20 @@ FRAME = dd.from_pandas(pd.DataFrame({"a": range(10), "b": range(10)}), npartitio
 
 def test_partitions_have_whole_rows():
     parts = align(X, Y, Y + 1)
-    assert [part.compute().shape for part in parts.X] == [(4, 4), (4, 4), (2, 4)]
-    assert [part.compute().shape for part in parts.y] == [(4,), (4,), (2,)]
-    assert [part.compute().tolist()[0] for part in parts.sample_weight] == [1.0, 1.0, 1.0]
+    assert [part.shape for part in dask.compute(*parts.X)] == [(4, 4), (4, 4), (2, 4)]
+    assert [part.shape for part in dask.compute(*parts.y)] == [(4,), (4,), (2,)]
+    assert [part[0] for part in dask.compute(*parts.sample_weight)] == [1.0, 1.0, 1.0]
     assert parts.n_features == 4
 
 
 def test_frames_and_series_and_arrays_of_unknown_lengths():
     parts = align(FRAME, FRAME.a.to_dask_array())
-    assert [len(part.compute()) for part in parts.X] == [len(part.compute()) for part in parts.y]
-    assert parts.sample_weight is None
-    assert (list(parts.meta.columns), parts.n_features) == (["a", "b"], 2)
+    X, y = dask.compute(parts.X, parts.y)
+    assert [*map(len, X)] == [*map(len, y)]
+    assert (parts.sample_weight, list(parts.meta.columns), parts.n_features) == (None, ["a", "b"], 2)
 
 
-SPARSE = X.rechunk({1: -1}).map_blocks(sp.csr_matrix)
+SPARSE, OTHER = X.rechunk({1: -1}).map_blocks(sp.csr_matrix), Y.rechunk((4, 3, 3))
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,8 @@ SPARSE = X.rechunk({1: -1}).map_blocks(sp.csr_matrix)
         ((X, Y, np.ones(10)), TypeError, "sample_weight must be .* but is a numpy ndarray"),
         ((FRAME[[]], Y), ValueError, "^X has no columns: at least one feature is required$"),
         ((SPARSE, Y), TypeError, r"X has sparse blocks \(csr_matrix\), which a cluster does not support: fit an"),
-        (
-            (X, da.zeros(10, chunks=5)),
-            ValueError,
-            "X has 3 partitions, but y has 2: both must be split at the same",
-        ),
-        (
-            (X, Y, da.zeros(10, chunks=((4, 3, 3),))),
-            ValueError,
-            r"X has chunks of \(4, 4, 2\) rows, but sample_weight of \(4, 3, 3\)",
-        ),
+        ((X, Y.rechunk(5)), ValueError, "X has 3 partitions, but y has 2: both must be split at the same"),
+        ((X, Y, OTHER), ValueError, r"X has chunks of \(4, 4, 2\) rows, but sample_weight of \(4, 3, 3\)"),
     ],
 )
 def test_collections_that_do_not_match_are_refused(columns, error, sentence):
@@ -72,17 +64,16 @@ def test_columns_of_parquet_files_have_the_partitions_of_the_table(tmp_path, mon
     for i in range(6):
         rows[10 * i : 10 * i + 10].to_parquet(tmp_path / f"{i}.parquet")
     frame = dd.read_parquet(tmp_path)
-    shuffled = frame.shuffle("a", npartitions=4, shuffle_method="tasks")
+    X, shuffled = frame.drop(columns="y"), frame.shuffle("a", npartitions=4, shuffle_method="tasks")
     assert frame.y.optimize().npartitions < 6
-    for X, *columns in (
-        (frame.drop(columns="y"), frame.y),
+    for table, *columns in (
+        (X, frame.y),
         (frame[["a"]] + 1.0, frame.y, frame.b),
         (shuffled[["b", "a"]], shuffled.y),
-        (frame.drop(columns="y").to_dask_array(), frame.y),
+        (X.to_dask_array(), frame.y),
     ):
-        found = dask.compute(*delayed_partitions(X, *columns), scheduler="sync")
-        assert {len(parts) for parts in found} == {X.npartitions}
-        first = np.concatenate(found[0])[:, -1]
-        for parts in found[1:]:
-            assert [len(part) for part in parts] == [len(part) for part in found[0]]
-            np.testing.assert_array_equal(np.concatenate(parts) // 10, first // 10)
+        first, *others = dask.compute(*delayed_partitions(table, *columns), scheduler="sync")
+        assert len(first) == table.npartitions
+        for parts in others:
+            assert [*map(len, parts)] == [*map(len, first)]
+            np.testing.assert_array_equal(np.concatenate(parts) // 10, np.concatenate(first)[:, -1] // 10)

@@ -4,10 +4,8 @@ import asyncio
 import operator
 import threading
 import time
-from collections import namedtuple
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,22 +16,14 @@ from aucforest.distributed import _executor as _dask_executor
 from aucforest.distributed._executor import DaskExecutor, check_versions, default_client, describe_code
 from aucforest.distributed._plan import Workers
 
-Pair = namedtuple("Pair", "first second")
-
-
-@dataclass(frozen=True)
-class Held:
-    array: Any
-
 
 def hold_array(n):
-    return Pair([np.arange(n)], Held(np.arange(n)))
+    return SimpleNamespace(arrays=[np.arange(n)])
 
 
-def are_writable(array, pair):
+def are_writable(array, holder):
     time.sleep(0.1)
-    arrays = array, pair.first[0], pair.second.array
-    return get_worker().address, [array.flags.writeable for array in arrays]
+    return get_worker().address, [each.flags.writeable for each in (array, holder.arrays[0])]
 
 
 def raise_error(error):
@@ -80,8 +70,7 @@ def test_results_in_the_order_of_completion_or_submission(executor):
     assert executor.gather(futures[::-1]) == [10, 8, 6, 4, 2, 0]
     # Futures can be gathered again, and an iterator need not be exhausted.
     assert next(iter(executor.as_completed(futures[3:4]))) == (futures[3], 6)
-    assert list(executor.as_completed()) == []
-    assert executor.gather([]) == []
+    assert list(executor.as_completed()) == executor.gather([]) == []
 
 
 def test_futures_can_be_arguments(executor):
@@ -97,10 +86,10 @@ def test_the_workers_are_counted(executor):
 @pytest.mark.parametrize("n", [5, 10**6])
 def test_arrays_are_writable_on_other_workers(executor, n):
     """Kernels would be compiled again for read-only arrays."""
-    array, pair = executor.submit(np.arange, n), executor.submit(hold_array, n)
-    indices, found = zip(*executor.gather([executor.submit(are_writable, array, pair) for _ in range(8)]))
-    assert len(set(indices)) == 2
-    assert list(found) == [[True, True, True]] * 8
+    array, holder = executor.submit(np.arange, n), executor.submit(hold_array, n)
+    workers, found = zip(*executor.gather([executor.submit(are_writable, array, holder) for _ in range(8)]))
+    assert len(set(workers)) == 2
+    assert list(found) == [[True, True]] * 8
     assert executor.gather([array])[0].flags.writeable
 
 
@@ -121,18 +110,14 @@ def test_tasks_in_order_start_in_order(executor):
 
 
 def test_results_do_not_go_through_the_scheduler(executor, monkeypatch):
-    def refuse(*args, **options):
-        raise AssertionError
-
-    monkeypatch.setattr(executor._client.scheduler, "gather", refuse)
+    monkeypatch.setattr(executor._client.scheduler, "gather", None)
     assert executor.gather([executor.submit(sum, [1, 2])]) == [3]
 
 
 def test_results_of_workers_that_cannot_be_reached_go_through_the_scheduler(other_client, monkeypatch):
-    other_client.direct_to_workers = False
-    assert not DaskExecutor(other_client)._is_direct
-    other_client.direct_to_workers = None
-    assert DaskExecutor(other_client)._is_direct
+    for setting, is_direct in ((False, False), (None, True)):
+        other_client.direct_to_workers = setting
+        assert DaskExecutor(other_client)._is_direct == is_direct
     connect, workers = other_client.rpc.connect, other_client.scheduler_info()["workers"]
     closed = dict.fromkeys(workers, "tcp://127.0.0.1:1")
     monkeypatch.setattr(other_client.rpc, "connect", lambda address: connect(closed.get(address, address)))
@@ -202,9 +187,9 @@ def test_a_closed_client_raises_an_error(other_client):
     threading.Timer(0.2, other_client.close).start()
     with pytest.raises(ClusterError):
         executor.gather(futures)
-    for use in (lambda: executor.submit(nap, 0.0), lambda: executor.gather(futures)):
+    for use, *arguments in ((executor.submit, nap, 0.0), (executor.gather, futures)):
         with pytest.raises(ClusterError, match="the Dask client is clos"):
-            use()
+            use(*arguments)
     executor.close()
 
 
@@ -254,11 +239,11 @@ def test_a_missing_client_raises_an_error(client, monkeypatch):
 def test_the_first_different_version_is_named():
     here = describe_code()
     check_versions(here, dict(here), "worker 1")
-    missing = {name: value for name, value in here.items() if name != "numba"}
-    for other, sentence in (
-        (here | {"numpy": "1.0"}, r"numpy is .* here, but 1\.0 on worker 1"),
-        (missing, "numba is .* here, but missing on worker 1"),
-        (here | {"the code of aucforest": "0"}, "the code of aucforest is [0-9a-f]{12} here, but 0 on worker 1"),
+    for name, other, sentence in (
+        ("numpy", {"numpy": "1.0"}, r"numpy is .* here, but 1\.0 on worker 1"),
+        ("numba", {}, "numba is .* here, but missing on worker 1"),
+        (code := "the code of aucforest", {code: "0"}, f"{code} is [0-9a-f]{{12}} here, but 0 on worker 1"),
     ):
+        there = {key: value for key, value in here.items() if key != name} | other
         with pytest.raises(VersionMismatchError, match=sentence):
-            check_versions(here, other, "worker 1")
+            check_versions(here, there, "worker 1")

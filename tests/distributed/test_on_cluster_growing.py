@@ -1,7 +1,5 @@
 """Trees grow in tasks, which stop when they are cancelled."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +9,7 @@ from joblib import parallel_config
 from aucforest import AUCForestClassifier
 from aucforest.distributed._executor import DaskExecutor, watch_task
 from aucforest.distributed._on_cluster import cut_tasks
+from tests.distributed.conftest import wait_for
 from tests.estimators.data import assert_same_fit
 from tests.fitting.forests import make_rows
 
@@ -38,34 +37,24 @@ def test_short_trees_share_tasks():
 def run_until_stopped(started, stopped):
     stop = watch_task()
     started.touch()
-    while not stop():
-        time.sleep(0.01)
+    wait_for(stop)
     stopped.touch()
 
 
-def wait_for(path):
-    end = time.monotonic() + 20.0
-    while not path.exists() and time.monotonic() < end:
-        time.sleep(0.01)
-    return path.exists()
-
-
 def test_a_cancelled_task_stops(client, tmp_path):
-    executor = DaskExecutor(client)
-    task = executor.submit(run_until_stopped, tmp_path / "started", tmp_path / "stopped")
-    assert wait_for(tmp_path / "started")
-    assert task.status == "pending"
+    executor, (started, stopped) = DaskExecutor(client), (tmp_path / "started", tmp_path / "stopped")
+    task = executor.submit(run_until_stopped, started, stopped)
+    assert wait_for(started.exists)
+    assert (task.status, stopped.exists()) == ("pending", False)
     executor.close()
-    assert wait_for(tmp_path / "stopped")
+    assert wait_for(stopped.exists)
 
 
-@pytest.mark.filterwarnings("ignore:Sending large graph:UserWarning")
+@pytest.mark.filterwarnings("ignore:Sending large graph:UserWarning", "ignore:.*every one of the 8 trees")
 def test_trees_grow_on_the_workers_by_joblib(client):
     X, y = make_rows(3000)
-    local = AUCForestClassifier(8, oob_score=True, random_state=0)
-    with pytest.warns(UserWarning, match="every one of the 8 trees"):
-        local.fit(X, y)
-    forest = AUCForestClassifier(8, oob_score=True, random_state=0)
-    with parallel_config(backend="dask"), pytest.warns(UserWarning, match="every one of the 8 trees"):
+    local, forest = (AUCForestClassifier(8, oob_score=True, random_state=0) for _ in range(2))
+    local.fit(X, y)
+    with parallel_config(backend="dask"):
         forest.fit(X, y)
     assert_same_fit(local, forest)

@@ -11,16 +11,8 @@ from aucforest.tree.samples import MOST_ROWS
 
 GIB = 2**30
 SIZE = FitSize(
-    n_rows=10_000_000,
-    n_features=50,
-    n_classes=2,
-    n_trees=100,
-    n_codes=256,
-    tree_rows=6_000_000,
-    leaf_rows=2,
-    most_leaves=2**40,
-    max_features=7,
-    weight_bytes=0,
+    **{"n_rows": 10_000_000, "n_features": 50, "n_classes": 2, "n_trees": 100, "n_codes": 256, "tree_rows": 6_000_000},
+    **{"leaf_rows": 2, "most_leaves": 2**40, "max_features": 7, "weight_bytes": 0},
 )
 
 
@@ -29,11 +21,9 @@ def plan(memory=8 * GIB, n_workers=4, n_threads=4, strategy="auto", **sizes):
 
 
 def test_rows_are_replicated_if_they_fit():
-    assert plan().strategy == "replicate"
-    assert plan(n_rows=100_000_000).strategy == "gather"
-    assert plan(n_rows=MOST_ROWS, memory=1000 * GIB).strategy == "replicate"
-    assert plan(n_rows=MOST_ROWS + 1, memory=1000 * GIB).strategy == "gather"
-    assert plan(strategy="gather").strategy == "gather"
+    assert plan().strategy == plan(n_rows=MOST_ROWS, memory=1000 * GIB).strategy == "replicate"
+    for changed in ({"n_rows": 100_000_000}, {"n_rows": MOST_ROWS + 1, "memory": 1000 * GIB}, {"strategy": "gather"}):
+        assert plan(**changed).strategy == "gather"
 
 
 def test_one_worker_needs_all_values_without_max_bins():
@@ -54,33 +44,28 @@ def test_gathered_rows_are_counted_for_each_thread():
 
 
 def test_small_trees_share_tasks_of_limited_size():
-    small = plan(strategy="gather", tree_rows=1000)
-    assert small.trees_per_task == 100
-    assert plan(strategy="gather", tree_rows=20_000).trees_per_task == 2**26 // (20_000 * 62)
-    assert plan(strategy="gather").trees_per_task == 1
+    for tree_rows, n_trees in ((1000, 100), (20_000, 2**26 // (20_000 * 62)), (6_000_000, 1)):
+        assert plan(strategy="gather", tree_rows=tree_rows).trees_per_task == n_trees
 
 
 def test_the_number_of_parts():
-    sizes = (10_000, 1_000_000, 10_000_000, 100_000_000)
-    assert [plan(n_rows=n_rows, strategy="gather").n_parts for n_rows in sizes] == [3, 4, 8, 16]
-    assert [plan(n_rows=n_rows, strategy="replicate").n_parts for n_rows in sizes] == [1, 1, 1, 1]
+    for n_rows, n_parts in ((10_000, 3), (1_000_000, 4), (10_000_000, 8), (100_000_000, 16)):
+        parts = [plan(n_rows=n_rows, strategy=strategy).n_parts for strategy in ("gather", "replicate")]
+        assert parts == [n_parts, 1]
 
 
 def test_sizes_of_samples_are_divided_among_workers():
-    many = plan(strategy="gather", sample_bytes=4_000_000)
-    assert many.worker_bytes - plan(strategy="gather").worker_bytes == 1_000_000
+    with_sizes, without = (plan(strategy="gather", sample_bytes=n_bytes) for n_bytes in (4_000_000, 0))
+    assert with_sizes.worker_bytes - without.worker_bytes == 1_000_000
 
 
 def test_advice_for_each_strategy():
     large = {"n_rows": 1_000_000_000, "memory": 32 * GIB}
     replicated, gathered = (plan(strategy=strategy, **large) for strategy in ("replicate", "gather"))
-    sentence = (
-        r"^strategy='replicate' needs about .* on each of n_workers=4 .* has 32\.00 GiB: set strategy=\"gather\","
-    )
-    assert replicated.worker_bytes > 32 * GIB
-    assert re.search(sentence, replicated.advice)
-    assert gathered.worker_bytes < 32 * GIB
+    assert gathered.worker_bytes < 32 * GIB < replicated.worker_bytes
     assert "set max_samples, or use more memory, or fewer threads" in gathered.advice
+    sentence = r"^strategy='replicate' needs about .* on each of n_workers=4 .* has 32\.00 GiB: set strategy=\"gather\""
+    assert re.search(sentence, replicated.advice)
 
 
 @pytest.mark.parametrize(
@@ -90,11 +75,10 @@ def test_advice_for_each_strategy():
 def test_the_advised_samples_fit(sizes, least):
     """With small samples, tasks gather the rows of several trees."""
     too_large = plan(**sizes)
-    assert too_large.worker_bytes > sizes["memory"]
     max_samples = int(re.search(r"set max_samples=(\d+), or use more memory", too_large.advice)[1])
     assert max_samples > least
-    assert plan(**sizes | {"tree_rows": max_samples}).worker_bytes <= sizes["memory"]
-    assert plan(**sizes | {"tree_rows": max_samples + 1}).worker_bytes > sizes["memory"]
+    fits, more = (plan(**sizes | {"tree_rows": n_rows}).worker_bytes for n_rows in (max_samples, max_samples + 1))
+    assert fits <= sizes["memory"] < min(more, too_large.worker_bytes)
 
 
 def test_the_plan_is_a_table():

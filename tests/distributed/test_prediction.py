@@ -29,9 +29,8 @@ def named_forest():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_predictions_of_arrays(forest, method):
-    predicted = predict_lazily(forest, da.from_array(X, chunks=(150, 2)), method)
+    predicted, known = predict_lazily(forest, da.from_array(X, chunks=(150, 2)), method), getattr(forest, method)(X)
     assert predicted.chunks[0] == (150, 150, 150, 50)
-    known = getattr(forest, method)(X)
     assert (predicted.dtype, predicted.shape) == (known.dtype, known.shape)
     np.testing.assert_array_equal(predicted.compute(), known)
 
@@ -40,8 +39,7 @@ def test_predictions_of_arrays(forest, method):
 def test_predictions_of_frames_with_an_empty_partition(named_forest, method):
     parts = dd.from_pandas(FRAME, npartitions=4)
     parts = dd.concat([parts, dd.from_pandas(FRAME[:0] + 0.0, npartitions=1)], interleave_partitions=True)
-    predicted = predict_lazily(named_forest, parts, method)
-    known = getattr(named_forest, method)(FRAME)
+    predicted, known = predict_lazily(named_forest, parts, method), getattr(named_forest, method)(FRAME)
     found = predicted.compute()
     np.testing.assert_array_equal(found, known)
     if method == "predict":
@@ -53,8 +51,7 @@ def test_predictions_of_frames_with_an_empty_partition(named_forest, method):
 
 def test_predictions_of_unknown_chunks(forest):
     rows = da.from_array(X, chunks=(100, 4))
-    rows = rows[rows[:, 0] > 0]
-    predicted = predict_lazily(forest, rows, "predict_proba")
+    predicted = predict_lazily(forest, rows[rows[:, 0] > 0], "predict_proba")
     np.testing.assert_array_equal(predicted.compute(), forest.predict_proba(X[X[:, 0] > 0]))
 
 
@@ -66,11 +63,12 @@ def test_the_forest_is_one_task(forest, monkeypatch):
 
 
 def test_other_features_are_refused_before_computation(forest, named_forest):
-    with pytest.raises(ValueError, match="X has 3 features, but AUCForestClassifier is expecting 4"):
-        predict_lazily(forest, da.zeros((4, 3)), "predict")
-    with pytest.raises(TypeError, match=r"X must be a Dask DataFrame .*, but is a dask Series"):
-        predict_lazily(named_forest, dd.from_pandas(FRAME["a"], npartitions=2), "predict")
-    with pytest.raises(ValueError, match="X has 2 columns named 'a'"):
-        predict_lazily(named_forest, dd.from_pandas(FRAME.rename(columns={"b": "a"}), npartitions=2), "predict")
-    with pytest.raises(ValueError, match="feature names"):
-        predict_lazily(named_forest, dd.from_pandas(FRAME.rename(columns={"a": "e"}), npartitions=2), "predict")
+    parts = dd.from_pandas(FRAME, npartitions=2)
+    for model, rows, error, sentence in (
+        (forest, da.zeros((4, 3)), ValueError, "X has 3 features, but AUCForestClassifier is expecting 4"),
+        (named_forest, parts["a"], TypeError, r"X must be a Dask DataFrame .*, but is a dask Series"),
+        (named_forest, parts.rename(columns={"b": "a"}), ValueError, "X has 2 columns named 'a'"),
+        (named_forest, parts.rename(columns={"a": "e"}), ValueError, "feature names"),
+    ):
+        with pytest.raises(error, match=sentence):
+            predict_lazily(model, rows, "predict")

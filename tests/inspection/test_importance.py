@@ -11,7 +11,9 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs
 from aucforest.inspection import importance, oob_permutation_importance
 from aucforest.metrics import compare_auc, hand_till_score
+from aucforest.tree.tree import SHARED_CODE
 from tests.estimators.data import make_table, small_forest
+from tests.estimators.rated import make_interaction
 from tests.reference.importance import out_of_bag_sums
 
 matplotlib.use("Agg")
@@ -21,17 +23,17 @@ X3, Y3 = make_table(n_rows=700, n_classes=3, seed=1)
 WEIGHT, WEIGHT3 = (np.where(np.arange(n) % 7 == 0, 0.0, 1.0 + np.arange(n) % 3) for n in (300, 700))
 
 
-def permuted_proba(forest, X, y, weight, feature, repeat):
-    """Return the rows of positive weight, and their probabilities when the feature is permuted, by loops."""
-    rows = training_rows(forest, X, y, weight)
-    kept = rows.bags.kept
-    counts = rows.counts(range(len(forest)))[kept].T
-    column = None
+def permuted_proba(forest, rows, feature, repeat):
+    """Return the probabilities of the rows of positive weight when a feature of X is permuted, by loops."""
+    kept = rows.bags.all_kept
+    matrix, counts = np.minimum(rows.take(kept), SHARED_CODE), rows.counts(range(len(forest)))[kept].T
     if feature is not None:
         random = np.random.default_rng([int(check_random_state(0).randint(np.iinfo(np.int32).max)), feature])
-        column = [random.permutation(X[kept, feature]) for _ in range(repeat + 1)][-1]
-    sums = np.array(out_of_bag_sums(forest.trees_, X[kept].tolist(), counts.tolist(), feature, column))
-    return kept, forest._mean_of_trees(sums, (counts == 0).sum(axis=0)[:, None])
+        order = [random.permutation(len(matrix)) for _ in range(repeat + 1)][-1]
+        columns = np.array(forest._inputs_of_features) == feature
+        matrix[:, columns] = matrix[order][:, columns]
+    sums = np.array(out_of_bag_sums(forest.trees_, matrix.tolist(), counts.tolist()))
+    return forest._mean_of_trees(sums, (counts == 0).sum(axis=0)[:, None])
 
 
 SCORES = {
@@ -43,34 +45,45 @@ SCORES = {
 }
 
 
+RATED, RATED_Y = make_interaction(600)
+ENCODINGS = ["sets", "rates", "interactions"]
+RATES = {"max_depth": 4, "categorical_encoding": ENCODINGS}
+
+
 @pytest.mark.parametrize(
-    ("data", "params", "weight", "scoring"),
+    ("data", "params", "weight", "groups", "scoring"),
     [
-        ((X, Y), {}, None, "roc_auc"),
-        ((X, Y), {"sampling": "balanced"}, WEIGHT, "neg_log_loss"),
-        ((X, Y), {"max_samples": 0.4}, WEIGHT, "roc_auc"),
-        ((X3, Y3), {"max_depth": 5}, None, "roc_auc"),
-        ((X3, Y3), {"max_depth": 5}, WEIGHT3, "average_precision"),
-        ((X3, Y3), {}, WEIGHT3, "balanced_accuracy"),
+        ((X, Y), {}, None, None, "roc_auc"),
+        ((X, Y), {"sampling": "balanced"}, WEIGHT, None, "neg_log_loss"),
+        ((X, Y), {"max_samples": 0.4}, WEIGHT, None, "roc_auc"),
+        ((X3, Y3), {"max_depth": 5}, None, None, "roc_auc"),
+        ((X3, Y3), {"max_depth": 5}, WEIGHT3, None, "average_precision"),
+        ((X3, Y3), {}, WEIGHT3, None, "balanced_accuracy"),
+        ((RATED, RATED_Y), RATES, None, None, "roc_auc"),
+        ((RATED, RATED_Y), RATES, np.arange(600) % 7 / 3, None, "neg_log_loss"),
+        ((RATED, RATED_Y), RATES, None, np.arange(600) // 2, "roc_auc"),
     ],
 )
-def test_importances_equal_those_by_loops(data, params, weight, scoring):
+def test_importances_equal_those_by_loops(data, params, weight, groups, scoring):
+    """A column and its target rates are permuted together."""
     X, y = data
     score = SCORES["hand_till" if scoring == "roc_auc" and y.max() > 1 else scoring]
-    forest = small_forest(25, **params).fit(X, y, weight)
-    result = oob_permutation_importance(
-        forest, X, y, scoring=scoring, n_repeats=2, sample_weight=weight, random_state=0
-    )
-    kept, proba = permuted_proba(forest, X, y, weight, None, 0)
+    forest = small_forest(25, **params).fit(X, y, weight, groups)
+    options = {"scoring": scoring, "n_repeats": 2, "sample_weight": weight, "random_state": 0}
+    result = oob_permutation_importance(forest, X, y, **options)
+    if params is RATES:
+        assert (forest._inputs_of_features, {*forest.encodings_}) == ([0, 1, 2, 0, 0, 2], {*ENCODINGS})
+    rows = training_rows(forest, X, y, weight)
+    kept, proba = rows.bags.all_kept, permuted_proba(forest, rows, None, 0)
     kept_weight = None if weight is None else weight[kept]
     baseline = by_row = score(y[kept], proba, kept_weight)
     if scoring == "roc_auc":
-        baseline = OutOfBagPairs(forest, training_rows(forest, X, y, weight), None).correct(by_row, 25, kept, proba)
+        baseline = OutOfBagPairs(forest, rows, None).correct(by_row, 25, kept, proba)
     assert result.baseline_score == pytest.approx(baseline, rel=1e-12)
-    assert result.n_scored == len(kept)
-    for feature in (0, 3):
+    assert (result.n_scored, len(result.feature_names)) == (len(kept), X.shape[1])
+    for feature in (0, X.shape[1] - 1):
         for repeat in range(2):
-            _, permuted = permuted_proba(forest, X, y, weight, feature, repeat)
+            permuted = permuted_proba(forest, rows, feature, repeat)
             expected = by_row - score(y[kept], permuted, kept_weight)
             assert result.importances[feature, repeat] == pytest.approx(expected, abs=1e-12)
 

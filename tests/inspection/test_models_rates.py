@@ -3,10 +3,8 @@
 import matplotlib
 import numpy as np
 import pytest
-from sklearn.utils import check_random_state
 
 from aucforest import AUCForestClassifier
-from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import (
     MixtureDisplay,
     TreeDisplay,
@@ -15,11 +13,8 @@ from aucforest.inspection import (
     forest_summary,
     oob_permutation_importance,
 )
-from aucforest.metrics import roc_auc_score
-from aucforest.tree.tree import SHARED_CODE
 from tests.estimators.rated import make_interaction, make_rated
 from tests.inspection.test_shapley import by_subsets
-from tests.reference.importance import out_of_bag_sums
 
 matplotlib.use("Agg")
 NAMES = ["merchant", "night", "shop", "merchant: rate", "merchant x night: rate", "shop: rate"]
@@ -62,37 +57,6 @@ def test_rates_come_after_the_parts_of_dates():
     explanation = explain(forest, X[:5])
     assert explanation.feature_names == importance.feature_names
     np.testing.assert_allclose(explanation.probabilities, forest.predict_proba(X[:5])[:, 1], atol=1e-12)
-
-
-def out_of_bag(forest, matrix, counts):
-    codes = np.minimum(matrix, SHARED_CODE)
-    sums = np.array(out_of_bag_sums(forest.trees_, codes.tolist(), counts.tolist()))
-    return forest._mean_of_trees(sums, (counts == 0).sum(axis=0)[:, None])[:, 1]
-
-
-@pytest.mark.parametrize("sampled", ["rows", "weighted rows", "groups"])
-def test_a_column_and_its_rates_are_permuted_together(sampled):
-    X, y = make_interaction(600)
-    weight = np.where(np.arange(600) % 7 == 0, 0.0, 1.0) if sampled == "weighted rows" else None
-    groups = np.arange(600) // 2 if sampled == "groups" else None
-    encodings = ["sets", "rates", "interactions"]
-    forest = AUCForestClassifier(30, random_state=0, max_depth=4, categorical_encoding=encodings)
-    inputs = forest.fit(X, y, weight, groups)._inputs_of_features
-    assert (inputs[-3:], {*forest.encodings_}) == ([0, 0, 2], {*encodings})
-    rows = training_rows(forest, X, y, weight)
-    kept = rows.bags.all_kept
-    matrix, counts = rows.take(kept), rows.counts(range(30))[kept].T
-    result = oob_permutation_importance(forest, X, y, n_repeats=2, sample_weight=weight, random_state=0)
-    assert result.feature_names == ("merchant", "night", "shop")
-    seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
-    before = roc_auc_score(y[kept], out_of_bag(forest, matrix, counts))
-    for feature in range(3):
-        random, indices = np.random.default_rng([seed, feature]), np.flatnonzero(np.array(inputs) == feature)
-        for repeat in range(2):
-            changed, order = matrix.copy(), random.permutation(len(matrix))
-            changed[:, indices] = matrix[order][:, indices]
-            after = roc_auc_score(y[kept], out_of_bag(forest, changed, counts))
-            assert result.importances[feature, repeat] == pytest.approx(before - after, abs=1e-12)
 
 
 @pytest.mark.parametrize("encoding", ["sets", "rates", "interactions"])

@@ -6,6 +6,7 @@ import tracemalloc
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree import export_text as scikit_learn_text
@@ -21,38 +22,73 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 X, Y = make_table(n_rows=300, n_classes=3, missing=0.15)
 
 
-def holds(condition, row):
-    """Return whether the condition of a line is true of a row."""
-    value = row[int(re.search(r"feature_(\d+)", condition)[1])]
-    if condition.endswith("is missing"):
-        return np.isnan(value)
-    if condition.endswith("is not missing"):
-        return not np.isnan(value)
-    if np.isnan(value):
+def holds(condition, value):
+    """Return whether the condition of a line is true of a value."""
+    is_missing = value is None or value != value
+    if condition.endswith(("is missing", "is not missing")):
+        return is_missing != ("not" in condition)
+    if " in {" in condition:
+        return (repr(value) in re.search(r"\{(.*)\}", condition)[1].split(", ")) != ("not in" in condition)
+    if is_missing:
         return condition.endswith("or missing")
     sign, threshold = re.search(r"(<=|>) (\S+)", condition).groups()
     return value <= float(threshold) if sign == "<=" else value > float(threshold)
 
 
 def follow(text, row):
-    """Return the class that the lines lead to."""
+    """Return what is written of the leaf that the lines lead to."""
     depth = 0
     for line in text.splitlines():
         bars, content = line.split("|--- ")
-        if len(bars) // 4 != depth:
-            continue
-        if content.startswith("class: "):
-            return content.removeprefix("class: ")
-        depth += holds(content, row)
+        if len(bars) // 4 == depth:
+            feature = re.match(r"feature_(\d+)", content)
+            if feature is None:
+                return content
+            depth += holds(content, row[int(feature[1])])
     raise AssertionError("no line fits")
 
 
-def test_the_text_predicts_as_the_tree_does():
-    tree = small_tree().fit(X, Y)
-    text = export_text(tree, max_depth=100, decimals=17)
-    for part in ("<= .* or missing", "> .* or missing", "is missing", "is not missing"):
+def make_kinds(n_kinds=6):
+    """Return a column of text with missing values, and labels that depend on its categories."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(n_kinds, size=400)
+    kinds = np.array([f"k{i:03}" for i in range(n_kinds)], dtype=object)[codes]
+    return np.where(rng.random(400) < 0.1, None, kinds)[:, None], (codes % 2 == 0).astype(int)
+
+
+@pytest.mark.parametrize("n_kinds", [None, 2, 3, 6, 300])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_text_predicts_as_the_tree_does(n_kinds, seed):
+    """For numbers after shrinkage, and for categories, of which one is not seen; values may be missing."""
+    model, rows = small_forest(1, shrinkage=5.0, random_state=seed).fit(X, Y).estimators_[0], X
+    if n_kinds is not None:
+        model = small_tree(random_state=seed, max_features=1, categorical_features=[0]).fit(*make_kinds(n_kinds))
+        rows = np.array([*model.categories_[0], None, "new"], dtype=object)[:, None]
+    text = export_text(model, max_depth=100, decimals=17, show_proba=True)
+    for part in ("<= .* or missing", "> .* or missing", "is not missing") if n_kinds is None else ("{",):
         assert re.search(part, text), part
-    assert [follow(text, row) for row in X] == [str(label) for label in tree.predict(X)]
+    for row, proba, label in zip(rows, model.predict_proba(rows), model.predict(rows)):
+        listed = ", ".join(f"{name} {share:.17f}" for name, share in zip(model.classes_, proba))
+        leaf = follow(text, [None] if row[0] == "new" else row)
+        assert leaf == f"probabilities: [{listed}] class: {label}"
+
+
+def test_names_are_given_or_seen_in_fit_or_numbers():
+    tree = small_tree().fit(pd.DataFrame(X, columns=list("abcde")), np.array(["no", "yes", "maybe"])[Y])
+    leaf = r"weights: \[.*\] probabilities: \[maybe \S+, no \S+, yes \S+\] class: (maybe|no|yes)$"
+    assert re.search(leaf, export_text(tree, show_proba=True, show_weights=True), flags=re.MULTILINE)
+    numbers = export_text(tree.tree_)
+    for i, name in enumerate("abcde"):
+        numbers = numbers.replace(f"feature_{i}", name)
+    assert numbers == export_text(tree, class_names="012")
+    assert numbers.replace("--- a", "--- A") == export_text(tree, class_names="012", feature_names=list("Abcde"))
+
+
+def test_the_number_of_listed_categories_can_be_limited():
+    tree = small_tree(categorical_features=[0], max_features=1).fit(*make_kinds()).tree_
+    full, short = (SplitFormat(["kind"], {}, (), 1, most).conditions(tree, 0) for most in (None, 1))
+    assert sorted(re.findall(r"\d+", min(full, key=len))) in (["0", "2", "4"], ["1", "3", "5"])
+    assert all(re.search(r"\{\d, \.\.\.\}", side) for side in short)
 
 
 def test_trees_of_a_forest_follow_each_other():
@@ -79,20 +115,6 @@ def test_the_depth_of_truncated_branches():
     assert max(depths) == tree.tree_.max_depth - 2
     assert all(len(line.split("|--- ")[0]) // 4 <= 2 for line in text.splitlines())
     assert "truncated" not in export_text(tree, max_depth=tree.tree_.max_depth)
-
-
-def test_the_text_has_the_predicted_probabilities():
-    """After shrinkage, in the order of the classes."""
-    tree = small_forest(1, shrinkage=5.0).fit(X, Y).estimators_[0]
-    text = export_text(tree, max_depth=100, decimals=6, show_proba=True)
-    listed = re.findall(r"probabilities: \[(.*)\] class: (.*)", text)
-    leaves = [[item.split() for item in part.split(", ")] for part, _ in listed]
-    assert all([name for name, _ in leaf] == list(map(str, tree.classes_)) for leaf in leaves)
-    found = {tuple(float(number) for _, number in leaf) for leaf in leaves}
-    assert {tuple(row) for row in tree.predict_proba(X).round(6).tolist()} <= found
-    assert 1.0 not in np.array(sorted(found))
-    both = export_text(tree, show_proba=True, show_weights=True, class_names=["x", "y", "z"])
-    assert re.search(r"weights: \[.*\] probabilities: \[x \S+, y \S+, z \S+\] class: [xyz]$", both, re.MULTILINE)
 
 
 def test_categories_are_quoted():
