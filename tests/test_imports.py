@@ -41,7 +41,6 @@ OPTIONAL = {
 
 
 def module_name(path: Path, sources: Path) -> str:
-    """Return the dotted name of a source file."""
     parts = path.relative_to(sources).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -78,7 +77,6 @@ def part(module: str) -> str:
 
 
 def upward_imports(graph: dict[str, set[str]]) -> list[str]:
-    """Return the imports that point to a higher floor."""
     pairs = [(module, target) for module, targets in graph.items() for target in sorted(targets)]
     return [f"{module} imports {target}" for module, target in pairs if FLOORS[part(target)] > FLOORS[part(module)]]
 
@@ -158,7 +156,6 @@ def test_numba_has_one_door():
 
 
 def packages(requirements: list[str]) -> set[str]:
-    """Return what requirements are imported as."""
     names = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
     return {{"scikit-learn": "sklearn"}.get(name, name.replace("-", "_")) for name in names}
 

@@ -178,7 +178,6 @@ def installed(tmp_path_factory):
 
 @contextmanager
 def changed(file, change):
-    """Change a file of an installation, and restore it."""
     content = file.read_bytes()
     try:
         change(file)

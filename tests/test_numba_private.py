@@ -51,8 +51,6 @@ def test_without_a_part_that_numba_has_changed_code_is_compiled_by_numba_alone(o
 
 def test_a_compiler_that_computes_something_else_is_not_used(monkeypatch):
     class Wrong(_numba_private.DeviceCompiler):
-        """Compiles another function than it is given."""
-
         def compile_extra(self, function):
             return super().compile_extra(lambda values, index: values[0])
 

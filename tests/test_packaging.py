@@ -96,7 +96,6 @@ def wheel(built):
 
 @pytest.fixture(scope="module")
 def pure_wheel(tmp_path_factory):
-    """Return a wheel without machine code."""
     folder = tmp_path_factory.mktemp("pure")
     run(*BUILD, "--wheel", "--outdir", folder, ROOT, settings={"AUCFOREST_PURE": "1"})
     return next(folder.glob("*-py3-none-any.whl"))

@@ -21,7 +21,6 @@ OutStream.__module__ = "ipykernel.iostream"
 
 
 def written(stream, monkeypatch, verbose=1):
-    """Return the states of a bar that were written."""
     monkeypatch.setattr(sys, "stderr", stream)
     for _ in progress_bar(range(40), desc="trees", verbose=verbose):
         time.sleep(0.01 * verbose)

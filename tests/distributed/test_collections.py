@@ -26,13 +26,6 @@ def test_partitions_have_whole_rows():
     assert parts.n_features == 4
 
 
-def test_frames_and_series_and_arrays_of_unknown_lengths():
-    parts = align(FRAME, FRAME.a.to_dask_array())
-    X, y = dask.compute(parts.X, parts.y)
-    assert [*map(len, X)] == [*map(len, y)]
-    assert (parts.sample_weight, list(parts.meta.columns), parts.n_features) == (None, ["a", "b"], 2)
-
-
 SPARSE, OTHER = X.rechunk({1: -1}).map_blocks(sp.csr_matrix), Y.rechunk((4, 3, 3))
 
 

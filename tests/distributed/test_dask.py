@@ -48,7 +48,6 @@ def fitted(client):
 
 @pytest.fixture
 def plans(monkeypatch):
-    """Return the plans that are made on the cluster."""
     made, plan_on_cluster = [], _on_cluster.plan_on_cluster
     monkeypatch.setattr(_on_cluster, "plan_on_cluster", lambda *given: made.append(plan_on_cluster(*given)) or made[-1])
     return made
@@ -159,12 +158,10 @@ _UNKNOWN = pd.Series(dtype=pd.CategoricalDtype([dd.utils.UNKNOWN_CATEGORIES]))
 
 
 def _own_categories(part):
-    """Return a partition without the categories that it does not contain."""
     return part.assign(colour=part.colour.cat.remove_unused_categories())
 
 
 def _unless_first(part):
-    """Return a partition, without its rows if it is the first."""
     return part[:0] if len(part) > 0 and part.index[0] == 0 else part
 
 
@@ -332,7 +329,6 @@ def test_an_interrupted_fit_cancels_its_tasks(client, monkeypatch):
 
 
 def _count_tasks(dask_scheduler):
-    """Return the number of tasks of fits on the scheduler."""
     return sum("join" in str(key) or "encode" in str(key) for key in dask_scheduler.tasks)
 
 
@@ -341,6 +337,7 @@ def test_the_plan_has_sizes_and_reasons(client):
     size = plan.size
     assert (size.n_rows, size.n_features, size.n_classes, size.n_trees) == (9000, 4, 2, 20)
     assert (plan.strategy, size.matrix_bytes, plan.n_parts) == ("replicate", 36_000, 1)
+    assert plan.workers == Workers(n_workers=2, n_threads=2, memory=2**31)
     assert "replicate: the binned data, 35.16 KiB, fit into 40% of 2.00 GiB" in str(plan)
     unknown = dd.from_pandas(make_frame()[0], npartitions=2)
     assert DaskAUCForestClassifier(sampling="balanced").explain_plan(unknown).size.n_rows == 9000
@@ -351,63 +348,55 @@ def test_the_plan_has_sizes_and_reasons(client):
 
 @pytest.mark.parametrize(
     "params",
-    [{"monotonic_cst": {"size": 1}}, {"class_weight": {True: 3.0}}, {"sampling": "balanced", "oob_score": True}],
+    [
+        {"monotonic_cst": {"size": 1}},
+        {"class_weight": {True: 3.0}, "strategy": "replicate"},
+        {"sampling": "balanced", "oob_score": True},
+    ],
 )
 def test_the_plan_equals_that_of_fit(client, monkeypatch, plans, params):
     """The workers are too small, so that the fit ends after planning."""
     monkeypatch.setattr(DaskExecutor, "workers", lambda self: Workers(2, 2, 70_000))
     frame, labels = make_frame()
     rows = dd.from_pandas(frame.assign(label=labels, weight=np.arange(len(frame)) % 3), npartitions=3)
-    forest = DaskAUCForestClassifier(random_state=0, **params)
+    forest, strategy = DaskAUCForestClassifier(random_state=0, **params), params.get("strategy", "gather")
     for weights in ((), (rows.weight,)):
         data = rows[list(frame.columns)], rows.label, *weights
         explained = forest.explain_plan(*data)
         plans.clear()
-        with pytest.raises(ClusterError, match="too little memory"):
+        with pytest.raises(ClusterError, match=rf"too little memory: strategy='{strategy}' .* of n_workers=2 workers"):
             forest.fit(*data)
         assert [explained] == plans
-        assert explained.strategy == "gather"
+        assert explained.strategy == strategy
 
 
-def test_too_little_memory_is_an_error_before_growing(client, monkeypatch):
-    monkeypatch.setattr(DaskExecutor, "workers", lambda self: Workers(2, 2, 100_000))
-    for strategy in ("replicate", "gather"):
-        forest = DaskAUCForestClassifier(**OPTIONS, strategy=strategy)
-        with pytest.raises(ClusterError, match=rf"too little memory: strategy='{strategy}' .* of n_workers=2 workers"):
-            forest.fit(*chunked(2, X, Y))
-
-
-@pytest.mark.parametrize(
-    ("option", "sentence"),
-    [
-        ("groups", "^groups cannot be sampled on a cluster: .* memory, or by fit_out_of_core$"),
-        ("cost", "^cost cannot be passed .* a cluster: set threshold={'cost': array} instead$"),
-    ],
-)
-def test_groups_and_costs_of_samples_are_refused(option, sentence):
+def test_groups_and_costs_of_samples_are_refused():
+    forest, given = DaskAUCForestClassifier(**OPTIONS), np.ones(len(Y))
+    with pytest.raises(ValueError, match=r"^groups cannot be sampled on a cluster: .* memory, or by fit_out_of_core$"):
+        forest.fit(*chunked(2, X, Y), groups=given)
+    sentence = r"^cost cannot be passed .* a cluster: set threshold={'cost': array} instead$"
     with pytest.raises(ValueError, match=sentence):
-        DaskAUCForestClassifier(**OPTIONS).fit(*chunked(2, X, Y), **{option: np.ones(len(Y))})
+        forest.fit(*chunked(2, X, Y), cost=given)
 
 
 def test_costs_of_samples_can_be_a_parameter(client):
     costs = np.random.default_rng(0).exponential([[0.0, 1.0], [20.0, 0.0]], (len(Y), 2, 2))
     local = AUCForestClassifier(20, random_state=0, threshold="cost").fit(X, Y, cost=costs)
-    parts, options = chunked(3, X, Y), {"n_estimators": 20, "random_state": 0}
-    assert_same_fit(local, DaskAUCForestClassifier(**options, threshold={"cost": costs}).fit(*parts))
-    with pytest.raises(
-        ValueError, match=r"^threshold='cost' needs .* or threshold={'cost': array} if the data are not"
-    ):
-        DaskAUCForestClassifier(**options, threshold="cost").fit(*parts)
+    parts, forest = chunked(3, X, Y), DaskAUCForestClassifier(20, random_state=0, threshold={"cost": costs})
+    assert_same_fit(local, forest.fit(*parts))
+    sentence = r"^threshold='cost' needs .* or threshold={'cost': array} if the data are not"
+    with pytest.raises(ValueError, match=sentence):
+        forest.set_params(threshold="cost").fit(*parts)
 
 
 def test_forests_with_dates_are_equal(client):
     frame, labels = make_frame()
-    booked = np.datetime64("2024-01-01", "us") + (frame.index.to_numpy() * 79 % 500_000).astype("m8[m]")
-    frame = frame[["size"]].assign(booked=pd.Series(booked).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
-    parts, y = dd.from_pandas(frame, npartitions=3), dd.from_pandas(labels, npartitions=3)
+    booked = pd.Series(np.datetime64("2024-01-01", "us") + (np.arange(9000) * 79 % 500_000).astype("m8[m]"))
+    frame = frame[["size"]].assign(booked=booked.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
+    parts, y = (dd.from_pandas(rows, npartitions=3) for rows in (frame, labels))
     local, forest = AUCForestClassifier(**OPTIONS).fit(frame, labels), DaskAUCForestClassifier(**OPTIONS).fit(parts, y)
     assert_same_fit(local, forest)
-    assert (forest.n_features_in_, forest.dates_) == (2, local.dates_)
+    assert forest.n_features_in_ == 2
     np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(frame))
     pd.testing.assert_frame_equal(forest.encode(parts).compute(), local.encode(frame))
     assert forest.explain_plan(parts, y).size.n_features == 5

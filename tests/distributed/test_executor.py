@@ -14,7 +14,6 @@ from distributed import Client, Event, get_worker
 from aucforest.distributed import ClusterError, VersionMismatchError
 from aucforest.distributed import _executor as _dask_executor
 from aucforest.distributed._executor import DaskExecutor, check_versions, default_client, describe_code
-from aucforest.distributed._plan import Workers
 
 
 def hold_array(n):
@@ -71,16 +70,6 @@ def test_results_in_the_order_of_completion_or_submission(executor):
     # Futures can be gathered again, and an iterator need not be exhausted.
     assert next(iter(executor.as_completed(futures[3:4]))) == (futures[3], 6)
     assert list(executor.as_completed()) == executor.gather([]) == []
-
-
-def test_futures_can_be_arguments(executor):
-    shared = executor.share([1, 2])
-    doubled = executor.submit(operator.mul, shared, 2)
-    assert executor.gather([executor.submit(sum, [executor.share(3), executor.share(4)]), doubled]) == [7, [1, 2, 1, 2]]
-
-
-def test_the_workers_are_counted(executor):
-    assert executor.workers() == Workers(n_workers=2, n_threads=2, memory=2**31)
 
 
 @pytest.mark.parametrize("n", [5, 10**6])
@@ -149,22 +138,15 @@ def test_a_cancelled_request_raises_an_error(executor, monkeypatch):
         executor.gather([waiting])
 
 
-async def stay_silent():
-    await asyncio.sleep(10.0)
-
-
-async def know_no_workers():
-    return {"workers": {}}
-
-
 @pytest.mark.parametrize(
-    ("identity", "sentence"),
-    [
-        (stay_silent, "the Dask scheduler does not answer"),
-        (know_no_workers, r"has done nothing for .*: there are no workers"),
-    ],
+    ("workers", "sentence"),
+    [(None, "the Dask scheduler does not answer"), ({}, r"has done nothing for .*: there are no workers")],
 )
-def test_waiting_ends_without_a_scheduler_or_workers(executor, monkeypatch, identity, sentence):
+def test_waiting_ends_without_a_scheduler_or_workers(executor, monkeypatch, workers, sentence):
+    async def identity():
+        await asyncio.sleep(10.0 if workers is None else 0.0)
+        return {"workers": workers}
+
     monkeypatch.setattr(_dask_executor, "_CHECK_SECONDS", 0.05)
     monkeypatch.setattr(_dask_executor, "_IDLE_SECONDS", 0.1)
     monkeypatch.setattr(executor._client.scheduler, "identity", identity)

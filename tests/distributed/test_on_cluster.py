@@ -35,8 +35,6 @@ def local():
 
 @pytest.fixture(autouse=True)
 def _hard_limit():
-    """Fail a test that hangs."""
-
     def fail(*_):
         raise AssertionError("this hangs")
 
@@ -48,7 +46,6 @@ def _hard_limit():
 
 @contextmanager
 def cluster_of(n_workers=2):
-    """Run another cluster and its client."""
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "host": "127.0.0.1"}
     with (
         # Connections to dead workers time out after 3 instead of 30 seconds.
@@ -102,7 +99,6 @@ def fit(client, **options):
 
 
 def die_once(flag, function, *args):
-    """Kill the first worker that runs this."""
     try:
         Path(flag).touch(exist_ok=False)
     except FileExistsError:
@@ -252,40 +248,3 @@ def assert_lost(client):
     with pytest.raises(ClusterError):
         forest.fit(*chunked(4, X, Y))
     assert not hasattr(forest, "trees_")
-
-
-DRIVER = """
-import sys, time
-from distributed import Client
-from aucforest.distributed import DaskAUCForestClassifier
-from aucforest.fitting.job import JobFolder
-from tests.distributed.test_on_cluster import OPTIONS, X, Y, chunked
-
-save = JobFolder.save
-
-def save_once(self, numbers, *known):
-    save(self, numbers, *known)
-    print(len(numbers), flush=True)
-    time.sleep(100)
-
-JobFolder.save = save_once
-with Client(sys.argv[2]):
-    DaskAUCForestClassifier(**OPTIONS, checkpoint_dir=sys.argv[1]).fit(*chunked(3, X, Y))
-"""
-
-
-def test_a_fit_is_resumed_after_its_process_was_killed(hardy, local, tmp_path, monkeypatch):
-    arguments = [sys.executable, "-c", DRIVER, tmp_path / "trees", hardy.scheduler.address]
-    driver = subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
-    n_saved = int(driver.stdout.readline())
-    driver.kill()
-    driver.communicate()
-    grown, submit = [], DaskExecutor.submit
-
-    def note(self, function, *args, **options):
-        grown.extend(args[-1] if function.__name__ == "grow" else [])
-        return submit(self, function, *args, **options)
-
-    monkeypatch.setattr(DaskExecutor, "submit", note)
-    assert_same_fit(local, fit(hardy, checkpoint_dir=tmp_path / "trees"))
-    assert 0 < n_saved == OPTIONS["n_estimators"] - len(grown)

@@ -31,19 +31,14 @@ def test_points_are_scores_of_forests_of_fewer_trees():
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "balanced_accuracy"])
 def test_curves_of_other_scores_with_weights(scoring):
-    weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
+    weight, ax = np.random.default_rng(0).integers(0, 3, len(X)).astype(float), pyplot.subplots()[1]
     forest = AUCForestClassifier(60, random_state=0, oob_score=scoring).fit(X, Y3, sample_weight=weight)
-    display = OOBCurveDisplay.from_estimator(forest, X, Y3, scoring=scoring, sample_weight=weight, n_points=2)
+    options = {"scoring": scoring, "sample_weight": weight, "n_points": 2, "ax": ax}
+    display = OOBCurveDisplay.from_estimator(forest, X, Y3, **options)
     assert display.scores[-1] == pytest.approx(forest.oob_score_, rel=1e-12)
-    assert display.ax_.get_ylabel() == f"out-of-bag {scoring}"
-
-
-def test_a_curve_is_plotted_on_given_axes():
-    ax = pyplot.subplots()[1]
-    display = OOBCurveDisplay(np.array([1, 10]), np.array([0.5, 0.75]), scoring="roc_auc").plot(ax)
     assert (display.ax_, display.figure_) == (ax, ax.figure)
-    assert display.line_.get_xydata().tolist() == [[1.0, 0.5], [10.0, 0.75]]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of trees", "out-of-bag roc_auc")
+    assert display.line_.get_xydata().tolist() == [[1, display.scores[0]], [60, display.scores[1]]]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of trees", f"out-of-bag {scoring}")
 
 
 @pytest.mark.parametrize(
@@ -65,6 +60,7 @@ def test_a_bar_for_each_variant():
     display = MixtureDisplay.from_estimator(forest)
     assert display.names == ["auc, best", "gini, best", "auc, random", "gini, random"]
     np.testing.assert_allclose([bar.get_width() for bar in display.bars_], forest.mixture_["n_trees"] / 50)
+    np.testing.assert_allclose(display.figure_.get_size_inches(), [6.4, 0.8 + 4 * 0.32])
     score, error = (forest.mixture_[name][0] for name in ("oob_score", "oob_score_std"))
     assert display.ax_.texts[0].get_text() == f"{score:.3f} ± {error:.3f}"
     axes = pyplot.subplots()[1]  # without scores there are no labels

@@ -138,15 +138,13 @@ def test_standard_errors_are_close_to_those_of_delong():
 def test_the_variance_of_permutations_decreases_with_repeats():
     """With a variance of 4 due to rows and 1 due to a permutation, a mean over 5 repeats has 4 + 1 / 5."""
     random = np.random.default_rng(0)
-    rows = random.normal(scale=2, size=4000)
-    repeats = rows[:, None] + random.normal(size=(4000, 5))
+    repeats = random.normal(scale=2, size=(4000, 1)) + random.normal(size=(4000, 5))
     parts = random.normal(scale=np.sqrt(10 * 5), size=(4000, 10))
-    errors = [importance.standard_error(*both) for both in zip(repeats, parts)]
+    errors = np.array([importance.standard_error(*both) for both in zip(repeats, parts)])
     # A single estimate has a standard deviation of 2.4.
-    assert np.mean(np.square(errors)) == pytest.approx(4.2, abs=0.15)
+    assert np.mean(errors**2) == pytest.approx(4.2, abs=0.15)
     # With fewer than 9 degrees of freedom, intervals of 1.96 standard errors would contain 0 in 0.892 of the cases.
-    names = tuple(map(str, range(4000)))
-    result = importance.PermutationImportance(repeats, np.array(errors), 0.0, 1, "roc_auc", names, 10)
+    result = importance.PermutationImportance(repeats, errors, 0.0, 1, "roc_auc", tuple(map(str, range(4000))), 10)
     low, high = result.importances_interval().T
     assert np.mean((low <= 0) & (high >= 0)) >= 0.92
     with pytest.raises(ValueError, match=r"level must be in \(0, 1\), but is 95"):

@@ -4,11 +4,7 @@ from sklearn.exceptions import NotFittedError
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.inspection import export_text, forest_summary
-from aucforest.inspection.models import (
-    check_forest,
-    forest_of,
-    trees_of,
-)
+from aucforest.inspection.models import check_forest, forest_of, trees_of
 from tests.estimators.data import make_table, small_forest, small_tree
 
 X, Y = make_table(missing=0.1)

@@ -11,7 +11,6 @@ from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
 
 
 def fold(n_classes, weighted, **params):
-    """Return a forest fitted on the first half of some data, with the second half as test rows."""
     X, y = make_classification(400, 6, n_informative=4, n_classes=n_classes, flip_y=0.2, random_state=0)
     y = np.array(["a", "b", "c"])[y]
     weight = np.random.default_rng(0).integers(1, 4, 200).astype(float) if weighted else None

@@ -27,7 +27,6 @@ def shapley_values(tree, X, k=1):
 
 
 def sides(tree, row):
-    """Return whether a row goes left, for each node."""
     goes_left = []
     for node, value in enumerate(row[tree.feature]):
         if np.isnan(value):

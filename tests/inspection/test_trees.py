@@ -23,7 +23,6 @@ X, Y = make_table(n_rows=300, n_classes=3, missing=0.15)
 
 
 def holds(condition, value):
-    """Return whether the condition of a line is true of a value."""
     is_missing = value is None or value != value
     if condition.endswith(("is missing", "is not missing")):
         return is_missing != ("not" in condition)
@@ -49,7 +48,6 @@ def follow(text, row):
 
 
 def make_kinds(n_kinds=6):
-    """Return a column of text with missing values, and labels that depend on its categories."""
     rng = np.random.default_rng(0)
     codes = rng.integers(n_kinds, size=400)
     kinds = np.array([f"k{i:03}" for i in range(n_kinds)], dtype=object)[codes]
