@@ -187,10 +187,8 @@ def test_labels_can_be_numbers_and_a_class_in_a_single_partition(client):
     assert_same_fit(AUCForestClassifier(**OPTIONS).fit(X, y), forest)
 
 
-def test_prediction_and_scores(forest, local):
+def test_scores(forest, local):
     rows, labels, weights = chunked(3, X, Y, WEIGHTS)
-    np.testing.assert_array_equal(forest.predict_proba(rows).compute(), local.predict_proba(X))
-    np.testing.assert_array_equal(forest.predict_proba(X), local.predict_proba(X))
     assert forest.score(rows, labels) == pytest.approx(local.score(X, Y), abs=1e-12)
     assert forest.score(rows, labels, weights) == pytest.approx(local.score(X, Y, WEIGHTS), abs=1e-12)
     assert forest.score(X, Y) == local.score(X, Y)
