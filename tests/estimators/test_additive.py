@@ -49,27 +49,16 @@ NEW[:3, 1], NEW[3:6, 3], NEW[6, 0], NEW[7, 0] = 9, np.nan, np.inf, -np.inf
 LABELS = {2: (SCORE > 0.4).astype(int), 3: np.digitize(SCORE, [-0.3, 0.8])}
 
 
-def columns(train, rows):
-    constants = {"normal_range": _additive._NORMAL_RANGE, "most": AdditiveClassifier.MOST_SCALED}
-    return additive_columns(train.tolist(), rows.tolist(), CATEGORICAL, **constants)
-
-
-def with_cells(rows):
-    """Return the rows with a column for each interaction, which contains the categories of pairs."""
-    cells = np.full((len(rows), 3), np.nan)
-    for i, row in enumerate(rows):
-        parts = row[2] > 0.5, row[1], np.digitize(row[0], [-0.5, 0.5], right=True)
-        for j, (category, other, part, n_parts) in enumerate(zip(row[[1, 4, 4]], row[[2, 1, 0]], parts, (2, 4, 3))):
-            if not np.isnan(category) and not np.isnan(other):
-                cells[i, j] = category * n_parts + part
-    return np.hstack((rows, cells))
+def cells_of(rows):
+    """Return the category of the pair of each interaction, NaN if it is missing."""
+    parts = np.column_stack((rows[:, 2] > 0.5, rows[:, 1], np.digitize(rows[:, 0], [-0.5, 0.5], right=True)))
+    return np.where(np.isnan(rows[:, [2, 1, 0]]), np.nan, rows[:, [1, 4, 4]] * [2, 4, 3] + parts)
 
 
 def indicators_of_cells(train, rows):
     """Return the indicators of the cells of the training rows for other rows, and the interaction of each cell."""
-    of_train, of_rows = with_cells(train)[:, 8:].T, with_cells(rows)[:, 8:].T
-    known = [np.unique(cells[~np.isnan(cells)]) for cells in of_train]
-    found = [cells[:, None] == of_one for cells, of_one in zip(of_rows, known)]
+    known = [np.unique(cells[~np.isnan(cells)]) for cells in cells_of(train).T]
+    found = [cells[:, None] == of_one for cells, of_one in zip(cells_of(rows).T, known)]
     return np.hstack(found).astype(np.float64), np.repeat(np.arange(3), list(map(len, known)))
 
 
@@ -78,11 +67,11 @@ def indicators_of_cells(train, rows):
 @pytest.mark.parametrize("weight", [None, np.random.default_rng(0).uniform(0.1, 3.0, 300)], ids=["alike", "weighted"])
 def test_predictions_equal_logistic_regression_on_columns_by_loops(n_classes, interactions, weight):
     """A column times the root of 1 / p has the penalty p; interactions have indicators of cells."""
-    y, scaled = LABELS[n_classes], None if weight is None else weight / weight.mean()
+    y, constants = LABELS[n_classes], {"normal_range": _additive._NORMAL_RANGE, "most": AdditiveClassifier.MOST_SCALED}
     model = AdditiveClassifier(CATEGORICAL, interactions).fit(X, y, weight)
 
     def peer_columns(rows):
-        table, features = columns(X, rows)
+        table, features = additive_columns(X.tolist(), rows.tolist(), CATEGORICAL, **constants)
         coded = np.searchsorted(CATEGORICAL, features)
         if interactions:
             of_cells, interaction = indicators_of_cells(X, rows)
@@ -91,6 +80,7 @@ def test_predictions_equal_logistic_regression_on_columns_by_loops(n_classes, in
         penalties[-len(coded) :] = model.penalties_[coded]
         return table / np.sqrt(penalties)
 
+    scaled = None if weight is None else weight / weight.mean()
     peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(peer_columns(X), y, scaled)
     assert model.column_weights_.shape == peer.coef_.shape
     for rows in (X, NEW):
@@ -104,10 +94,12 @@ def test_predictions_equal_logistic_regression_on_columns_by_loops(n_classes, in
 
 
 def test_the_prior_of_interactions_is_stronger(monkeypatch):
-    strong = AdditiveClassifier(CATEGORICAL, INTERACTIONS).fit(X, LABELS[2])
+    def strengths():
+        return np.abs(np.log(AdditiveClassifier(CATEGORICAL, INTERACTIONS).fit(X, LABELS[2]).penalties_[2:]))
+
+    strong = strengths()
     monkeypatch.setattr(_additive, "_INTERACTION_PRIOR", _additive._CATEGORY_PRIOR)
-    weak = AdditiveClassifier(CATEGORICAL, INTERACTIONS).fit(X, LABELS[2])
-    assert np.all(np.abs(np.log(strong.penalties_[2:])) < np.abs(np.log(weak.penalties_[2:])))
+    assert np.all(strong < strengths())
 
 
 def test_without_categories_coefficients_equal_those_of_scikit_learn():
@@ -123,16 +115,15 @@ def test_without_categories_coefficients_equal_those_of_scikit_learn():
 @pytest.mark.parametrize("kind", ["dense", "sparse", "interactions"])
 def test_effects_of_features_add_up_and_have_the_mean_0(kind, n_classes):
     weight = np.random.default_rng(0).uniform(0.1, 3.0, 300)
-    table = sp.csr_matrix(np.nan_to_num(X[:, [0, 2, 6]])) if kind == "sparse" else X
-    rows = np.nan_to_num(NEW[:, [0, 2, 6]], posinf=9.0, neginf=-9.0) if kind == "sparse" else NEW
-    interactions = INTERACTIONS if kind == "interactions" else ()
-    model = AdditiveClassifier(() if kind == "sparse" else CATEGORICAL, interactions)
-    model.fit(table, LABELS[n_classes], weight)
-    effects, means = model.effects(rows)
+    table, rows, categorical = X, NEW, CATEGORICAL
+    if kind == "sparse":
+        table, categorical = sp.csr_matrix(np.nan_to_num(X[:, [0, 2, 6]])), ()
+        rows = np.nan_to_num(NEW[:, [0, 2, 6]], posinf=9.0, neginf=-9.0)
+    model = AdditiveClassifier(categorical, INTERACTIONS if kind == "interactions" else ())
+    effects, means = model.fit(table, LABELS[n_classes], weight).effects(rows)
     assert effects.shape == (n_classes, *rows.shape)
     np.testing.assert_allclose(means[:, None] + effects.sum(axis=2), model.decision_function(rows).T, atol=1e-12)
-    of_train = model.effects(table)[0]
-    np.testing.assert_allclose(np.average(of_train, axis=1, weights=weight), 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.average(model.effects(table)[0], axis=1, weights=weight), 0.0, atol=1e-12)
     for feature in range(rows.shape[1]):
         others = rows[::-1].copy()
         others[:, feature] = rows[:, feature]
@@ -141,13 +132,13 @@ def test_effects_of_features_add_up_and_have_the_mean_0(kind, n_classes):
         np.testing.assert_allclose(model.effects(others)[0][:, :, feature], effects[:, :, feature], atol=1e-12)
 
 
-def with_categories(n_rows=4000, n_categories=1000, size=1.5, seed=0):
+def with_categories(n_rows=4000, n_categories=1000):
     """Return codes of many categories beside a number, and labels that depend on both."""
-    rng = np.random.default_rng(seed)
-    table = np.column_stack((rng.integers(n_categories, size=n_rows), rng.normal(size=n_rows))).astype(np.float64)
-    effect = size * rng.normal(size=n_categories)
-    score = effect[table[:, 0].astype(int)] + table[:, 1] + rng.logistic(size=n_rows)
-    return table, (score > 0.0).astype(int), effect
+    rng = np.random.default_rng(0)
+    codes, number = rng.integers(n_categories, size=n_rows), rng.normal(size=n_rows)
+    effect = 1.5 * rng.normal(size=n_categories)
+    score = effect[codes] + number + rng.logistic(size=n_rows)
+    return np.column_stack((codes, number)), (score > 0.0).astype(int), effect
 
 
 def test_every_category_has_a_coefficient_however_rare():
@@ -167,12 +158,10 @@ def test_many_categories_take_little_memory():
     """A matrix of all rows and categories would take 8 GB."""
     table, y, _ = with_categories(20_000, 10**5)
     tracemalloc.start()
-    try:
-        model = AdditiveClassifier((0,)).fit(table, y)
-        model.predict_proba(table)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    model = AdditiveClassifier((0,)).fit(table, y)
+    model.predict_proba(table)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     assert len(model.codes_) > 15_000
     assert most < 100e6
 
@@ -194,26 +183,22 @@ def test_rows_are_predicted_one_by_one_as_together():
     many = np.tile(X, (-(-_additive._BLOCK_ROWS // 300) + 1, 1))
     model = AdditiveClassifier(CATEGORICAL).fit(X, LABELS[3])
     expected = np.vstack([model.predict_proba(row[None]) for row in X])
-    assert len(many) > _additive._BLOCK_ROWS
     np.testing.assert_allclose(model.predict_proba(many), np.tile(expected, (len(many) // 300, 1)), rtol=1e-12)
     assert model.predict_proba(X[:0]).shape == (0, 3)
 
 
 def test_a_class_without_samples():
     """As in a fold without a rare class."""
-    y = np.where(LABELS[2] == 1, 3, 0)
-    model = AdditiveClassifier(CATEGORICAL).fit(X, y)
+    model, expected = (AdditiveClassifier(CATEGORICAL).fit(X, y) for y in (3 * LABELS[2], LABELS[2]))
     assert model.classes_.tolist() == [0, 3]
-    expected = AdditiveClassifier(CATEGORICAL).fit(X, LABELS[2]).predict_proba(NEW)
-    np.testing.assert_allclose(model.predict_proba(NEW), expected, atol=0.01)
+    np.testing.assert_allclose(model.predict_proba(NEW), expected.predict_proba(NEW), atol=0.01)
 
 
 def test_of_many_rows_a_sample_is_fitted(monkeypatch):
     """As many of each class; weights restore the class frequencies."""
     table, score = make(6000, seed=2)
     y = (score > 1.5).astype(int)
-    whole = AdditiveClassifier(CATEGORICAL).fit(table, y)
-    seen = []
+    whole, seen = AdditiveClassifier(CATEGORICAL).fit(table, y), []
 
     def record(dense, *others):
         seen.append((len(dense), np.bincount(*others[-2:])))
@@ -223,9 +208,8 @@ def test_of_many_rows_a_sample_is_fitted(monkeypatch):
     monkeypatch.setattr(_additive, "_MOST_ROWS", 2000)
     monkeypatch.setattr(_additive, "_LEAST_ROWS", 0)
     part = AdditiveClassifier(CATEGORICAL).fit(table, y)
-    assert 300 < y.sum() < 1000
-    n_rows, weights = seen[0]
-    assert n_rows == y.sum() + 1000
+    ((n_rows, weights),) = seen
+    assert 1300 < n_rows == y.sum() + 1000 < 2000
     np.testing.assert_allclose(weights / weights.sum(), np.bincount(y) / 6000)
     of_part, of_whole = (model.predict_proba(table)[:, 1] for model in (part, whole))
     assert of_part.mean() == pytest.approx(y.mean(), abs=0.01)
@@ -243,8 +227,7 @@ def test_sparse_rows():
     model = AdditiveClassifier().fit(matrix, y)
     # the root mean square of the stored values
     scale = np.sqrt(np.nansum(dense**2, axis=0) / np.maximum(np.count_nonzero(np.nan_to_num(dense), axis=0), 1))
-    most = AdditiveClassifier.MOST_SCALED
-    scaled = np.nan_to_num(np.clip(dense / np.where(scale > 0, scale, 1.0), -most, most))
+    scaled = np.nan_to_num(np.clip(dense / np.where(scale > 0, scale, 1.0), -model.MOST_SCALED, model.MOST_SCALED))
     expected = LogisticRegression().fit(scaled, y).predict_proba(scaled)
     np.testing.assert_allclose(model.predict_proba(matrix), expected, atol=1e-3)
     np.testing.assert_allclose(model.predict_proba(dense), model.predict_proba(matrix))
@@ -266,10 +249,7 @@ def test_sparse_numbers_far_from_0_and_beyond_all_bounds():
 
 
 def test_rows_are_few_where_columns_are_many():
-    many = np.zeros((3, 100_000))
-    assert AdditiveClassifier()._most_rows(many, 2) * 8 * 400_000 <= 2**30
-    codes = np.full((3, 1000), 249.0)
-    assert AdditiveClassifier(tuple(range(1000)))._most_rows(codes, 2) == 4096
+    assert AdditiveClassifier()._most_rows(np.zeros((3, 100_000)), 2) * 8 * 400_000 <= 2**30
+    assert AdditiveClassifier(tuple(range(1000)))._most_rows(np.full((3, 1000), 249.0), 2) == 4096
     assert AdditiveClassifier((0,))._most_rows(np.full((3, 1), 1e6), 2) == 2**16
-    assert AdditiveClassifier()._most_rows(np.zeros((3, 10)), 2) == 2**16
     assert AdditiveClassifier((0,), INTERACTIONS[:1] * 90)._most_rows(np.zeros((3, 10)), 2) == 2**23 // 400

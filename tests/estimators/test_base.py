@@ -1,6 +1,5 @@
 """What the tree and the forest share: which data they take, which they refuse, and what a failed fit leaves."""
 
-import datetime
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
@@ -32,14 +31,9 @@ def frame(**columns):
 
 
 WORDS = ["low", "high"] * (len(X) // 2)
-DAY = datetime.datetime(2024, 2, 29)
 
 BAD_TABLES = {
-    "no rows": (X[:0], ValueError, r"0 sample\(s\) \(shape=\(0, 5\)\) while a minimum of 1 is required"),
-    "no features": (X[:, :0], ValueError, r"0 feature\(s\) \(shape=\(240, 0\)\) while a minimum of 1 is required"),
-    "one dimension": (X[:, 0], ValueError, "Expected 2D array, got 1D array instead"),
     "three dimensions": (X[None], ValueError, "Found array with dim 3, while dim <= 2 is required"),
-    "complex": (X + 1j, ValueError, "^Complex data not supported: X and y must be real$"),
     "strings": (np.c_[X.astype(object), WORDS], ValueError, "^X: column 5 is not numeric .*'low'.*encode it"),
     "a list of strings": ([["x"]] * len(X), ValueError, "^X: column 0 is not numeric .*'x'"),
     "objects": (np.full((len(X), 1), {}), TypeError, "^X: column 0 has a dict in row 0: the argument"),
@@ -58,9 +52,7 @@ BAD_LABELS = {
     "one class": (np.zeros(240), ValueError, "^y has only one class, 0.0; a classifier needs at least 2 classes$"),
     "short": (Y[:-1], ValueError, r"inconsistent numbers of samples: \[240, 239\]"),
     "two columns": (np.c_[Y, Y], ValueError, r"y should be a 1d array, got an array of shape \(240, 2\) instead"),
-    "continuous": (np.linspace(0, 1, 240), ValueError, "Unknown label type: continuous"),
     "NaN": (with_value(Y.astype(float), 3, np.nan), ValueError, "Input y contains NaN"),
-    "infinite": (with_value(Y.astype(float), 3, np.inf), ValueError, "Input y contains infinity"),
     "None": (np.array(["no", None] * 120, dtype=object), TypeError, NO_ORDER),
     "polars null": (pl.Series(["no", None] * 120), TypeError, NO_ORDER),
     "pandas NA": (pd.Series([0, None] * 120, dtype="Int64"), ValueError, "Input y contains NaN"),
@@ -75,38 +67,30 @@ RANGE = r"^sample_weight times class_weight must be 0, or from 1e-200 to 1e\+200
 
 BAD_WEIGHTS = {
     "short": (ONES[:-1], r"sample_weight.shape == \(239,\), expected \(240,\)"),
-    "two columns": (np.c_[ONES, ONES], "Sample weights must be 1D array or scalar, got 2D array"),
     "negative": (with_value(ONES, 3, -0.5), "Negative values in data passed to `sample_weight`"),
-    "zero": (
-        0 * ONES,
-        "^(Sample weights must contain at least one non-zero number.|sample_weight is zero for all samples)$",
-    ),
     "NaN": (with_value(ONES, 3, np.nan), "Input sample_weight contains NaN"),
     "one class": (Y == 1, "^y has only one class, 1; a classifier needs at least 2 classes$"),
     "tiny": (with_value(ONES, 3, 1e-300), RANGE + "1e-300 for a row$"),
     "huge": (with_value(ONES, 3, 1e300), RANGE + r"1e\+300 for a row$"),
 }
 
-BAD_PARAMS = {
-    "criterion": ("mse", r"must be a str among .*'hellinger'.* Got 'mse' instead"),
-    "max_features": (0, r"an int in the range \[1, inf\).* Got 0 instead"),
-    "max_depth": (0, r"an int in the range \[1, inf\) or None. Got 0 instead"),
-    "min_samples_split": (1, r"an int in the range \[2, inf\).* Got 1 instead"),
-    "min_samples_leaf": (1.0, r"a float in the range \(0.0, 1.0\). Got 1.0 instead"),
-    "min_weight_fraction_leaf": (0.6, r"a float in the range \[0.0, 0.5\]. Got 0.6 instead"),
-    "min_gain": (-0.1, r"a float in the range \[0.0, inf\). Got -0.1 instead"),
-    "max_bins": (1, r"an int in the range \[2, 255\] or None. Got 1 instead"),
-    "max_bins ": (256, r"an int in the range \[2, 255\] or None. Got 256 instead"),
-    "random_state": ("x", "Got 'x' instead"),
-    "class_weight": ("heavy", "Got 'heavy' instead"),
-}
-
-BAD_CLASS_WEIGHTS = {
-    "zero": ({0: 0, 1: 1}, "^class_weight of class 0 must be positive and finite, but is 0.0$"),
-    "infinite": ({0: 1, 1: np.inf}, "^class_weight of class 1 must be positive and finite, but is inf$"),
-    "unknown classes": ({5: 1}, r"The classes, \[0, 1\], are not in class_weight"),
-    "tiny": ({0: 1e-250, 1: 1}, RANGE + "1e-250 for a row$"),
-}
+BAD_PARAMS = [
+    ("criterion", "mse", r"must be a str among .*'hellinger'.* Got 'mse' instead"),
+    ("max_features", 0, r"an int in the range \[1, inf\).* Got 0 instead"),
+    ("max_depth", 0, r"an int in the range \[1, inf\) or None. Got 0 instead"),
+    ("min_samples_split", 1, r"an int in the range \[2, inf\).* Got 1 instead"),
+    ("min_samples_leaf", 1.0, r"a float in the range \(0.0, 1.0\). Got 1.0 instead"),
+    ("min_weight_fraction_leaf", 0.6, r"a float in the range \[0.0, 0.5\]. Got 0.6 instead"),
+    ("min_gain", -0.1, r"a float in the range \[0.0, inf\). Got -0.1 instead"),
+    ("max_bins", 1, r"an int in the range \[2, 255\] or None. Got 1 instead"),
+    ("max_bins", 256, r"an int in the range \[2, 255\] or None. Got 256 instead"),
+    ("random_state", "x", "Got 'x' instead"),
+    ("class_weight", "heavy", "Got 'heavy' instead"),
+    ("class_weight", {0: 0, 1: 1}, "^class_weight of class 0 must be positive and finite, but is 0.0$"),
+    ("class_weight", {0: 1, 1: np.inf}, "^class_weight of class 1 must be positive and finite, but is inf$"),
+    ("class_weight", {5: 1}, r"The classes, \[0, 1\], are not in class_weight"),
+    ("class_weight", {0: 1e-250, 1: 1}, RANGE + "1e-250 for a row$"),
+]
 
 
 def cases(table):
@@ -130,50 +114,40 @@ def test_bad_weights(a, b):
 
 
 @both
-@cases(BAD_CLASS_WEIGHTS)
-def test_bad_class_weights(make, a, b):
-    refuse(make(class_weight=a), b, X, Y)
+@pytest.mark.parametrize(("name", "value", "message"), BAD_PARAMS)
+def test_bad_parameter(make, name, value, message):
+    prefix = f"^The '{name}' parameter of .*" if "Got" in message else ""
+    refuse(make(**{name: value}), prefix + message, X, Y)
 
 
-@both
-@pytest.mark.parametrize("name", BAD_PARAMS)
-def test_bad_parameter(make, name):
-    value, message = BAD_PARAMS[name]
-    refuse(make(**{name.strip(): value}), f"^The '{name.strip()}' parameter of .*{message}", X, Y)
-
-
-def methods(model):
-    return model.predict, model.predict_proba, model.predict_log_proba, model.apply, model.decision_path
-
-
+METHODS = ["predict", "predict_proba", "predict_log_proba", "apply", "decision_path"]
 FEW = r"^X has 4 features, but AUC\w+Classifier is expecting 5 features as input.$"
 BAD_NEW_TABLES = {
     "few columns": (X[:, :4], FEW),
     "few columns, sparse": (csr_array(X[:, :4]), FEW),
-    "one row": (X[0], "Reshape your data"),
     "no rows": (X[:0], r"0 sample\(s\)"),
     "another name": (frame().rename(columns={"e": "f"}), r"^The feature names should match(.|\n)*- f\n(.|\n)*- e\n"),
     "another order": (frame()[NAMES[::-1]], "must be in the same order as they were in fit"),
     "pandas Series": (frame()["a"], r"^X must have two dimensions but is a pandas Series"),
     "duplicate columns": (frame().rename(columns={"e": "a"}), r"^X has 2 columns named 'a'"),
     "strings": (frame(b=WORDS), r"^X: column 'b' is not numeric"),
-    "dates": (frame(b=DAY), r"^X: column 'b' holds dates"),
+    "dates": (frame(b=pd.Timestamp(2024, 2, 29)), r"^X: column 'b' holds dates"),
 }
 
 
 @cases(BAD_NEW_TABLES)
 def test_bad_table_at_prediction(a, b):
     model = small_forest().fit(frame() if isinstance(a, pd.DataFrame | pd.Series) else X, Y)
-    for method in methods(model):
+    for method in METHODS:
         with pytest.raises(ValueError, match=b):
-            method(a)
+            getattr(model, method)(a)
 
 
 @both
 def test_not_fitted(make):
-    for method in methods(make()):
+    for method in METHODS:
         with pytest.raises(NotFittedError, match="is not fitted yet"):
-            method(X)
+            getattr(make(), method)(X)
     assert not hasattr(make(), "feature_importances_")
 
 
@@ -208,6 +182,7 @@ def test_a_refit_forgets_the_last(make):
 WIDE = np.zeros((2 * len(X), 2 * X.shape[1]))
 WIDE[::2, ::2] = X
 
+NUMBERS = np.nan_to_num(X * 3).clip(0)
 SHAPES = {
     "Fortran order": np.asfortranarray(X),
     "slice": WIDE[::2, ::2],
@@ -219,16 +194,18 @@ SHAPES = {
     "pandas nullable": frame().astype("Float64"),
     "polars": pl.DataFrame(X, schema=NAMES),
     "polars null": pl.DataFrame(X, schema=NAMES).fill_nan(None),
+    **{str(dtype): NUMBERS.astype(dtype) for dtype in (np.int64, np.uint8, np.float16, bool)},
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_tables_of_every_shape_give_the_same_trees(shape):
     table = SHAPES[shape]
-    expected, model = small_forest().fit(X, Y), small_forest().fit(table, Y)
+    plain = np.array(table, np.float64, order="C") if isinstance(table, np.ndarray) else X
+    expected, model = small_forest().fit(plain, Y), small_forest().fit(table, Y)
     assert digest(model) == digest(expected)
-    np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(X))
-    np.testing.assert_array_equal(model.apply(table), expected.apply(X))
+    np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(plain))
+    np.testing.assert_array_equal(model.apply(table), expected.apply(plain))
     assert list(getattr(model, "feature_names_in_", NAMES)) == NAMES
     assert hasattr(model, "feature_names_in_") == shape.startswith(("pandas", "polars"))
 
@@ -246,12 +223,6 @@ def test_float32_is_not_copied(make, order):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < many.nbytes
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16, bool])
-def test_numbers_of_every_type(dtype):
-    table = np.nan_to_num(X * 3).clip(0).astype(dtype)
-    assert digest(small_forest().fit(table, Y)) == digest(small_forest().fit(table.astype(float), Y))
 
 
 LABELS = {
@@ -290,8 +261,7 @@ MANY = np.random.default_rng(0).permutation(np.arange(400) % 100)
 
 @pytest.mark.filterwarnings("ignore:y has 100 classes")
 def test_trees_of_many_classes_store_what_is_not_zero():
-    forest = small_forest(4, shrinkage=2.0).fit(ROWS, MANY)
-    for tree in forest.trees_:
+    for tree in small_forest(4, shrinkage=2.0).fit(ROWS, MANY).trees_:
         assert isinstance(tree.frequencies, csr_array)
         assert tree.nbytes < tree.value.nbytes / 4
         tree.validate()

@@ -21,18 +21,15 @@ def simulate(n_models, n_classes, n_rows=60, seed=0):
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("penalty", [0.5, 30.0])
 def test_combination_equals_the_reference(n_models, n_classes, penalty):
-    scores, labels, weights = simulate(n_models, n_classes, seed=n_models)
-    found = combine(scores, labels, weights, penalty)
-    coef, intercept = reference.combine(scores, labels, weights, penalty)
+    data = *simulate(n_models, n_classes, seed=n_models), penalty
+    found, (coef, intercept) = combine(*data), reference.combine(*data)
     np.testing.assert_allclose(found.coef, coef, atol=2e-4)
     np.testing.assert_allclose(found.intercept, intercept, atol=2e-4)
     assert found.intercept.sum() == pytest.approx(0.0, abs=1e-9)
-    ours, theirs = (
-        reference.penalized_loss(*each, scores, labels, weights, penalty) for each in (found, (coef, intercept))
-    )
-    assert ours == pytest.approx(theirs, rel=1e-7)
-    expected = [softmax(reference.class_scores(coef, intercept, scores, row)) for row in range(len(labels))]
-    np.testing.assert_allclose(found.apply(scores), expected, atol=2e-4)
+    expected = reference.penalized_loss(coef, intercept, *data)
+    assert reference.penalized_loss(*found, *data) == pytest.approx(expected, rel=1e-7)
+    expected = [softmax(reference.class_scores(coef, intercept, data[0], row)) for row in range(60)]
+    np.testing.assert_allclose(found.apply(data[0]), expected, atol=2e-4)
 
 
 def test_a_model_that_harms_has_the_weight_0():

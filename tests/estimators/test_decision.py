@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import aucforest
 from aucforest.metrics import optimal_threshold
-from tests.estimators.data import WEIGHT, X3, Y3, make_rare, small_forest
+from tests.estimators.data import WEIGHT, X3, Y3, assert_same, make_rare, small_forest
 from tests.estimators.stacks import small_stack
+from tests.estimators.test_model_files import saved
 from tests.persistence.trees import assert_same_trees
 
 X, Y = make_rare(300, seed=2)
@@ -32,11 +32,10 @@ def test_a_threshold_set_afterwards(weight):
 
 def test_a_threshold_that_needs_no_data():
     forest = small_forest(30, bootstrap=False).fit(X, Y)
-    for rule in ("prevalence", 0.9, None):
-        assert forest.set_threshold(rule).threshold_ == {"prevalence": np.mean(Y == "rare"), 0.9: 0.9, None: None}[rule]
-    many = small_forest(3).fit(X3, Y3)
-    cost = 1 - np.eye(3)
-    np.testing.assert_array_equal(many.set_threshold({"cost": cost}).predict(X3), many.set_threshold(None).predict(X3))
+    for rule, expected in (("prevalence", np.mean(Y == "rare")), (0.9, 0.9), (None, None)):
+        assert forest.set_threshold(rule).threshold_ == expected
+    many, cost = small_forest(3).fit(X3, Y3), {"cost": 1 - np.eye(3)}
+    np.testing.assert_array_equal(many.set_threshold(cost).predict(X3), many.set_threshold(None).predict(X3))
 
 
 @pytest.fixture(scope="module")
@@ -83,67 +82,67 @@ def of_prevalence(proba, prior, prevalence):
     return np.array([[each / sum(row) for each in row] for row in odds])
 
 
-def fit_for_prevalence(kind):
-    many, options = kind == "three classes", {"oob_score": True}
-    if kind == "stack":
-        return small_stack(30, stack=options).fit(X, Y), (X, Y)
-    options |= {"mean of trees": {"calibration": None}, "balanced": {"sampling": "balanced"}}.get(kind, {})
-    data = (X3, Y3) if many else (X, Y)
-    return small_forest(30, **options).fit(*data), data
+def forest_of(**params):
+    return small_forest(30, **params)
 
 
-@pytest.mark.parametrize("kind", ["forest", "mean of trees", "balanced", "three classes", "stack"])
-def test_probabilities_of_a_population_of_other_class_frequencies(kind, tmp_path):
-    model, (rows, labels) = fit_for_prevalence(kind)
+def stack_of(**params):
+    return small_stack(30, stack=params)
+
+
+@pytest.mark.parametrize(
+    ("make", "params", "n_classes"),
+    [
+        *((forest_of, params, 2) for params in ({}, {"calibration": None}, {"sampling": "balanced"})),
+        (forest_of, {}, 3),
+        (stack_of, {}, 2),
+    ],
+)
+def test_probabilities_of_a_population_of_other_class_frequencies(make, params, n_classes, tmp_path):
+    rows, labels = (X, Y) if n_classes == 2 else (X3, Y3)
+    model = make(oob_score=True, **params).fit(rows, labels)
     before, of_bags = model.predict_proba(rows), model.oob_decision_function_
-    new = np.array([0.7, 0.2, 0.1]) if kind == "three classes" else np.array([0.98, 0.02])
-    model.set_prevalence(new if kind == "three classes" else 0.02)
+    new = np.array([0.98, 0.02]) if n_classes == 2 else np.array([0.7, 0.2, 0.1])
+    model.set_prevalence(0.02 if n_classes == 2 else new)
     np.testing.assert_allclose(model.prevalence_, new)
     seen = np.isfinite(of_bags[:, 0]) & (of_bags > 1e-6).all(axis=1)  # others are clipped
-    expected = of_prevalence(before, model.class_prior_, new)
-    is_inner = (before > 1e-6).all(axis=1)
-    np.testing.assert_allclose(model.predict_proba(rows)[is_inner], expected[is_inner], atol=1e-12)
     out_of_bag = of_prevalence(of_bags[seen], model.class_prior_, new)
     np.testing.assert_allclose(model.oob_decision_function_[seen], out_of_bag, atol=1e-12)
-    model.save(tmp_path / "model")
-    loaded = aucforest.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
-    np.testing.assert_array_equal(loaded.prevalence_, model.prevalence_)
+    is_inner = (before > 1e-6).all(axis=1)
+    expected = of_prevalence(before[is_inner], model.class_prior_, new)
+    np.testing.assert_allclose(model.predict_proba(rows)[is_inner], expected, atol=1e-12)
+    assert_same(saved(model, tmp_path), model)
     by_label = dict(zip(model.classes_.tolist()[::-1], new.tolist()[::-1]))
-    np.testing.assert_allclose(model.set_prevalence(by_label).predict_proba(rows)[is_inner], expected[is_inner])
+    np.testing.assert_allclose(model.set_prevalence(by_label).predict_proba(rows)[is_inner], expected)
     np.testing.assert_allclose(model.set_prevalence(None).predict_proba(rows)[is_inner], before[is_inner], atol=1e-12)
     assert not hasattr(model, "prevalence_")
     assert not hasattr(model.set_prevalence(new).fit(rows, labels), "prevalence_")
 
 
 @pytest.mark.parametrize("rule", ["gmean", "youden", {"fpr": 0.1}, {"recall": 0.8}], ids=str)
-@pytest.mark.parametrize("make", [small_forest, small_stack])
+@pytest.mark.parametrize("make", [forest_of, stack_of])
 def test_thresholds_that_do_not_depend_on_prevalence_label_the_same_samples(make, rule):
-    options = {"threshold": rule, "oob_score": True}
-    model = (small_stack(30, stack=options) if make is small_stack else small_forest(30, **options)).fit(X, Y)
-    labels, seen = model.predict(X), np.isfinite(model.oob_decision_function_[:, 0])
-    of_bags = (model.oob_decision_function_[seen, 1] >= model.threshold_).tolist()
+    model = make(threshold=rule, oob_score=True).fit(X, Y)
+    labels, of_bags = model.predict(X), model.oob_decision_function_[:, 1] >= model.threshold_
     model.set_prevalence(0.003)
     np.testing.assert_array_equal(model.predict(X), labels)
-    assert (model.oob_decision_function_[seen, 1] >= model.threshold_).tolist() == of_bags
+    np.testing.assert_array_equal(model.oob_decision_function_[:, 1] >= model.threshold_, of_bags)
     kept = model.threshold_
     assert model.set_threshold(rule, X, Y).threshold_ == pytest.approx(kept, rel=1e-9)
 
 
-@pytest.mark.parametrize("make", [small_forest, small_stack])
+@pytest.mark.parametrize("make", [forest_of, stack_of])
 def test_thresholds_that_depend_on_prevalence_are_tuned_for_it(make):
     rule = {"cost": [[0, 1], [4, 0]]}
-    options = {"threshold": rule, "oob_score": True}
-    model = (small_stack(30, stack=options) if make is small_stack else small_forest(30, **options)).fit(X, Y)
+    model = make(threshold=rule, oob_score=True).fit(X, Y)
     labels = model.predict(X)
     with pytest.warns(UserWarning, match="was tuned for other class frequencies"):
         model.set_prevalence(0.4)
     np.testing.assert_array_equal(model.predict(X), labels)
     model.set_threshold(rule, X, Y)
     seen = np.isfinite(model.oob_decision_function_[:, 0])
-    is_rare = (Y == "rare")[seen]
+    is_rare, score = (Y == "rare")[seen], model.oob_decision_function_[seen, 1]
     weights = np.where(is_rare, 0.4 / np.mean(Y == "rare"), 0.6 / np.mean(Y == "common"))
-    score = model.oob_decision_function_[seen, 1]
     expected = optimal_threshold(is_rare, score, criterion="cost", cost=rule["cost"], sample_weight=weights)
     assert model.threshold_ == pytest.approx(expected, rel=1e-12)
     costs = [weights[(score >= t) & ~is_rare].sum() + 4 * weights[(score < t) & is_rare].sum() for t in score]
@@ -180,13 +179,10 @@ def test_invalid_prevalences_are_refused(fitted, given, sentence):
             model.set_prevalence(given)
 
 
-def test_weighted_classes_have_no_prevalence():
+def test_weighted_classes_and_those_without_samples_have_no_prevalence():
     for model in (small_forest(5, class_weight="balanced"), small_stack(30, class_weight={"rare": 3})):
         with pytest.raises(ValueError, match=r"^set_prevalence needs a model without class weights, but it has"):
             model.fit(X, Y).set_prevalence(0.1)
-
-
-def test_a_class_without_training_samples_has_no_prevalence():
     rows = np.arange(300) < 5
     forest = small_forest(5).fit(X, np.where(rows, "none", Y), np.where(rows, 0.0, 1.0))
     with pytest.raises(ValueError, match=r"^set_prevalence needs training samples of all classes, but class 'none'"):
@@ -209,9 +205,10 @@ def test_sampling_by_class_without_calibration_and_back():
     np.testing.assert_array_equal(forest.predict(X), labels)
     threshold = forest.threshold_
     assert forest.set_prevalence(None).threshold_ == threshold
-    sure = small_forest(30, calibration=None, threshold="gmean").fit(np.arange(200.0)[:, None], np.arange(200) > 150)
-    labels = sure.predict(np.arange(200.0)[:, None])
-    np.testing.assert_array_equal(sure.set_prevalence(0.001).predict(np.arange(200.0)[:, None]), labels)
+    table = np.arange(200.0)[:, None]
+    sure = small_forest(30, calibration=None, threshold="gmean").fit(table, table[:, 0] > 150)
+    labels = sure.predict(table)
+    np.testing.assert_array_equal(sure.set_prevalence(0.001).predict(table), labels)
 
 
 def test_the_class_frequencies_of_a_stack_are_those_of_its_samples():

@@ -14,7 +14,6 @@ import shap
 import treelite
 from sklearn.exceptions import NotFittedError
 
-import aucforest
 from aucforest.exports.sklearn import CalibratedForestClassifier
 from tests.estimators.data import make_table, small_forest, small_tree
 
@@ -40,6 +39,7 @@ def fitted(model, X, y):
     return model.fit(X, y), X
 
 
+COST = {"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}
 MODELS = {
     "two classes": lambda: fitted(small_forest(), *make_table()),
     "many classes": lambda: fitted(small_forest(), *make_table(400, n_classes=5)),
@@ -51,9 +51,7 @@ MODELS = {
     "more categories than codes": lambda: fitted(small_forest(1, max_depth=3), *make_frame(900, 300)),
     "balanced": balanced,
     "balanced and tuned": lambda: balanced(threshold="gmean"),
-    "costs": lambda: fitted(
-        small_forest(threshold={"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}), *make_table(n_classes=3)
-    ),
+    "costs": lambda: fitted(small_forest(threshold=COST), *make_table(n_classes=3)),
     "tuned": lambda: fitted(small_forest(20, threshold="youden"), *make_table()),
     "tuned for the first class": lambda: fitted(small_forest(20, threshold="youden", pos_label=0), *make_table()),
     "a tree": lambda: fitted(small_tree(), *make_table(missing=0.1)),
@@ -71,22 +69,13 @@ def model_and_rows(name):
         return model, X, model.encode(X).to_numpy()
     thresholds = np.concatenate([tree.threshold for tree in model.trees_]).astype(np.float32)
     at = np.random.default_rng(0).choice(thresholds[np.isfinite(thresholds)], size=(100, X.shape[1]))
-    rows = np.concatenate(
-        (np.asarray(X, np.float32), at, np.nextafter(at, np.float32(9)), np.full_like(at[:1], np.nan))
-    )
-    if isinstance(X, pd.DataFrame):
-        X = pd.DataFrame(rows, columns=X.columns)
-    return model, X if isinstance(X, pd.DataFrame) else rows, rows
+    rows = np.vstack((np.asarray(X, np.float32), at, np.nextafter(at, np.float32(9)), np.full_like(at[:1], np.nan)))
+    return model, pd.DataFrame(rows, columns=X.columns) if isinstance(X, pd.DataFrame) else rows, rows
 
 
 def as_table(model, rows):
     """Return rows as exports of a forest that knows names want them."""
     return pd.DataFrame(rows, columns=model.split_features_) if hasattr(model, "feature_names_in_") else rows
-
-
-def plain(exported):
-    """Return the classifier that holds the trees."""
-    return exported.estimator if isinstance(exported, CalibratedForestClassifier) else exported
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -98,7 +87,7 @@ def test_scikit_learn_and_treelite_predict_the_same(name):
     np.testing.assert_array_equal(exported.predict(as_table(model, rows)), model.classes_[proba.argmax(axis=1)])
     np.testing.assert_array_equal(exported.classes_, model.classes_)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(exported)).predict_proba(as_table(model, rows)), proba)
-    forest = plain(exported)
+    forest = exported.estimator if isinstance(exported, CalibratedForestClassifier) else exported
     if hasattr(forest, "estimators_"):
         predicted = treelite.gtil.predict(treelite.sklearn.import_model(forest), rows)
         expected = forest.predict_proba(as_table(model, rows))
@@ -142,30 +131,14 @@ def test_values_that_equal_a_threshold_go_to_its_left_as_in_the_model(tmp_path):
     np.testing.assert_allclose(exported.predict_proba(X), model.predict_proba(rounded), rtol=0, atol=1e-12)
 
 
-def test_other_types_of_values_are_refused():
-    with pytest.raises(ValueError, match=r"^dtype must be 'float32' or 'float64', got None$"):
-        model_and_rows("two classes")[0].encode(make_table()[0], dtype=None)
-
-
-@pytest.mark.parametrize("name", ["categories", "balanced and tuned"])
-def test_loaded_models_are_exported_too(name, tmp_path):
-    model, _, rows = model_and_rows(name)
-    model.save(tmp_path / "model.safetensors")
-    loaded = aucforest.load(tmp_path / "model.safetensors")
-    expected = model.to_sklearn().predict_proba(as_table(model, rows))
-    np.testing.assert_array_equal(loaded.to_sklearn().predict_proba(as_table(model, rows)), expected)
-    model.to_onnx(tmp_path / "model.onnx")
-    loaded.to_onnx(tmp_path / "loaded.onnx")
-    assert (tmp_path / "loaded.onnx").read_bytes() == (tmp_path / "model.onnx").read_bytes()
-
-
 def test_codes_are_indices_of_categories():
-    model, X, _ = model_and_rows("categories")
-    encoded = model.encode(X).to_numpy()
+    model, X, encoded = model_and_rows("categories")
     shops = model.categories_[1].tolist()
     expected = [shops.index(shop) if shop in shops else np.nan for shop in X["shop"]]
     np.testing.assert_array_equal(encoded[:, 1], expected)
     np.testing.assert_array_equal(encoded[:, 0], X["a"])
+    with pytest.raises(ValueError, match=r"^dtype must be 'float32' or 'float64', got None$"):
+        model.encode(X, dtype=None)
 
 
 def test_codes_keep_names_index_and_type_of_a_table():

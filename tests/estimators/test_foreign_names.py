@@ -17,10 +17,10 @@ FOREIGN = {
 @both
 @pytest.mark.parametrize("name", FOREIGN)
 def test_parameters_of_other_libraries_are_told_by_their_names_here(make, name):
-    sentence = f"^{type(make()).__name__} has no parameter '{name}': {FOREIGN[name]}$"
+    model = make()
+    sentence = f"^{type(model).__name__} has no parameter '{name}': {FOREIGN[name]}$"
     with pytest.raises(TypeError, match=sentence):
         make(**{name: 1})
-    model = make()
     with pytest.raises(ValueError, match=sentence):
         model.set_params(max_depth=3, **{name: 1})
     assert model.max_depth is None
