@@ -12,7 +12,6 @@ from joblib import parallel_config
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -69,10 +68,8 @@ def test_scikit_learn_of_other_parameters(estimator, check):
 @pytest.mark.parametrize("backend", ["sequential", "threading", "loky", "multiprocessing"])
 def test_results_do_not_depend_on_the_backend(backend):
     def run():
-        forest = small_forest(40, oob_score=True, class_weight="balanced_subsample").fit(
-            X4, Y4, np.linspace(0.5, 2, 300)
-        )
-        own = small_forest(2, criterion=own_auc).fit(X4, Y4 > 0)
+        params, weight = {"oob_score": True, "class_weight": "balanced_subsample"}, np.linspace(0.5, 2, 300)
+        forest, own = small_forest(40, **params).fit(X4, Y4, weight), small_forest(2, criterion=own_auc).fit(X4, Y4 > 0)
         # more than a megabyte, which processes would see as a memory map
         wide = small_forest(2, max_depth=3).fit(np.tile(X4, (250, 4)), np.tile(Y4, 250))
         return everything(forest, X4), digest(own), digest(wide), wide.predict_proba(np.tile(X4, 4))
@@ -104,7 +101,8 @@ def test_ctrl_c_during_a_fit():
     """
     options = {"env": {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, "text": True}
     command = [sys.executable, "-W", "error", "-c", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    try:
         # Every second bar says that the trees of the long fit start to grow.
         seen = ""
         for n_bars in (2, 4):
@@ -114,6 +112,8 @@ def test_ctrl_c_during_a_fit():
             time.sleep(0.3)
             process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert output == "interrupted, and fitted 3\n" * 2, errors
     assert process.returncode == 0
 

@@ -1,71 +1,59 @@
-"""What files hold of forests: every option and every threshold comes back."""
+"""What files hold of forests: every option, threshold and target rate comes back; what would do harm is refused."""
+
+import copy
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from aucforest import AUCTreeClassifier, LinearAUCClassifier
+from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier, LinearAUCClassifier
 from tests.estimators.data import assert_same, make_table, own_auc, small_forest, small_tree
-from tests.estimators.test_model_files import assert_same_predictions, saved
+from tests.estimators.rated import make_interaction, make_rated
+from tests.estimators.test_model_files import array, assert_same_predictions, at, check_refused, read, saved
 
 N_ROWS = 60
 RANDOM = np.random.default_rng(0)
-
-
-def table(n_classes=2):
-    return make_table(N_ROWS, 4, n_classes)
-
-
-def with_values(change, n_classes=2):
-    """Return what makes a table whose values are changed by a function."""
-    return lambda: (change(table(n_classes)[0]), table(n_classes)[1], None)
-
-
-def with_weights(weights, n_classes=2):
-    return lambda: (*table(n_classes), weights)
-
-
-def with_labels(*labels):
-    return lambda: (table(len(labels))[0], np.array(labels)[table(len(labels))[1]], None)
+X, Y = make_table(N_ROWS, 4)
+X3, Y3 = make_table(N_ROWS, 4, 3)
 
 
 def frame():
     """Return a frame with columns of all kinds, some without a value; the same one at every call."""
     random = np.random.default_rng(0)
-    X, y = table()
     columns = pd.DataFrame(X, columns=["[", '{"}', "\N{SNOWMAN}\n\0", "b"])
     columns["letter"] = pd.Categorical(random.choice(list("vwxyz"), N_ROWS))
     columns["bool"], columns["text"] = X[:, 0] > 0, [f"row {i}" for i in range(N_ROWS)]
     columns["one"], columns["none"] = pd.Categorical(["q"] * N_ROWS), pd.Categorical([None] * N_ROWS, categories=["u"])
     columns["great"] = pd.Categorical(random.integers(2**60, 2**60 + 4, N_ROWS))
     columns["unsigned"] = random.integers(2**63, 2**64 - 1, N_ROWS, dtype=np.uint64)
-    return columns, y, None
+    return columns
 
 
 TABLES = {
-    "two classes": with_values(np.copy),
-    "three classes": with_values(np.copy, 3),
-    "a class of few rows": lambda: (table()[0], (np.arange(N_ROWS) < 3).astype(int), None),
-    "many classes": lambda: (table()[0], np.arange(N_ROWS) % 20, None),
-    "two rows": lambda: (table()[0][:2], np.array([0, 1]), None),
-    "text": with_labels("", "a\0b", "\ud800"),
-    "infinite values": with_values(lambda X: np.where(np.abs(X) > 0.3, np.inf * X, X)),
-    "infinite values alone": with_values(lambda X: np.inf * X),
-    "greatest values": with_values(lambda X: 1.7e308 * np.tanh(X)),
-    "least values": with_values(lambda X: 1e-320 * X),
-    "constant columns": with_values(lambda X: np.where(np.arange(4) > 0, 7.0, X)),
-    "nothing but constants": with_values(np.zeros_like),
-    "missing columns": with_values(lambda X: np.where(np.arange(4) < 2, np.nan, X)),
-    "nothing but missing values": with_values(lambda X: np.full_like(X, np.nan)),
-    "whole numbers": with_values(np.rint, 3),
-    "weights of 0": with_weights((np.arange(N_ROWS) % 3 > 0).astype(np.float64)),
-    "tiny weights": with_weights(1e-200 * RANDOM.uniform(1, 2, N_ROWS)),
-    "huge weights": with_weights(1e200 * RANDOM.uniform(0.5, 1, N_ROWS), 3),
-    "weights of all sizes": with_weights(10.0 ** RANDOM.uniform(-200, 200, N_ROWS)),
-    "great whole weights": with_weights(RANDOM.integers(1, 2**31, N_ROWS).astype(np.float64)),
-    "a class without weight": with_weights((table(3)[1] < 2).astype(np.float64), 3),
-    "a frame": frame,
-}  # fmt: skip
+    "two classes": (X, Y, None),
+    "three classes": (X3, Y3, None),
+    "a class of few rows": (X, (np.arange(N_ROWS) < 3).astype(int), None),
+    "many classes": (X, np.arange(N_ROWS) % 20, None),
+    "two rows": (X[:2], np.array([0, 1]), None),
+    "text": (X3, np.array(["", "a\0b", "\ud800"])[Y3], None),
+    "infinite values": (np.where(np.abs(X) > 0.3, np.inf * X, X), Y, None),
+    "infinite values alone": (np.inf * X, Y, None),
+    "greatest values": (1.7e308 * np.tanh(X), Y, None),
+    "least values": (1e-320 * X, Y, None),
+    "constant columns": (np.where(np.arange(4) > 0, 7.0, X), Y, None),
+    "nothing but constants": (np.zeros_like(X), Y, None),
+    "missing columns": (np.where(np.arange(4) < 2, np.nan, X), Y, None),
+    "nothing but missing values": (np.full_like(X, np.nan), Y, None),
+    "whole numbers": (np.rint(X3), Y3, None),
+    "weights of 0": (X, Y, (np.arange(N_ROWS) % 3 > 0).astype(np.float64)),
+    "tiny weights": (X, Y, 1e-200 * RANDOM.uniform(1, 2, N_ROWS)),
+    "huge weights": (X3, Y3, 1e200 * RANDOM.uniform(0.5, 1, N_ROWS)),
+    "weights of all sizes": (X, Y, 10.0 ** RANDOM.uniform(-200, 200, N_ROWS)),
+    "great whole weights": (X, Y, RANDOM.integers(1, 2**31, N_ROWS).astype(np.float64)),
+    "a class without weight": (X3, Y3, (Y3 < 2).astype(np.float64)),
+    "a frame": (frame(), Y, None),
+}
 
 
 RULES = [
@@ -106,8 +94,8 @@ def made(options, y, n_features):
 
 
 def assert_comes_back(model, X, folder):
-    own = callable(getattr(model, "criterion", None))
     loaded = saved(model, folder)
+    own = callable(getattr(model, "criterion", None))
     assert_same(model.set_params(criterion=None) if own else model, loaded)
     assert_same_predictions(model, loaded, X)
     for tree in getattr(loaded, "trees_", []):
@@ -126,7 +114,7 @@ WALK = [
 @pytest.mark.parametrize(("name", "options"), WALK)
 @pytest.mark.filterwarnings("ignore")
 def test_every_option(name, options, tmp_path):
-    (X, y, weights), refused = TABLES[name](), []
+    (X, y, weights), refused = TABLES[name], []
     linear = [LinearAUCClassifier(), LinearAUCClassifier(max_iter=3)]
     trees = [small_tree(), AUCTreeClassifier(max_bins=None, splitter="random", random_state=0)]
     forests = [made(each, y, X.shape[1]) for each in options]
@@ -144,7 +132,7 @@ def test_every_option(name, options, tmp_path):
 @pytest.mark.parametrize("name", sorted(TELLING))
 @pytest.mark.filterwarnings("ignore")
 def test_every_threshold(name, tmp_path):
-    (X, y, weights), n_set = TABLES[name](), 0
+    (X, y, weights), n_set = TABLES[name], 0
     forest = small_forest(20).fit(X, y, weights)
     for rule in RULES:
         if isinstance(rule, dict):
@@ -160,8 +148,243 @@ def test_every_threshold(name, tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 def test_trees_added_later(tmp_path):
-    X, y = table()
-    forest = small_forest(sampling="subsample").fit(X, y)
-    forest.set_params(n_estimators=8, warm_start=True, sampling="bootstrap").fit(X, y)
+    forest = small_forest(sampling="subsample").fit(X, Y)
+    forest.set_params(n_estimators=8, warm_start=True, sampling="bootstrap").fit(X, Y)
     assert_comes_back(forest, X, tmp_path)
     assert_comes_back(forest.estimators_[7], X, tmp_path)
+
+
+ENCODINGS = ["auto", "sets", "rates", "interactions", ["sets", "rates"]]
+
+
+def rated_forest(**params):
+    return AUCForestClassifier(**{"n_estimators": 16, "random_state": 0, "max_depth": 5, **params})
+
+
+@pytest.fixture(scope="module")
+def interaction():
+    """Return a forest with rates of two columns, one of them with an interaction, and its data."""
+    X, y = make_interaction()
+    forest = rated_forest().fit(X, y)
+    assert [table.is_interaction for table in forest.target_rates_.tables] == [False, True, False]
+    return forest, X, y
+
+
+@pytest.fixture(scope="module")
+def content(interaction, tmp_path_factory):
+    path = tmp_path_factory.mktemp("rates") / "model"
+    interaction[0].save(path)
+    return read(path)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=str)
+def test_a_forest_comes_back_to_the_last_bit(encoding, n_classes, tmp_path):
+    X, y = make_rated(n_classes=n_classes)
+    forest = rated_forest(categorical_encoding=encoding).fit(X, y)
+    loaded = saved(forest, tmp_path)
+    assert (loaded.target_rates_ is None) == (encoding == "sets") == (len(loaded.encodings_) == 0)
+    assert_same(forest, loaded)
+    assert_same_predictions(forest, loaded, X)
+    assert_same_predictions(forest[3], saved(forest[3], tmp_path), X)
+    loaded.save(tmp_path / "again")
+    forest.save(tmp_path / "model")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_interactions_weights_and_unequal_sampling_come_back(interaction, tmp_path):
+    forest, X, y = interaction
+    assert_same(forest, saved(forest, tmp_path))
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    for params, sample_weight in (({}, weights), ({"sampling": {0: 0.2, 1: 1.0}}, None)):
+        other = rated_forest(**params).fit(X, y, sample_weight)
+        assert_same(other, saved(other, tmp_path))
+        assert_same_predictions(other, saved(other, tmp_path), X)
+
+
+def test_warm_starts_go_on_from_a_file(tmp_path):
+    X, y = make_rated()
+    for encoding in ENCODINGS:
+        more = rated_forest(categorical_encoding=encoding).set_params(n_estimators=24).fit(X, y)
+        loaded = saved(rated_forest(categorical_encoding=encoding).fit(X, y), tmp_path)
+        loaded.set_params(warm_start=True, n_estimators=24).fit(X, y)
+        assert loaded.encodings_[:16] == more.encodings_[:16]
+        assert len(loaded.encodings_) == (0 if encoding == "sets" else 24)
+        np.testing.assert_array_equal(loaded.apply(X)[:, :16], more.apply(X)[:, :16])
+
+
+def test_totals_take_few_bytes(content):
+    arrays, _ = content
+    assert arrays["rates.0.totals"].dtype == np.uint8
+    assert arrays["rates.1.totals"].shape == (120, 2)
+
+
+MANY = {
+    "text": pd.Series([f"\ud800 é{i}" for i in range(5000)], dtype=object),
+    "numbers": np.arange(5000, dtype=np.uint16)[::-1],
+    "floats": np.append(np.arange(1, 5000) / 7, np.inf).astype(np.float32),
+    "dates": pd.Series(pd.date_range("2020", periods=5000), dtype=object),
+    "mixed": np.array([i if i % 2 else i + 0.5 for i in range(5000)], dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_many_categories_are_arrays(kind, tmp_path):
+    X = pd.DataFrame({"one": MANY[kind], "x": np.arange(5000) % 7})
+    forest = small_forest(2, max_depth=2, categorical_features=["one"]).fit(X, np.arange(5000) % 3 == 0)
+    loaded = saved(forest, tmp_path)
+    assert_same(forest, loaded)
+    assert_same_predictions(forest, loaded, X)
+    arrays, metadata = read(tmp_path / "model")
+    is_plain = metadata["categories"][0][1]["values"] is not None
+    assert is_plain == (kind == "mixed") == (not any(name.startswith("categories.0.") for name in arrays))
+
+
+def test_lengths_of_texts_are_checked(tmp_path):
+    X = pd.DataFrame({"one": [f"é{i}" for i in range(5000)], "x": np.arange(5000) % 7})
+    small_forest(2, max_depth=2).fit(X, np.arange(5000) % 3 == 0).save(tmp_path / "model")
+    content = read(tmp_path / "model")
+    for change in (lambda lengths: np.append(lengths, [1, 1]).astype(np.uint8), lambda lengths: lengths[::-1] - 1):
+        check_refused(content, values("categories.0.lengths", change), "do not add up", tmp_path)
+    # cut within letters of two bytes
+    check_refused(content, values("categories.0.text", lambda text: np.roll(text, -1)), "utf-8", tmp_path)
+
+
+def item(number, index, value):
+    """Return what changes an item of a table: its feature, the other one, the number of parts, or the smoothing."""
+    return at("rates", "tables", number, index, put=value)
+
+
+def values(name, change):
+    """Return what changes an array."""
+    return lambda arrays, metadata: arrays.update({name: change(arrays[name])})
+
+
+def order(*indices):
+    """Return what brings the tables in another order, with their arrays."""
+
+    def change(arrays, metadata):
+        metadata["rates"]["tables"] = [metadata["rates"]["tables"][index] for index in indices]
+        before = dict(arrays)
+        for number, index in enumerate(indices):
+            for name in ("totals", "edges"):
+                arrays[f"rates.{number}.{name}"] = before[f"rates.{index}.{name}"]
+
+    return change
+
+
+HOSTILE = {
+    "a number": (item(0, 0, 1), "rates of feature 1, which has no categories"),
+    "a feature that is a float": (item(0, 0, 0.0), "a table of rates must be two features"),
+    "another table's feature": (item(0, 0, 2), "must be .* of shape"),
+    "with itself": (item(1, 1, 0), "rates of feature 0 interact with feature 0"),
+    "with nothing": (item(1, 1, -2), "rates of feature 0 interact with feature -2"),
+    "alone with parts": (item(1, 1, -1), "wrong number of parts or edges"),
+    "with many categories": (
+        lambda arrays, metadata: (item(1, 1, 2)(arrays, metadata), array("rates.1.edges", [])(arrays, metadata)),
+        "wrong number of parts or edges",
+    ),
+    "more parts": (item(1, 2, 3), "wrong number of parts or edges"),
+    "no smoothing": (item(0, 3, 0.0), "smoothing of rates is not positive and finite"),
+    "an item too few": (at("rates", "tables", 0, put=[0, -1, 1]), "a table of rates must be two features"),
+    "no tables": (at("rates", "tables", put=[]), "there are no rates, or too many"),
+    "classes of text": (at("rates", "classes", put="1"), "rates have no tables and classes"),
+    "unknown": (at("rates", "more", put=1), "rates have no tables and classes"),
+    "rates of text": (at("rates", put="all"), "rates must be dict"),
+    "the first class": (at("rates", "classes", put=[0]), "classes of rates are unknown"),
+    "a class beyond": (at("rates", "classes", put=[2]), "classes of rates are unknown"),
+    "an interaction first": (order(1, 0, 2), "the tables of rates are not in order"),
+    "the same table twice": (order(0, 1, 1), "the tables of rates are not in order"),
+    "a table too few": (lambda arrays, metadata: metadata["rates"]["tables"].pop(), "tree.*features|feature"),
+    "no totals": (lambda arrays, metadata: arrays.pop("rates.1.totals"), "rates.1.totals is missing"),
+    "a total too few": (values("rates.1.totals", lambda totals: totals[1:]), "rates.1.totals must be"),
+    "negative totals": (values("rates.0.totals", lambda totals: -totals.astype(np.int64)), "negative or too large"),
+    "great totals": (values("rates.0.totals", lambda totals: np.full(totals.shape, 2**61)), "negative or too large"),
+    "totals that are floats": (values("rates.0.totals", lambda totals: totals * 1.0), "rates.0.totals must be"),
+    "NaN edge": (values("rates.1.edges", lambda edges: edges * np.nan), "edges of rates are not finite and rising"),
+    "no edge": (values("rates.1.edges", lambda edges: edges[:0]), "no edges for feature 1, which is numeric"),
+    "an edge of a column alone": (array("rates.0.edges", [0.5]), "wrong number of parts or edges"),
+    "frequencies of more": (array("rates.frequencies", [0.5, 0.6]), "the frequencies of rates are not those"),
+    "negative factor": (array("rates.factors", [1.0, -1.0]), "factors of rates are not positive"),
+    "infinite factor": (array("rates.factors", [1.0, np.inf]), "factors of rates are not positive"),
+    "no factor": (array("rates.factors", [0.0, 0.0]), "factors of rates are not positive"),
+    "an unknown encoding": (at("encodings", 0, put="codes"), "encodings are unknown"),
+    "encodings twice": (at("encodings", 0, put="rates"), "encodings are unknown"),
+    "no encodings": (lambda arrays, metadata: metadata.pop("encodings"), "encodings must be|encodings is missing"),
+    "an encoding beyond": (values("encodings", lambda indices: indices + 3), "the encodings of trees are unknown"),
+    "an encoding too few": (values("encodings", lambda indices: indices[1:]), "encodings must be int64"),
+    "a mixture of one": (at("encoding_mixture", put=["sets"]), "the names of encoding_mixture are fewer"),
+    "scores above 1": (values("encoding_mixture_scores", lambda scores: scores + 1), "the scores of encoding_mixture"),
+    "many trees": (values("encoding_mixture_n_trees", lambda n: n + 99), "the numbers of trees of encoding_mixture"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_rates_are_refused(name, content, tmp_path):
+    check_refused(content, *HOSTILE[name], tmp_path)
+
+
+def test_stacks_come_back(tmp_path):
+    X, y = make_rated()
+    stack = AUCStackingClassifier(rated_forest(), random_state=0).fit(X, y)
+    loaded = saved(stack, tmp_path)
+    assert_same(stack, loaded)
+    assert_same_predictions(stack, loaded, X)
+    assert list(loaded.members_) == ["forest", "residual", "boosted", "linear"]
+    content = read(tmp_path / "model")
+    totals = content[0]["residual/rates.0.totals"].copy()
+    totals[0, 0] += 1
+    others = {"frequencies": [0.25, 0.75], "factors": [0.5, 1.0], "0.totals": totals}
+    for member, (name, other) in product(("residual", "boosted"), others.items()):
+        change = array(f"{member}/rates.{name}", other)
+        check_refused(content, change, "forests of the stack have different target rates", tmp_path)
+
+
+@pytest.fixture(scope="module")
+def content_of_stack(tmp_path_factory):
+    X, y = make_interaction()
+    late = X["night"] * np.random.default_rng(0).integers(1, 3, len(X))
+    X["evening"] = pd.Categorical(np.array(["no", "yes", "late"])[late])
+    forest = rated_forest(n_estimators=40)
+    stack = AUCStackingClassifier(forest, residual=False, boosted=False, random_state=0).fit(X, y)
+    found = [(table.feature, table.other, table.n_parts) for table in stack.members_["linear"].interactions]
+    assert found[:2] == [(0, 3, 3), (0, 1, 2)]
+    folder = tmp_path_factory.mktemp("stack")
+    loaded = saved(stack, folder)
+    assert_same(stack, loaded)
+    assert_same_predictions(stack, loaded, X)
+    return read(folder / "model")
+
+
+@pytest.mark.parametrize(
+    ("number", "index", "put", "message"),
+    [
+        (1, 1, -1, "have a wrong number of parts or edges"),
+        (0, slice(1, 3), [-1, 1], "an interaction of the additive model has only one feature"),
+        (0, 1, 4, "the rates of feature 0 interact with feature 4"),
+        (0, 0, 1, "there are rates of feature 1, which has no categories"),
+        (0, 2, 2, "have a wrong number of parts or edges"),
+        (1, 2, 3, "have a wrong number of parts or edges"),
+        (0, 3, -1.0, "the smoothing of rates is not positive and finite"),
+        (1, slice(None), [0], "a table of rates must be two features"),
+    ],
+)
+def test_interactions_of_unknown_cells_are_refused(number, index, put, message, content_of_stack, tmp_path):
+    check_refused(content_of_stack, at("linear", "interactions", number, index, put=put), message, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "value"), [("codes_", 1e6), ("code_features_", 9)])
+def test_coefficients_of_unknown_cells_are_refused(name, value, content_of_stack, tmp_path):
+    change = values(f"linear/{name}", lambda cells: np.append(cells[:-1], value).astype(cells.dtype))
+    check_refused(content_of_stack, change, name, tmp_path)
+
+
+def test_warm_starts_need_the_same_features(interaction):
+    forest, X, y = interaction
+    for before, after in (
+        (copy.deepcopy(forest), "rates"),
+        (rated_forest(categorical_encoding="sets").fit(X, y), "auto"),
+    ):
+        before.set_params(warm_start=True, n_estimators=20, categorical_encoding=after)
+        with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in"):
+            before.fit(X, y)

@@ -1,4 +1,4 @@
-"""Growing on: the trees of one fit, refusals that lose no tree, other draws."""
+"""Growing on: the trees of one fit, refusals that lose no tree, other draws, groups and target rates."""
 
 from copy import copy
 
@@ -6,38 +6,33 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.base import clone
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 
-import aucforest
 from aucforest import AUCForestClassifier
-from aucforest.estimators._evidence import PRIOR
+from aucforest.estimators._evidence import PRIOR, PRIOR_WITH_RATES
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import oob_permutation_importance
 from tests.estimators.data import UNSCORED, assert_same, digest, everything, make_table, refuse, small_forest
-from tests.estimators.test_model_files import at, check_refused, read
+from tests.estimators.test_model_files import at, check_refused, read, saved
 from tests.reference.tree import walk
 
 X, Y = make_table()
 
 
-@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
+@pytest.mark.filterwarnings(UNSCORED)
 def test_warm_start():
-    whole = small_forest(7, oob_score=True, random_state=4)
-    forest = small_forest(3, oob_score=True, random_state=4, warm_start=True)
-    whole.fit(X, Y)
-    first = forest.fit(X, Y).trees_
+    whole, forest = (small_forest(n, oob_score=True, random_state=4).fit(X, Y) for n in (7, 3))
+    first = forest.trees_
     forest.predict(X)
-    forest.set_params(n_estimators=7).fit(X, Y)
+    forest.set_params(n_estimators=7, warm_start=True).fit(X, Y)
     assert all(kept.feature is tree.feature for kept, tree in zip(first, forest.trees_))
     assert_same(everything(forest, X), everything(whole, X))
     with pytest.raises(ValueError, match=r"^warm_start: n_estimators=5 must be at least 7, the number of existing"):
         forest.set_params(n_estimators=5).fit(X, Y)
     assert len(forest) == 7
-    state = np.random.RandomState(0)
-    forest = small_forest(3, random_state=state, warm_start=True).fit(X, Y)
-    big = small_forest(5, random_state=np.random.RandomState(0)).fit(X, Y)
-    assert digest(forest.set_params(n_estimators=5).fit(X, Y)) == digest(big)
+    forest, big = (small_forest(n, random_state=np.random.RandomState(0)).fit(X, Y) for n in (3, 5))
+    assert digest(forest.set_params(n_estimators=5, warm_start=True).fit(X, Y)) == digest(big)
 
 
 def test_a_warm_start_without_new_trees():
@@ -79,18 +74,18 @@ def test_a_warm_start_that_fails_keeps_all(table, labels, message):
 )
 def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after, n_rows, drawn):
     """Draws are not kept but drawn anew: those of other sizes would call rows unseen that a tree was grown from."""
-    forest = small_forest(3, warm_start=True, **before).fit(X, Y)
+    forest, rows = small_forest(3, warm_start=True, **before).fit(X, Y), (X[:n_rows], Y[:n_rows])
     not_calibrated = f"^warm_start: shrinkage, mixture and calibration stay, because trees .* different ways: {drawn}$"
     with pytest.warns(UserWarning, match=not_calibrated) as caught:
-        forest.set_params(n_estimators=4, **after).fit(X[:n_rows], Y[:n_rows])
+        forest.set_params(n_estimators=4, **after).fit(*rows)
     assert [warning.filename for warning in caught] == [__file__]
     assert forest.calibration_ is None
     before_refusal = digest(forest)
     with pytest.raises(ValueError, match=f"^warm_start: oob_score=True needs .* for all trees, not {drawn}$"):
-        forest.set_params(n_estimators=5, oob_score=True).fit(X[:n_rows], Y[:n_rows])
+        forest.set_params(n_estimators=5, oob_score=True).fit(*rows)
     assert digest(forest) == before_refusal
-    forest.set_params(oob_score=False, calibration=None).fit(X[:n_rows], Y[:n_rows])
-    forest.set_params(warm_start=False, n_estimators=40, oob_score=True).fit(X[:n_rows], Y[:n_rows])
+    forest.set_params(oob_score=False, calibration=None).fit(*rows)
+    forest.set_params(warm_start=False, n_estimators=40, oob_score=True).fit(*rows)
     assert 0 <= forest.oob_score_ <= 1
 
 
@@ -105,16 +100,14 @@ def test_trees_sample_whole_groups(params, weight):
     forest = small_forest(4, max_depth=4, **params).fit(X_GROUPS, Y_GROUPS, weight, groups=GROUPS)
     counts = training_rows(forest, X_GROUPS, Y_GROUPS, weight).counts(range(4))
     is_kept = np.full(300, True) if weight is None else weight > 0
-    n_groups = len(set(GROUPS[is_kept]))
-    expected = {0.3: round(0.3 * n_groups), 7: 7}.get(params.get("max_samples"), n_groups)
+    n_groups, is_subsample = len(set(GROUPS[is_kept])), "sampling" in params
+    share = 0.632 if is_subsample else params.get("max_samples", 1.0)
     for tree, count in zip(forest.trees_, counts.T):
-        of_groups = {group: set(count[is_kept & (group == GROUPS)].tolist()) for group in GROUPS[is_kept].tolist()}
-        assert all(len(found) == 1 for found in of_groups.values())
-        times = [found.pop() for found in of_groups.values()]
-        if params.get("sampling") == "subsample":
-            assert (sum(times), max(times)) == (round(0.632 * n_groups), 1)
-        else:
-            assert sum(times) == expected
+        # a number for all rows of a group
+        times = dict(set(zip(GROUPS[is_kept].tolist(), count[is_kept].tolist())))
+        assert len(times) == n_groups == len(set(zip(GROUPS[is_kept], count[is_kept])))
+        assert sum(times.values()) == (share if share == 7 else round(share * n_groups))
+        assert max(times.values()) == 1 or not is_subsample
         leaves = np.array([walk(tree, row)[-1] for row in X_GROUPS])
         for leaf in np.flatnonzero(tree.is_leaf):
             assert np.count_nonzero(count[leaves == leaf]) == tree.n_samples[leaf]
@@ -126,20 +119,18 @@ def test_a_group_that_repeats_is_not_scored_by_trees_that_know_it():
     rng = np.random.default_rng(1)
     table, labels = np.repeat(rng.normal(size=(200, 4)), 5, axis=0), np.repeat(rng.integers(2, size=200), 5)
     params = {"criterion": "auc", "shrinkage": 0.0, "oob_score": True, "n_jobs": 2}
-    by_row = small_forest(100, **params).fit(table, labels)
-    by_group = small_forest(100, **params).fit(table, labels, groups=np.repeat(np.arange(200), 5))
-    assert by_row.oob_score_ > 0.95
-    assert abs(by_group.oob_score_ - 0.5) < 0.15
+    forest, groups = small_forest(100, **params), np.repeat(np.arange(200), 5)
+    assert forest.fit(table, labels).oob_score_ > 0.95
+    assert abs(forest.fit(table, labels, groups=groups).oob_score_ - 0.5) < 0.15
 
 
 @pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize("params", [{}, {"sampling": "subsample"}, {"class_weight": "balanced_subsample"}], ids=str)
 def test_groups_of_one_row_are_rows(params):
-    forests = (small_forest(20, oob_score=True, shrinkage=5.0, **params) for _ in range(2))
-    rows, groups = (
-        forest.fit(X_GROUPS, Y_GROUPS, WEIGHT, groups=given) for forest, given in zip(forests, (None, np.arange(300)))
-    )
-    assert_same(everything(rows, X_GROUPS), everything(groups, X_GROUPS))
+    forest = small_forest(20, oob_score=True, shrinkage=5.0, **params)
+    rows = everything(forest.fit(X_GROUPS, Y_GROUPS, WEIGHT), X_GROUPS)
+    groups = everything(forest.fit(X_GROUPS, Y_GROUPS, WEIGHT, groups=np.arange(300)), X_GROUPS)
+    assert_same(rows, groups)
 
 
 @pytest.mark.filterwarnings(UNSCORED)
@@ -155,9 +146,8 @@ def test_what_groups_are_called_does_not_matter():
 
 @pytest.mark.filterwarnings(UNSCORED)
 def test_a_warm_start_with_groups():
-    whole = small_forest(12, oob_score=True).fit(X_GROUPS, Y_GROUPS, groups=GROUPS)
-    forest = small_forest(7, oob_score=True, warm_start=True).fit(X_GROUPS, Y_GROUPS, groups=GROUPS)
-    forest.set_params(n_estimators=12).fit(X_GROUPS, Y_GROUPS, groups=GROUPS)
+    whole, forest = (small_forest(n, oob_score=True).fit(X_GROUPS, Y_GROUPS, groups=GROUPS) for n in (12, 7))
+    forest.set_params(n_estimators=12, warm_start=True).fit(X_GROUPS, Y_GROUPS, groups=GROUPS)
     assert_same(everything(whole, X_GROUPS), everything(forest, X_GROUPS))
     forest.set_params(n_estimators=15)
     sentence = r"^warm_start: oob_score=True needs .*, not 60 of 60 groups \(300 samples\), "
@@ -170,14 +160,12 @@ def test_a_warm_start_with_groups():
     assert forest._groups is None
 
 
-@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
+@pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_what_is_sampled_anew_knows_the_groups(weight, tmp_path):
     forest = small_forest(20).fit(X_GROUPS, Y_GROUPS, weight, groups=GROUPS)
     tuned = small_forest(20, threshold="f1").fit(X_GROUPS, Y_GROUPS, weight, groups=GROUPS)
-    forest.save(tmp_path / "model")
-    loaded = aucforest.load(tmp_path / "model")
-    assert loaded._sample_records == forest._sample_records
+    loaded = saved(forest, tmp_path)
     for model in (forest, loaded):
         model.set_threshold("f1", X_GROUPS, Y_GROUPS, weight)
         assert (model.threshold_, model.threshold_std_) == (tuned.threshold_, tuned.threshold_std_)
@@ -251,19 +239,21 @@ def test_groups_of_rows_of_weight_zero_are_absent():
     assert digest(forest) == digest(small_forest(3).fit(X_GROUPS[kept], Y_GROUPS[kept], groups=GROUPS[kept]))
 
 
-def test_groups_are_routed():
-    params = {"scoring": "roc_auc", "cv": GroupKFold(3)}
+def test_groups_and_weights_are_routed():
+    params, options = {"groups": GROUPS, "sample_weight": WEIGHT}, {"cv": GroupKFold(3)}
+    indices = {"return_estimator": True, "return_indices": True}
     with sklearn.config_context(enable_metadata_routing=True):
-        forest = small_forest(5).set_fit_request(groups=True)
-        result = cross_validate(
-            forest, X_GROUPS, Y_GROUPS, params={"groups": GROUPS}, return_estimator=True, return_indices=True, **params
-        )
-        search = GridSearchCV(forest, {"max_depth": [2]}, **params).fit(X_GROUPS, Y_GROUPS, groups=GROUPS)
-    train = result["indices"]["train"][0]
-    expected = clone(forest).fit(X_GROUPS[train], Y_GROUPS[train], groups=GROUPS[train])
-    by_row = small_forest(5).fit(X_GROUPS[train], Y_GROUPS[train])
+        forest = small_forest(5).set_fit_request(groups=True, sample_weight=True).set_score_request(sample_weight=False)
+        options["scoring"] = get_scorer("roc_auc").set_score_request(sample_weight=True)
+        result = cross_validate(forest, X_GROUPS, Y_GROUPS, params=params, **indices, **options)
+        search = GridSearchCV(forest, {"max_depth": [2]}, **options).fit(X_GROUPS, Y_GROUPS, **params)
+    train, test = (result["indices"][name][0] for name in ("train", "test"))
+    data = X_GROUPS[train], Y_GROUPS[train], WEIGHT[train]
+    expected, by_row = small_forest(5).fit(*data, groups=GROUPS[train]), small_forest(5).fit(*data)
     assert digest(result["estimator"][0]) == digest(expected) != digest(by_row)
-    assert search.best_estimator_._sample_records[0].n_groups == 60
+    scores = expected.predict_proba(X_GROUPS[test])[:, 1]
+    assert result["test_score"][0] == roc_auc_score(Y_GROUPS[test], scores, sample_weight=WEIGHT[test])
+    assert search.best_estimator_._sample_records[0].n_groups == len(set(GROUPS[WEIGHT > 0]))
 
 
 @pytest.mark.parametrize("n_groups", [1, 9, 10])
@@ -288,28 +278,25 @@ def test_few_groups_of_a_class_choose_nothing(n_groups):
     assert np.isnan(forest.mixture_["oob_score"]).all()
     assert forest.calibration_ is None
     refused = f"^threshold='gmean' cannot be tuned out of bag: only {n_groups} groups have samples of class 'yes'"
-    for tune in (
-        lambda: small_forest(5, threshold="gmean").fit(table, labels, groups=groups),
-        lambda: forest.set_threshold("gmean", table, labels),
-    ):
-        with pytest.raises(ValueError, match=refused):
-            tune()
+    with pytest.raises(ValueError, match=refused):
+        small_forest(5, threshold="gmean").fit(table, labels, groups=groups)
+    with pytest.raises(ValueError, match=refused):
+        forest.set_threshold("gmean", table, labels)
     assert 0 < forest.set_threshold("gmean", table, labels, oob=False).threshold_ < 1
 
 
 @pytest.mark.filterwarnings("ignore:groups. only")
 def test_few_groups_of_one_of_many_classes():
-    labels = np.where(GROUPS < 4, 2, Y_GROUPS)
-    cost = {"cost": 1 - np.eye(3)}
-    forest = small_forest(20, threshold=cost).fit(X_GROUPS, labels, groups=GROUPS)
-    np.testing.assert_array_equal(forest.threshold_, cost["cost"])
+    labels, cost = np.where(GROUPS < 4, 2, Y_GROUPS), 1 - np.eye(3)
+    forest = small_forest(20, threshold={"cost": cost}).fit(X_GROUPS, labels, groups=GROUPS)
+    np.testing.assert_array_equal(forest.threshold_, cost)
     assert forest.shrinkage_ == PRIOR
 
 
 def test_the_plan_has_room_for_groups():
-    groups = np.repeat(np.arange(1000, dtype=np.int32), [1, 9] * 500)
-    forest = small_forest(1, max_features=1, max_depth=1).fit(np.arange(5000.0)[:, None], groups % 2, groups=groups)
-    sampler = training_rows(forest, np.arange(5000.0)[:, None], groups % 2, None).bags.sampler
+    groups, table = np.repeat(np.arange(1000, dtype=np.int32), [1, 9] * 500), np.arange(5000.0)[:, None]
+    forest = small_forest(1, max_features=1, max_depth=1).fit(table, groups % 2, groups=groups)
+    sampler = training_rows(forest, table, groups % 2, None).bags.sampler
     counts = [sampler.counts(key) for key in range(50)]
     assert max(np.count_nonzero(count) for count in counts) <= sampler.n_distinct <= 5000
     assert max(int(count.sum()) for count in counts) <= sampler.n_sampled
@@ -340,3 +327,86 @@ def test_a_warm_start_without_evidence_is_as_even_as_a_fit(labels):
     forest = small_forest(1, warm_start=True, **params).fit(X, labels)
     forest.set_params(n_estimators=12).fit(X, labels)
     assert forest.variants_ == small_forest(12, **params).fit(X, labels).variants_
+
+
+def make_strong(n_rows=4000, n_categories=800, seed=0):
+    """Return a column of many categories with a strong effect, a number, and the labels."""
+    random = np.random.default_rng(seed)
+    shop, amount = random.integers(0, n_categories, n_rows), random.normal(size=n_rows)
+    effects = 2.5 * random.normal(size=n_categories)
+    X = pd.DataFrame({"amount": amount, "shop": pd.Categorical(shop)})
+    return X, random.logistic(size=n_rows) < effects[shop] + amount
+
+
+@pytest.fixture(scope="module")
+def strong():
+    return make_strong()
+
+
+def test_dropped_encodings_stay_dropped_in_a_warm_start(strong):
+    X, y = strong
+    forest = small_forest(100).fit(X, y)
+    assert set(forest.encodings_) == {"rates"}
+    more = small_forest(140).fit(X, y)
+    forest.set_params(warm_start=True, n_estimators=140).fit(X, y)
+    assert forest.encodings_ == more.encodings_
+    np.testing.assert_array_equal(forest.predict_proba(X), more.predict_proba(X))
+
+
+def test_a_warm_start_with_more_rows_keeps_the_features():
+    X, y = make_strong(n_categories=150)
+    forest = small_forest(40).fit(X, y)
+    names = forest.split_features_.tolist()
+    more = pd.concat((X, X[:300]), ignore_index=True).assign(amount=lambda frame: frame.amount + 0.01)
+    with pytest.warns(UserWarning, match="sampled in different ways"):
+        forest.set_params(warm_start=True, n_estimators=50).fit(more, np.append(y, y[:300]))
+    assert forest.split_features_.tolist() == names
+    assert forest.target_rates_.tables[0].totals.sum() == len(more)
+
+
+def test_float32_and_float64_are_alike(strong):
+    X, y = strong
+    matrix = np.column_stack((X.amount, X.shop.astype(int))).astype(np.float32)
+    forest = small_forest(60, categorical_features=[1], oob_score=True)
+    narrow, wide = (everything(forest.fit(given, y), given) for given in (matrix, matrix.astype(np.float64)))
+    assert_same(narrow, wide)
+
+
+def test_a_scorer_sees_the_features_without_rates(strong):
+    X, y = strong
+    forest = small_forest(40, oob_score=lambda estimator, rows, labels: rows.shape[1]).fit(X, y)
+    assert forest.oob_score_ == 2
+
+
+def test_weights_may_have_another_unit_after_the_fit(strong):
+    X, y = strong
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    forest = small_forest(40).fit(X, y, weight)
+    found = (oob_permutation_importance(forest, X, y, sample_weight=w, random_state=0) for w in (weight, 3.0 * weight))
+    np.testing.assert_allclose(*(each.importances_mean for each in found), rtol=1e-6)
+    with pytest.raises(ValueError, match=r"categories have other numbers of labels$"):
+        oob_permutation_importance(forest, X, np.roll(y, 1), sample_weight=weight)
+
+
+def test_a_column_with_the_name_of_a_rate(strong):
+    X, y = strong
+    sentence = "^X has a column 'shop: rate', which is also the name of a target rate"
+    refuse(small_forest(10), sentence, X.assign(**{"shop: rate": 0.0}), y)
+
+
+@pytest.mark.parametrize(("encoding", "amount"), [("sets", PRIOR), ("rates", PRIOR_WITH_RATES)])
+def test_shrinkage_without_clear_evidence(encoding, amount):
+    random = np.random.default_rng(2)
+    X = pd.DataFrame({"shop": pd.Categorical(random.integers(0, 200, 400))})
+    forest = small_forest(40, categorical_encoding=encoding).fit(X, random.integers(0, 2, 400))
+    assert forest.shrinkage_ == amount
+
+
+def test_noise_of_many_categories_does_not_look_good_out_of_bag():
+    scores = []
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        X = pd.DataFrame({"x": random.normal(size=3000), "shop": pd.Categorical(random.integers(0, 600, 3000))})
+        y = random.permutation(np.arange(3000) % 8 == 0)
+        scores.append(AUCForestClassifier(60, random_state=seed, oob_score=True).fit(X, y).oob_score_)
+    assert abs(np.mean(scores) - 0.5) < 0.02

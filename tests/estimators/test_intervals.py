@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
-import aucforest
 from aucforest.estimators._intervals import bounds_of, estimate_dispersion
 from aucforest.fitting.bootstrap import N_HALVES
 from aucforest.fitting.out_of_bag import Sums
-from tests.estimators.data import digest, make_table, small_forest
+from tests.estimators.data import assert_same_fit, make_table, small_forest
+from tests.estimators.test_model_files import saved
 
 X, SCORED = make_table(300, n_classes=3)
 TWO = SCORED > 0
@@ -60,9 +61,8 @@ def test_bounds_next_to_0_and_1():
     for mean in (0.0, 1e-300, 1e-17, 1.0 - 1e-16, 1.0):
         both = np.array([[1.0 - mean, mean]])
         for proba in (both, both**3 / np.sum(both**3)):
-            bounds = bounds_of(both, proba, 3.0, 0.02, 1.96)
-            assert np.all((bounds[..., 0] >= 0.0) & (bounds[..., 0] <= proba))
-            assert np.all((bounds[..., 1] <= 1.0) & (bounds[..., 1] >= proba))
+            low, high = np.moveaxis(bounds_of(both, proba, 3.0, 0.02, 1.96), 2, 0)
+            assert np.all((low >= 0.0) & (low <= proba) & (high <= 1.0) & (high >= proba))
 
 
 def test_intervals_hold_the_mean_over_training_sets():
@@ -70,7 +70,7 @@ def test_intervals_hold_the_mean_over_training_sets():
     new = rng.normal(size=(100, 3))
     for seed in range(16):
         train = rng.normal(size=(200, 3))
-        model = halves(random_state=seed).fit(train, rng.random(200) < 0.3 / (1.0 + np.exp(-2.0 * train[:, 0])))
+        model = halves(random_state=seed).fit(train, rng.random(200) < 0.3 * expit(2.0 * train[:, 0]))
         found.append(model.predict_proba(new)[:, 1])
         bounds.append(model.predict_interval(new))
     expected, low_high = np.mean(found, axis=0), np.array(bounds)
@@ -81,34 +81,28 @@ def test_intervals_hold_the_mean_over_training_sets():
 
 
 def test_the_interval_is_of_the_positive_class(forest):
-    bounds, proba = forest.predict_interval(X), forest.predict_proba(X)
-    assert bounds.shape == (300, 2)
-    assert np.all((bounds[:, 0] > 0.0) & (bounds[:, 0] < proba[:, 1]))
-    assert np.all((bounds[:, 1] < 1.0) & (bounds[:, 1] > proba[:, 1]))
-    other = halves(pos_label=False).fit(X, TWO).predict_interval(X)
-    assert 1.0 - other[:, ::-1] == pytest.approx(bounds, abs=1e-12)
-    wider = forest.predict_interval(X, level=0.99)
-    assert np.all((wider[:, 0] < bounds[:, 0]) & (wider[:, 1] > bounds[:, 1]))
+    (low, high), proba = forest.predict_interval(X).T, forest.predict_proba(X)[:, 1]
+    assert np.all((low > 0.0) & (low < proba) & (high < 1.0) & (high > proba))
+    of_other = halves(pos_label=False).fit(X, TWO).predict_interval(X)
+    assert pytest.approx(np.array([high, low]), abs=1e-12) == 1.0 - of_other.T
+    lower, higher = forest.predict_interval(X, level=0.99).T
+    assert np.all((lower < low) & (higher > high))
 
 
 @pytest.mark.parametrize("params", [{}, {"calibration": None}, {"shrinkage": None}], ids=str)
 def test_every_class_of_several_has_an_interval(params):
     model = halves(**params).fit(X, SCORED)
-    bounds, proba = model.predict_interval(X), model.predict_proba(X)
-    assert bounds.shape == (300, 3, 2)
-    assert np.all((bounds[..., 0] >= 0.0) & (bounds[..., 0] <= proba))
-    assert np.all((bounds[..., 1] <= 1.0) & (bounds[..., 1] >= proba))
+    low, high, proba = *np.moveaxis(model.predict_interval(X), 2, 0), model.predict_proba(X)
+    assert np.all((low >= 0.0) & (low <= proba) & (high <= 1.0) & (high >= proba))
 
 
 def test_the_dispersion_depends_on_nothing_but_data_and_seed(forest, tmp_path):
     threads = halves(n_jobs=3, pos_label=True).fit(X, TWO)
-    grown = halves(100, pos_label=True, warm_start=True).fit(X, TWO).set_params(n_estimators=130).fit(X, TWO)
+    grown = halves(warm_start=True, pos_label=True).fit(X, TWO).set_params(n_estimators=130).fit(X, TWO)
     for one, other in ((forest, threads), (halves(130, pos_label=True).fit(X, TWO), grown)):
-        assert digest(one) == digest(other)
-        assert one.dispersion_ == other.dispersion_
+        assert_same_fit(one, other)
         assert np.array_equal(one.predict_interval(X), other.predict_interval(X))
-    forest.save(tmp_path / "forest.aucforest")
-    loaded = aucforest.load(tmp_path / "forest.aucforest")
+    loaded = saved(forest, tmp_path)
     assert np.array_equal(forest.predict_interval(X), loaded.predict_interval(X))
     for tree, rows in zip(loaded.trees_, loaded.estimators_samples_):
         assert tree.value[0, 1] == pytest.approx(TWO[rows].mean())
