@@ -240,7 +240,8 @@ LABELS = {
 def test_labels_of_every_type(kind, box):
     names, dtype = LABELS[kind]
     codes = make_table(n_classes=3)[1].clip(max=1 if kind == "bool" else 2)
-    model = small_forest().fit(X, box(np.array(names, dtype=dtype)[codes].tolist()))
+    labels = np.array(names, dtype=dtype)[codes]
+    model = small_forest().fit(X, box(labels.tolist() if box is list else labels))
     expected = small_forest().fit(X, codes)
     assert digest(model) == digest(expected)
     assert model.classes_.tolist() == names[: codes.max() + 1]

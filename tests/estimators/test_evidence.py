@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.metrics import roc_auc_score
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.estimators import _evidence
@@ -19,8 +18,7 @@ from aucforest.tree.prediction import PackedTrees
 from tests.estimators.data import UNSCORED, assert_same_fit, digest, make_table, small_forest
 from tests.reference import shrinkage as reference
 from tests.reference.metrics import hand_till
-from tests.reference.optimism import Trees
-from tests.reference.optimism import optimism as optimism_by_definition
+from tests.reference.optimism import Trees, chosen_amount, optimism
 
 X, Y = make_table(n_rows=240, missing=0.1)
 X3, Y3 = make_table(n_rows=240, n_classes=3, seed=1)
@@ -74,50 +72,33 @@ def test_an_amount_counts_mean_rows():
     assert fewer.trees_[0].shrinkage == pytest.approx(10.0 * WEIGHT[40:].mean())
 
 
-def choice_by_hand(table, labels, weight, n_classes, params):
-    """Return the amount that `auto` should take, from a forest of every fixed amount."""
+def trees_of(forest, X, y, weight, amounts, groups=None):
+    """Return what the reference knows of a forest: the trees that are scored, with these amounts of shrinkage."""
+    rows, kept = training_rows(forest, X, y, weight), np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+    trees, weights = forest.trees_[:SCORED_TREES], np.ones(len(y)) if weight is None else weight[kept]
+    leaves = PackedTrees(trees).find_leaves(np.require(rows.take(kept), np.float64, "C"))
+    by_amount = [
+        np.array([
+            np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount * weights.mean()))[of_tree]
+            for tree, of_tree in zip(trees, leaves)
+        ])
+        for amount in amounts
+    ]  # fmt: skip
+    names = forest.encodings_ or ["sets"] * len(trees)
+    encodings = np.array([("sets", "rates", "interactions").index(name) for name in names])
+    is_out, parts = (rows.counts(range(len(trees)))[kept] == 0).T, parts_of_rows(y[kept], groups)
+    return Trees(by_amount, is_out, encodings, y[kept], weights, parts)
 
-    weight = np.ones(len(labels)) if weight is None else weight
 
-    def score(proba, rows):
-        rows = rows[~np.isnan(proba[rows, 0])]
-        if n_classes == 2:
-            return roc_auc_score(labels[rows], proba[rows, 1], sample_weight=weight[rows])
-        return hand_till(labels[rows], proba[rows], n_classes, weight[rows])
+class BalancedTrees(Trees):
+    """Trees whose mean is divided by the rates of sampling; the correction is fitted after the choice."""
 
-    def mean_out_of_bag(values, counts):
-        out = (counts == 0) & (weight > 0)[:, None]
-        proba = np.einsum("tnk,nt->nk", values, out)
-        proba /= np.where(out.any(axis=1), out.sum(axis=1), np.nan)[:, None]
-        if params["sampling"] == "balanced":
-            # The formula alone, which divides by the rates of sampling: the correction is fitted after the choice.
-            proba = np.maximum(proba, MIN_PROBA) * np.bincount(labels[weight > 0])
-            proba /= proba.sum(axis=1, keepdims=True)
-        return proba, out
-
-    n_trees, by_amount = params["n_estimators"], []
-    for amount in AMOUNTS:
-        forest = small_forest(shrinkage=amount, calibration=None, **params).fit(table, labels, weight)
-        values = np.stack([tree.predict_proba(table) for tree in forest.estimators_[:SCORED_TREES]])
-        counts = training_rows(forest, table, labels, weight).counts(range(len(values)))
-        whole, out = mean_out_of_bag(values, counts)
-        halves = [mean_out_of_bag(values[start::2], counts[:, start::2])[0] for start in range(2)]
-        by_amount.append((whole, *halves))
-    kept = np.flatnonzero(weight)
-    n_seen = out[kept].sum(axis=1).mean()
-
-    def extrapolated(amount, rows):
-        # A line in 1 / n through the scores of n_seen and n_seen / 2 trees, at all trees.
-        whole, half = score(by_amount[amount][0], rows), np.mean([score(one, rows) for one in by_amount[amount][1:]])
-        slope = (half - whole) / (2 / n_seen - 1 / n_seen)
-        return whole + slope * (1 / n_trees - 1 / n_seen)
-
-    best = int(np.argmax([extrapolated(amount, kept) for amount in range(len(AMOUNTS))]))
-    prior, parts = list(AMOUNTS).index(PRIOR), parts_of_rows(labels[kept], None)
-    all_rows = [kept, *(kept[parts != part] for part in range(10))]
-    gain, *gains = (extrapolated(best, rows) - extrapolated(prior, rows) for rows in all_rows)
-    # the error of the delete-a-group jackknife
-    return AMOUNTS[best] if gain > 1.5 * np.sqrt(9 * np.var(gains)) else PRIOR
+    def score(self, amount, factors, weights):
+        factors = self.is_out * factors[:, None]
+        rows = (weights > 0) & factors.any(axis=0)
+        mean = np.einsum("tnk,tn->nk", self.by_amount[amount], factors)[rows] / factors.sum(axis=0)[rows, None]
+        proba = np.maximum(mean, MIN_PROBA) * np.bincount(self.labels)
+        return hand_till(self.labels[rows], proba / proba.sum(axis=1, keepdims=True), 3, weights[rows])
 
 
 @pytest.mark.filterwarnings(UNSCORED)
@@ -126,9 +107,10 @@ def test_the_chosen_amount_equals_that_by_definition(n_classes, seed):
     table, labels = make_table(n_rows=150, n_classes=n_classes, seed=seed, missing=0.1)
     weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.0], 150) if seed % 2 else None
     params = {"n_estimators": [12, SCORED_TREES + 20][seed % 2], "sampling": ["bootstrap", "balanced"][seed // 2]}
-    params |= {"criterion": "auc", "max_features": None}
-    expected = choice_by_hand(table, labels, weight, n_classes, params)
-    assert small_forest(**params).fit(table, labels, weight).shrinkage_ == expected
+    forest = small_forest(**params, criterion="auc", max_features=None).fit(table, labels, weight)
+    trees = (Trees if n_classes == 2 else BalancedTrees)(*trees_of(forest, table, labels, weight, AMOUNTS))
+    ones, prior = np.ones(len(trees.encodings)), list(AMOUNTS).index(PRIOR)
+    assert forest.shrinkage_ == AMOUNTS[chosen_amount(trees, prior, ones, trees.weights, len(forest))]
 
 
 def noisy(n_rows):
@@ -190,22 +172,10 @@ def test_the_optimism_of_choices_equals_that_by_definition(n_classes, kind, shri
     """Without encodings to choose from and with a given shrinkage, nothing is chosen."""
     X, y, weight, groups = noise_table(n_classes, kind)
     forest = AUCForestClassifier(60, shrinkage=shrinkage, **NOISE_PARAMS).fit(X, y, weight, groups=groups)
-    rows, kept = training_rows(forest, X, y, weight), np.arange(240) if weight is None else np.flatnonzero(weight)
-    packed, is_auto = PackedTrees(forest.trees_), shrinkage == "auto"
-    weights = np.ones(240) if weight is None else weight[kept]
-    leaves = packed.find_leaves(np.require(rows.take(kept), np.float64, "C"))
-    by_amount = [
-        np.array([
-            np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount * weights.mean()))[of_tree]
-            for tree, of_tree in zip(forest.trees_, leaves)
-        ])
-        for amount in (AMOUNTS if is_auto else [_evidence.COMPARISON_AMOUNT, shrinkage])
-    ]  # fmt: skip
-    encodings = np.array([("sets", "rates", "interactions").index(name) for name in forest.encodings_ or ["sets"] * 60])
+    is_auto = shrinkage == "auto"
+    trees = trees_of(forest, X, y, weight, AMOUNTS if is_auto else [_evidence.COMPARISON_AMOUNT, shrinkage], groups)
     prior = list(AMOUNTS).index(forest._prior_amount) if is_auto else 1
-    is_out, parts = (rows.counts(range(60))[kept] == 0).T, parts_of_rows(y[kept], groups)
-    trees = Trees(by_amount, is_out, encodings, y[kept], weights, parts)
-    expected = optimism_by_definition(trees, prior, ENCODING_FACTOR, chooses_amount=is_auto)
+    expected = optimism(trees, prior, ENCODING_FACTOR, chooses_amount=is_auto)
     assert (forest.oob_optimism_ != 0.0) == (kind != "numbers" or is_auto)
     assert forest.oob_optimism_ == pytest.approx(expected, abs=1e-12)
     forest.set_params(oob_score=False).fit(X, y, weight)
@@ -310,17 +280,3 @@ def test_numbers_of_scored_rows_of_a_class(n_classes, n_rows, n_variants, n_scor
     rows = _evidence.rows_to_score(labels, n_classes, n_variants, seed=3)
     assert np.array_equal(rows, np.unique(rows))
     assert set(np.bincount(labels[rows], minlength=n_classes)) == {n_scored}
-
-
-@pytest.mark.parametrize(
-    ("params", "weight"),
-    [({}, WEIGHT), ({"shrinkage": 20.0}, 1.0 + np.arange(240) % 3), ({"class_weight": "balanced"}, WEIGHT),
-     ({"sampling": "balanced"}, 1.0 + np.arange(240) % 3)],
-    ids=["fractions", "integers", "class weights", "balanced"],
-)  # fmt: skip
-def test_the_scale_of_weights_says_nothing(params, weight):
-    forests = [small_forest(30, **params).fit(X, Y, scale * weight) for scale in (1.0, 4.0, 2.0**-40)]
-    assert len({forest.shrinkage_ for forest in forests}) == 1
-    for forest in forests[1:]:
-        np.testing.assert_array_equal(forest.predict_proba(X), forests[0].predict_proba(X))
-    assert forests[0].shrinkage_ == 0 or forests[0].trees_[0].shrinkage > 0

@@ -287,22 +287,26 @@ def test_bootstrap_samples_that_are_not_known():
 @pytest.mark.parametrize(
     "options",
     [{}, {"criterion": "gini"}, {"splitter": "random"}, {"max_leaf_nodes": 20}, {"min_weight_fraction_leaf": 0.01},
-     {"bootstrap": False, "shrinkage": 0.0}, {"class_weight": "balanced_subsample"}, {"sampling": "balanced"}],
+     {"bootstrap": False, "shrinkage": 0.0}, {"class_weight": "balanced_subsample"}, {"sampling": "balanced"},
+     {"shrinkage": 20.0}, {"class_weight": "balanced"}],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_factor_of_all_weights_changes_nothing(options, n_classes, weighted):
-    """Up to rounding. Constant weights are as none. Columns are of few values, so that many splits tie."""
+@pytest.mark.parametrize("values", [[1.0], [0.3, 0.7, 1.9], [1.0, 2.0, 3.0]], ids=["alike", "fractions", "integers"])
+def test_a_factor_of_all_weights_changes_nothing(options, n_classes, values):
+    """Up to rounding, if any. Constant weights are as none. Columns are of few values, so that many splits tie."""
     table, labels = make_table(300, n_classes=n_classes, seed=n_classes)
     table = np.column_stack([table.round(), table[:, 0] + 3 * table[:, 1]])
-    weights = np.random.default_rng(0).choice([0.3, 0.7, 1.9], len(labels)) if weighted else None
-    scaled = 0.123 * weights if weighted else np.full(len(labels), 1 / 3)
-    one, other = (small_forest(6, **options).fit(table, labels, given) for given in (weights, scaled))
-    assert one.shrinkage_ == other.shrinkage_
-    for tree, twin in zip(one.trees_, other.trees_):
-        for name in ("feature", "threshold", "missing_left"):
-            np.testing.assert_array_equal(getattr(tree, name), getattr(twin, name))
-    np.testing.assert_allclose(one.predict_proba(table), other.predict_proba(table), rtol=0, atol=1e-12)
+    weights = np.random.default_rng(0).choice(values, 300)
+    one, *others = (
+        small_forest(30, **options).fit(table, labels, given)
+        for given in (None if values == [1.0] else weights, 0.123 * weights, 2.0**-40 * weights)
+    )
+    for other, atol in zip(others, (1e-12, 0.0)):
+        assert one.shrinkage_ == other.shrinkage_
+        for tree, twin in zip(one.trees_, other.trees_):
+            for name in ("feature", "threshold", "missing_left"):
+                np.testing.assert_array_equal(getattr(tree, name), getattr(twin, name))
+        np.testing.assert_allclose(one.predict_proba(table), other.predict_proba(table), rtol=0, atol=atol)
 
 
 def test_html_shows_the_parameters_and_links_nowhere_else():

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier, LinearAUCClassifier
+from aucforest import AUCForestClassifier, AUCStackingClassifier, LinearAUCClassifier
 from tests.estimators.data import assert_same, make_table, own_auc, small_forest, small_tree
 from tests.estimators.rated import make_interaction, make_rated
 from tests.estimators.test_model_files import array, assert_same_predictions, at, check_refused, read, saved
@@ -83,23 +83,21 @@ RARE = [
 
 def made(options, y, n_features):
     """Return a forest of some options, where classes and features are filled in."""
-    classes, options = np.unique(np.asarray(y)).tolist(), dict(options)
-    if "monotonic_cst" in options:
-        options["monotonic_cst"] = [1, *[0] * (n_features - 1)]
-    if options.get("sampling") == "rates":
-        options["sampling"] = {classes[0]: 0.01}
-    if options.get("class_weight") == "tiny":
-        options["class_weight"] = dict.fromkeys(classes[1:], 1e-50)
+    first, *others = np.unique(np.asarray(y)).tolist()
+    meant = {"all": [1, *[0] * (n_features - 1)], "rates": {first: 0.01}, "tiny": dict.fromkeys(others, 1e-50)}
+    options = {name: meant.get(value, value) if isinstance(value, str) else value for name, value in options.items()}
     return small_forest(**{"n_estimators": 4, **options})
 
 
-def assert_comes_back(model, X, folder):
+def come_back(model, folder, X):
+    """Return a model that went through a file, and is the same."""
     loaded = saved(model, folder)
     own = callable(getattr(model, "criterion", None))
     assert_same(model.set_params(criterion=None) if own else model, loaded)
     assert_same_predictions(model, loaded, X)
     for tree in getattr(loaded, "trees_", []):
         tree.validate()
+    return loaded
 
 
 # The tables of which files hold different things.
@@ -115,16 +113,19 @@ WALK = [
 @pytest.mark.filterwarnings("ignore")
 def test_every_option(name, options, tmp_path):
     (X, y, weights), refused = TABLES[name], []
-    linear = [LinearAUCClassifier(), LinearAUCClassifier(max_iter=3)]
-    trees = [small_tree(), AUCTreeClassifier(max_bins=None, splitter="random", random_state=0)]
-    forests = [made(each, y, X.shape[1]) for each in options]
-    for model in (*forests, *trees, *linear):
+    others = [
+        small_tree(),
+        small_tree(max_bins=None, splitter="random"),
+        LinearAUCClassifier(),
+        LinearAUCClassifier(max_iter=3),
+    ]
+    for model in (*(made(each, y, X.shape[1]) for each in options), *others):
         try:
             model.fit(X, y, weights)
         except ValueError as error:
             refused.append((model, error))
             continue
-        assert_comes_back(model, X, tmp_path)
+        come_back(model, tmp_path, X)
     # linear models, tuned thresholds and costs of another number of classes, weights beyond what is allowed
     assert len(refused) <= 7, refused
 
@@ -142,7 +143,7 @@ def test_every_threshold(name, tmp_path):
         except ValueError:
             continue
         n_set += 1
-        assert_comes_back(forest, X, tmp_path)
+        come_back(forest, tmp_path, X)
     assert n_set >= 2
 
 
@@ -150,8 +151,8 @@ def test_every_threshold(name, tmp_path):
 def test_trees_added_later(tmp_path):
     forest = small_forest(sampling="subsample").fit(X, Y)
     forest.set_params(n_estimators=8, warm_start=True, sampling="bootstrap").fit(X, Y)
-    assert_comes_back(forest, X, tmp_path)
-    assert_comes_back(forest.estimators_[7], X, tmp_path)
+    come_back(forest, tmp_path, X)
+    come_back(forest.estimators_[7], tmp_path, X)
 
 
 ENCODINGS = ["auto", "sets", "rates", "interactions", ["sets", "rates"]]
@@ -182,11 +183,9 @@ def content(interaction, tmp_path_factory):
 def test_a_forest_comes_back_to_the_last_bit(encoding, n_classes, tmp_path):
     X, y = make_rated(n_classes=n_classes)
     forest = rated_forest(categorical_encoding=encoding).fit(X, y)
-    loaded = saved(forest, tmp_path)
+    loaded = come_back(forest, tmp_path, X)
     assert (loaded.target_rates_ is None) == (encoding == "sets") == (len(loaded.encodings_) == 0)
-    assert_same(forest, loaded)
-    assert_same_predictions(forest, loaded, X)
-    assert_same_predictions(forest[3], saved(forest[3], tmp_path), X)
+    come_back(forest[3], tmp_path, X)
     loaded.save(tmp_path / "again")
     forest.save(tmp_path / "model")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
@@ -194,12 +193,10 @@ def test_a_forest_comes_back_to_the_last_bit(encoding, n_classes, tmp_path):
 
 def test_interactions_weights_and_unequal_sampling_come_back(interaction, tmp_path):
     forest, X, y = interaction
-    assert_same(forest, saved(forest, tmp_path))
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    for params, sample_weight in (({}, weights), ({"sampling": {0: 0.2, 1: 1.0}}, None)):
-        other = rated_forest(**params).fit(X, y, sample_weight)
-        assert_same(other, saved(other, tmp_path))
-        assert_same_predictions(other, saved(other, tmp_path), X)
+    come_back(forest, tmp_path, X)
+    random = np.random.default_rng(0)
+    for params, weights in (({}, random.uniform(0.5, 2.0, len(y))), ({"sampling": {0: 0.2, 1: 1.0}}, None)):
+        come_back(rated_forest(**params).fit(X, y, weights), tmp_path, X)
 
 
 def test_warm_starts_go_on_from_a_file(tmp_path):
@@ -232,9 +229,7 @@ MANY = {
 def test_many_categories_are_arrays(kind, tmp_path):
     X = pd.DataFrame({"one": MANY[kind], "x": np.arange(5000) % 7})
     forest = small_forest(2, max_depth=2, categorical_features=["one"]).fit(X, np.arange(5000) % 3 == 0)
-    loaded = saved(forest, tmp_path)
-    assert_same(forest, loaded)
-    assert_same_predictions(forest, loaded, X)
+    come_back(forest, tmp_path, X)
     arrays, metadata = read(tmp_path / "model")
     is_plain = metadata["categories"][0][1]["values"] is not None
     assert is_plain == (kind == "mixed") == (not any(name.startswith("categories.0.") for name in arrays))
@@ -326,10 +321,7 @@ def test_hostile_rates_are_refused(name, content, tmp_path):
 
 def test_stacks_come_back(tmp_path):
     X, y = make_rated()
-    stack = AUCStackingClassifier(rated_forest(), random_state=0).fit(X, y)
-    loaded = saved(stack, tmp_path)
-    assert_same(stack, loaded)
-    assert_same_predictions(stack, loaded, X)
+    loaded = come_back(AUCStackingClassifier(rated_forest(), random_state=0).fit(X, y), tmp_path, X)
     assert list(loaded.members_) == ["forest", "residual", "boosted", "linear"]
     content = read(tmp_path / "model")
     totals = content[0]["residual/rates.0.totals"].copy()
@@ -350,9 +342,7 @@ def content_of_stack(tmp_path_factory):
     found = [(table.feature, table.other, table.n_parts) for table in stack.members_["linear"].interactions]
     assert found[:2] == [(0, 3, 3), (0, 1, 2)]
     folder = tmp_path_factory.mktemp("stack")
-    loaded = saved(stack, folder)
-    assert_same(stack, loaded)
-    assert_same_predictions(stack, loaded, X)
+    come_back(stack, folder, X)
     return read(folder / "model")
 
 
@@ -381,10 +371,8 @@ def test_coefficients_of_unknown_cells_are_refused(name, value, content_of_stack
 
 def test_warm_starts_need_the_same_features(interaction):
     forest, X, y = interaction
-    for before, after in (
-        (copy.deepcopy(forest), "rates"),
-        (rated_forest(categorical_encoding="sets").fit(X, y), "auto"),
-    ):
+    of_sets = rated_forest(categorical_encoding="sets").fit(X, y)
+    for before, after in ((copy.deepcopy(forest), "rates"), (of_sets, "auto")):
         before.set_params(warm_start=True, n_estimators=20, categorical_encoding=after)
         with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in"):
             before.fit(X, y)
