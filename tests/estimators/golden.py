@@ -239,15 +239,12 @@ def grow(name, fit=lambda model, *data: model.fit(*data), **params):
     return model, probe
 
 
-def pre_order(tree):
-    """Return the nodes of a tree, a node before its children, the left child first."""
-    left, right = tree.left_child.tolist(), tree.right_child.tolist()
-    nodes, stack = [], [0]
-    while stack:
-        nodes.append(stack.pop())
-        if left[nodes[-1]] >= 0:
-            stack += (right[nodes[-1]], left[nodes[-1]])
-    return np.array(nodes)
+def pre_order(tree, node=0):
+    """Yield the nodes of a tree, a node before its children, the left child first."""
+    yield node
+    if tree.left_child[node] >= 0:
+        yield from pre_order(tree, tree.left_child[node])
+        yield from pre_order(tree, tree.right_child[node])
 
 
 def describe(model, probe):
@@ -258,7 +255,7 @@ def describe(model, probe):
     """
     parts = []
     for number, tree in enumerate(model.trees_):
-        order = pre_order(tree)
+        order = list(pre_order(tree))
         assert len(order) == tree.n_nodes
         goes_left = np.zeros((tree.n_nodes, 32), dtype=np.uint8)
         for node in tree.set_nodes:

@@ -18,6 +18,16 @@ from tests.estimators.data import both, digest, make_table, refuse, small_forest
 X, Y = make_table(missing=0.1)
 ONES = np.ones(len(Y))
 NAMES = list("abcde")
+ROWS, ROW_LABELS = make_table(n_rows=400)
+MANY = np.random.default_rng(0).permutation(np.arange(400) % 100)
+LABELS = {
+    "bool": ([False, True, True], bool),
+    "int": ([-7, 0, 3], np.int64),
+    "uint8": ([1, 2, 255], np.uint8),
+    "float": ([-1.0, 0.0, 2.0], np.float64),
+    "str": (["a", "b", "longer"], np.str_),
+    "object": (["a", "b", "longer"], object),
+}
 
 
 def with_value(values, at, value):
@@ -225,16 +235,6 @@ def test_float32_is_not_copied(make, order):
     assert peak < many.nbytes
 
 
-LABELS = {
-    "bool": ([False, True, True], bool),
-    "int": ([-7, 0, 3], np.int64),
-    "uint8": ([1, 2, 255], np.uint8),
-    "float": ([-1.0, 0.0, 2.0], np.float64),
-    "str": (["a", "b", "longer"], np.str_),
-    "object": (["a", "b", "longer"], object),
-}
-
-
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("box", [np.array, list, pd.Series, pl.Series])
 def test_labels_of_every_type(kind, box):
@@ -254,10 +254,6 @@ def test_a_table_without_values(make):
     model = make().fit(np.full_like(X, np.nan), Y)
     assert all(tree.n_nodes == 1 for tree in model.trees_)
     np.testing.assert_array_equal(model.feature_importances_, np.zeros(5))
-
-
-ROWS, ROW_LABELS = make_table(n_rows=400)
-MANY = np.random.default_rng(0).permutation(np.arange(400) % 100)
 
 
 @pytest.mark.filterwarnings("ignore:y has 100 classes")

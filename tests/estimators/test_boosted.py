@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-from aucforest import AUCStackingClassifier
 from aucforest.estimators import _boosted
 from aucforest.estimators._boosted import fit_boosted
 from aucforest.fitting.boosted import Booster
@@ -16,6 +15,7 @@ from aucforest.tree.prediction import PackedTrees
 
 from .data import small_forest
 from .rated import make_rated
+from .stacks import small_stack
 
 
 def make_rows(n_rows=300, n_classes=2, seed=0):
@@ -147,7 +147,7 @@ def test_target_rates_are_those_of_the_forest(sampling, monkeypatch):
 @pytest.mark.parametrize("least", [1e-150, 1e-120])
 def test_a_stack_takes_very_different_weights(least):
     X, y = make_rows()
-    stack = AUCStackingClassifier(small_forest(20), random_state=0, linear=None)
+    stack = small_stack(20, stack={"linear": None, "random_state": 0})
     stack.fit(X, y, sample_weight=np.where(np.arange(len(y)) % 3 == 0, least, 1.0 / least))
     assert list(stack.members_) == ["forest", "residual", "boosted"]
     assert np.all(np.isfinite(stack.predict_proba(X)))
@@ -167,7 +167,8 @@ def test_noise_has_no_score():
 
 def test_boosting_helps_a_forest():
     X, y = make_rows(1500)
-    stacks = (AUCStackingClassifier(small_forest(30), boosted=b, residual=False, linear=None) for b in (False, True))
+    params = {"residual": False, "linear": None, "random_state": 0}
+    stacks = (small_stack(30, stack={"boosted": boosted, **params}) for boosted in (False, True))
     alone, both = (log_loss(y[1000:], stack.fit(X[:1000], y[:1000]).predict_proba(X[1000:])) for stack in stacks)
     assert both < 0.9 * alone
 

@@ -20,9 +20,11 @@ from tests.reference import shrinkage as reference
 from tests.reference.metrics import hand_till
 from tests.reference.optimism import Trees, chosen_amount, optimism
 
+pytestmark = pytest.mark.filterwarnings(UNSCORED)
 X, Y = make_table(n_rows=240, missing=0.1)
 X3, Y3 = make_table(n_rows=240, n_classes=3, seed=1)
 WEIGHT = np.random.default_rng(0).choice([0.25, 0.7, 1.9], 240)
+NOISE_PARAMS = {"criterion": "gini", "calibration": None, "oob_score": True, "random_state": 1}
 
 
 def by_hand(forest, table, amount):
@@ -101,7 +103,6 @@ class BalancedTrees(Trees):
         return hand_till(self.labels[rows], proba / proba.sum(axis=1, keepdims=True), 3, weights[rows])
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (2, 1), (3, 2)])
 def test_the_chosen_amount_equals_that_by_definition(n_classes, seed):
     table, labels = make_table(n_rows=150, n_classes=n_classes, seed=seed, missing=0.1)
@@ -145,9 +146,6 @@ def test_sums_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
         assert_same_fit(one, other)
 
 
-NOISE_PARAMS = {"criterion": "gini", "calibration": None, "oob_score": True, "random_state": 1}
-
-
 def noise_table(n_classes, kind):
     """Return features and labels that have nothing to do with each other, weights or None, and groups or None."""
     random = np.random.default_rng(8)
@@ -161,7 +159,6 @@ def noise_table(n_classes, kind):
     return X, random.permutation(np.arange(240) * n_classes // 240), weight, groups
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize("shrinkage", ["auto", 2.0])
 @pytest.mark.parametrize(
     ("n_classes", "kind"),
@@ -182,7 +179,6 @@ def test_the_optimism_of_choices_equals_that_by_definition(n_classes, kind, shri
     assert not hasattr(forest, "oob_optimism_")
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 def test_forests_that_choose_nothing_have_no_optimism():
     """Encodings are chosen after four trees of each."""
     X, y, _, _ = noise_table(2, "categories")
@@ -191,7 +187,6 @@ def test_forests_that_choose_nothing_have_no_optimism():
         assert (forest.oob_optimism_ == 0.0) == ((n, encoding) != (30, "auto"))
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize("sampling", ["bootstrap", "balanced"])
 def test_the_choice_from_all_rows_is_that_of_the_fit(sampling, monkeypatch):
     """With three classes the AUC depends on calibration."""
@@ -220,7 +215,6 @@ def test_the_optimism_is_subtracted_from_the_score(estimator, monkeypatch):
     assert scores[1] == pytest.approx(scores[0] - 0.125, abs=1e-12)
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 def test_parts_without_a_class_are_left_out_of_the_optimism():
     """Each part has one or two positive rows, some of which are in the samples of all trees."""
     X, *_ = noise_table(2, "numbers")

@@ -18,51 +18,45 @@ from aucforest.exports.sklearn import CalibratedForestClassifier
 from tests.estimators.data import make_table, small_forest, small_tree
 
 
-def make_frame(n_rows=400, n_codes=9, *, n_classes=2, missing=0.1):
+def make_frame(n_rows=400, n_codes=9):
     """Return a frame with categories, also of two and of too many for codes of their own, and labels."""
-    X, _ = make_table(n_rows, 2, missing=missing)
+    X, _ = make_table(n_rows, 2, missing=0.1)
     rng = np.random.default_rng(1)
     shop, town = rng.integers(0, n_codes, n_rows), rng.integers(0, 12, n_rows)
     frame = pd.DataFrame({"a": X[:, 0], "shop": shop.astype(str), "b": X[:, 1], "town": pd.Categorical(town)})
     frame["both"] = np.where(rng.random(n_rows) < 0.5, "x", "y")
-    frame.loc[rng.random(n_rows) < missing, "shop"] = None
+    frame.loc[rng.random(n_rows) < 0.1, "shop"] = None
     score = np.nan_to_num(X[:, 0]) + (shop % 3 == 0) - (town % 4 == 1) + rng.normal(size=n_rows)
-    return frame, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+    return frame, (score >= np.median(score)).astype(int)
 
 
-def balanced(n_classes=2, **params):
-    X, y = make_table(400, n_classes=n_classes + 1)
-    return small_forest(20, sampling="balanced", **params).fit(X, np.maximum(y - 1, 0)), X
-
-
-def fitted(model, X, y):
-    return model.fit(X, y), X
-
-
-COST = {"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}
+X, Y = make_table()
+X3, Y3 = make_table(400, n_classes=3)
+BALANCED, FEW = {"n_estimators": 20, "sampling": "balanced"}, np.maximum(Y3 - 1, 0)
 MODELS = {
-    "two classes": lambda: fitted(small_forest(), *make_table()),
-    "many classes": lambda: fitted(small_forest(), *make_table(400, n_classes=5)),
-    "missing values": lambda: fitted(small_forest(), *make_table(missing=0.3)),
-    "deep": lambda: fitted(small_forest(max_features=1), *make_table(2000)),
-    "names of columns": lambda: fitted(small_forest(), pd.DataFrame(make_table()[0]).add_prefix("x"), make_table()[1]),
-    "text": lambda: fitted(small_forest(), make_table()[0], np.array(["no", "yes"])[make_table()[1]]),
-    "categories": lambda: fitted(small_forest(), *make_frame()),
-    "more categories than codes": lambda: fitted(small_forest(1, max_depth=3), *make_frame(900, 300)),
-    "balanced": balanced,
-    "balanced and tuned": lambda: balanced(threshold="gmean"),
-    "costs": lambda: fitted(small_forest(threshold=COST), *make_table(n_classes=3)),
-    "tuned": lambda: fitted(small_forest(20, threshold="youden"), *make_table()),
-    "tuned for the first class": lambda: fitted(small_forest(20, threshold="youden", pos_label=0), *make_table()),
-    "a tree": lambda: fitted(small_tree(), *make_table(missing=0.1)),
-    "a leaf": lambda: fitted(small_tree(min_samples_leaf=200), *make_table()),
+    "two classes": (small_forest(), X, Y),
+    "many classes": (small_forest(), *make_table(400, n_classes=5)),
+    "missing values": (small_forest(), *make_table(missing=0.3)),
+    "deep": (small_forest(max_features=1), *make_table(2000)),
+    "names of columns": (small_forest(), pd.DataFrame(X).add_prefix("x"), Y),
+    "text": (small_forest(), X, np.array(["no", "yes"])[Y]),
+    "categories": (small_forest(), *make_frame()),
+    "more categories than codes": (small_forest(1, max_depth=3), *make_frame(900, 300)),
+    "balanced": (small_forest(**BALANCED), X3, FEW),
+    "balanced and tuned": (small_forest(**BALANCED, threshold="gmean"), X3, FEW),
+    "costs": (small_forest(threshold={"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}), *make_table(n_classes=3)),
+    "tuned": (small_forest(20, threshold="youden"), X, Y),
+    "tuned for the first class": (small_forest(20, threshold="youden", pos_label=0), X, Y),
+    "a tree": (small_tree(), *make_table(missing=0.1)),
+    "a leaf": (small_tree(min_samples_leaf=200), X, Y),
 }
 
 
 @cache
 def model_and_rows(name):
     """Return a model, rows as it takes them and as exports do; some lie on its thresholds, some are missing."""
-    model, X = MODELS[name]()
+    model, X, y = MODELS[name]
+    model.fit(X, y)
     if isinstance(X, pd.DataFrame) and "shop" in X:
         X = X.copy()
         X.loc[:2, "shop"], X.loc[0, "both"], X.loc[3] = "never seen", "z", np.nan

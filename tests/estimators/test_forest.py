@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,21 +17,13 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
-from tests.estimators.data import (
-    UNSCORED,
-    X4,
-    Y4,
-    assert_same,
-    digest,
-    everything,
-    make_table,
-    own_auc,
-    refuse,
-    small_forest,
-)
+from tests.estimators.data import X4, Y4, assert_same, digest, everything, make_table, own_auc, refuse, small_forest
 from tests.reference.tree import walk
 
+# of few trees and few rows
+pytestmark = pytest.mark.filterwarnings("ignore:.* no out-of-bag prob|(ROC AUC|Hand and Till's M) is not defined")
 X, Y = make_table(missing=0.1)
+BEST_FIRST = {"criterion": own_auc, "max_leaf_nodes": 20, "splitter": "random", "class_weight": "balanced"}
 
 
 def inherent(forest):
@@ -41,11 +34,7 @@ def inherent(forest):
     return dict.fromkeys((f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")), reason)
 
 
-UNDEFINED = "ignore:(ROC AUC|Hand and Till's M) is not defined"
-
-
 @parametrize_with_checks([AUCForestClassifier(4)], expected_failed_checks=inherent)
-@pytest.mark.filterwarnings(UNSCORED, UNDEFINED)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -59,7 +48,6 @@ def test_scikit_learn(estimator, check):
     ],
     expected_failed_checks=inherent,
 )
-@pytest.mark.filterwarnings(UNSCORED, UNDEFINED)
 def test_scikit_learn_of_other_parameters(estimator, check):
     check(estimator)
 
@@ -118,21 +106,14 @@ def test_ctrl_c_during_a_fit():
     assert process.returncode == 0
 
 
-@pytest.mark.filterwarnings(UNSCORED)
-@pytest.mark.parametrize("grouped", [False, True], ids=["samples", "groups"])
 @pytest.mark.parametrize(
-    "params",
+    ("params", "grouped"),
     [
-        {},
-        {"sampling": "subsample"},
-        *({"sampling": sampling} for sampling in ("stratified", "balanced", {0: 0.2, 3: 1.5})),
-        {"criterion": own_auc, "max_leaf_nodes": 20, "splitter": "random", "class_weight": "balanced"},
+        *(({"sampling": sampling}, False) for sampling in ("stratified", "balanced", {0: 0.2, 3: 1.5})),
+        *product(({}, {"sampling": "subsample"}, BEST_FIRST), (False, True)),
     ],
-    ids=["bootstrap", "subsample", "stratified", "balanced", "rates", "best first"],
 )
 def test_results_do_not_depend_on_n_jobs(params, grouped):
-    if grouped and params.get("sampling", "subsample") != "subsample":
-        pytest.skip("whole groups are not sampled by class")
     table, labels, groups = np.tile(X4, (30, 1)), np.tile(Y4, 30), np.arange(9000) // 7 % 1200 if grouped else None
     forests = [small_forest(40, n_jobs=n_jobs, oob_score=True, max_depth=5, **params) for n_jobs in (1, 3)]
     one, other = (forest.fit(table, labels, groups=groups) for forest in forests)
@@ -165,7 +146,7 @@ def test_the_progress_bar(capsys):
         ({"n_jobs": 0.5}, "'n_jobs' parameter .* Got 0.5 instead"),
         ({"n_jobs": 0}, "n_jobs == 0 in Parallel has no meaning"),
         *(({"shrinkage": value}, r"'shrinkage' parameter .* Got ") for value in (-1, np.nan, np.inf, "prior", [1.0])),
-        *(({"oob_score": name}, f"'oob_score' .* Got '{name}' instead") for name in ("best", "precision_at_k")),
+        *(({"oob_score": name}, f"'oob_score' param.* Got '{name}' instead") for name in ("best", "precision_at_k")),
         ({"oob_score": "recall_at_1.5"}, r"^k of 'recall_at_1.5' must be a number of samples"),
         ({"oob_score": "f1", "bootstrap": False}, "^oob_score='f1' needs out-of-bag samples: set bootstrap=True$"),
         ({"criterion": ["auc", "chi2"]}, r"^criterion=\['auc', 'chi2'\]: 'chi2' is none of auc, "),

@@ -16,6 +16,7 @@ N_ROWS = 60
 RANDOM = np.random.default_rng(0)
 X, Y = make_table(N_ROWS, 4)
 X3, Y3 = make_table(N_ROWS, 4, 3)
+ENCODINGS = ["auto", "sets", "rates", "interactions", ["sets", "rates"]]
 
 
 def frame():
@@ -113,13 +114,8 @@ WALK = [
 @pytest.mark.filterwarnings("ignore")
 def test_every_option(name, options, tmp_path):
     (X, y, weights), refused = TABLES[name], []
-    others = [
-        small_tree(),
-        small_tree(max_bins=None, splitter="random"),
-        LinearAUCClassifier(),
-        LinearAUCClassifier(max_iter=3),
-    ]
-    for model in (*(made(each, y, X.shape[1]) for each in options), *others):
+    trees, linear = (small_tree(), small_tree(max_bins=None, splitter="random")), LinearAUCClassifier
+    for model in (*(made(each, y, X.shape[1]) for each in options), *trees, linear(), linear(max_iter=3)):
         try:
             model.fit(X, y, weights)
         except ValueError as error:
@@ -153,9 +149,6 @@ def test_trees_added_later(tmp_path):
     forest.set_params(n_estimators=8, warm_start=True, sampling="bootstrap").fit(X, Y)
     come_back(forest, tmp_path, X)
     come_back(forest.estimators_[7], tmp_path, X)
-
-
-ENCODINGS = ["auto", "sets", "rates", "interactions", ["sets", "rates"]]
 
 
 def rated_forest(**params):

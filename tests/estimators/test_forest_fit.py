@@ -17,10 +17,15 @@ from tests.estimators.data import UNSCORED, assert_same, digest, everything, mak
 from tests.estimators.test_model_files import at, check_refused, read, saved
 from tests.reference.tree import walk
 
+pytestmark = pytest.mark.filterwarnings(UNSCORED)
 X, Y = make_table()
+X_GROUPS, Y_GROUPS = make_table(n_rows=300, missing=0.1)
+GROUPS = np.random.default_rng(0).integers(60, size=300)
+WEIGHT = np.where(np.arange(300) % 5 == 0, 0.0, 1.0 + np.arange(300) % 2)
+MISSING = GROUPS.astype(object)
+MISSING[7] = None
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 def test_warm_start():
     whole, forest = (small_forest(n, oob_score=True, random_state=4).fit(X, Y) for n in (7, 3))
     first = forest.trees_
@@ -89,11 +94,6 @@ def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after
     assert 0 <= forest.oob_score_ <= 1
 
 
-X_GROUPS, Y_GROUPS = make_table(n_rows=300, missing=0.1)
-GROUPS = np.random.default_rng(0).integers(60, size=300)
-WEIGHT = np.where(np.arange(300) % 5 == 0, 0.0, 1.0 + np.arange(300) % 2)
-
-
 @pytest.mark.parametrize("params", [{}, {"max_samples": 0.3}, {"max_samples": 7}, {"sampling": "subsample"}])
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_trees_sample_whole_groups(params, weight):
@@ -124,7 +124,6 @@ def test_a_group_that_repeats_is_not_scored_by_trees_that_know_it():
     assert abs(forest.fit(table, labels, groups=groups).oob_score_ - 0.5) < 0.15
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize("params", [{}, {"sampling": "subsample"}, {"class_weight": "balanced_subsample"}], ids=str)
 def test_groups_of_one_row_are_rows(params):
     forest = small_forest(20, oob_score=True, shrinkage=5.0, **params)
@@ -133,7 +132,6 @@ def test_groups_of_one_row_are_rows(params):
     assert_same(rows, groups)
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 def test_what_groups_are_called_does_not_matter():
     first = small_forest(8, oob_score=True).fit(X_GROUPS, Y_GROUPS, groups=GROUPS)
     names = np.array([f"customer {number}" for number in np.random.default_rng(1).permutation(60)])
@@ -144,7 +142,6 @@ def test_what_groups_are_called_does_not_matter():
     assert digest(other) != digest(first)
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 def test_a_warm_start_with_groups():
     whole, forest = (small_forest(n, oob_score=True).fit(X_GROUPS, Y_GROUPS, groups=GROUPS) for n in (12, 7))
     forest.set_params(n_estimators=12, warm_start=True).fit(X_GROUPS, Y_GROUPS, groups=GROUPS)
@@ -160,7 +157,6 @@ def test_a_warm_start_with_groups():
     assert forest._groups is None
 
 
-@pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_what_is_sampled_anew_knows_the_groups(weight, tmp_path):
     forest = small_forest(20).fit(X_GROUPS, Y_GROUPS, weight, groups=GROUPS)
@@ -204,10 +200,6 @@ def groups(change):
 )
 def test_groups_of_damaged_files_are_refused(change, sentence, content, tmp_path):
     check_refused(content, change, sentence, tmp_path)
-
-
-MISSING = GROUPS.astype(object)
-MISSING[7] = None
 
 
 @pytest.mark.parametrize(

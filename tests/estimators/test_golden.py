@@ -13,6 +13,8 @@ from tests.fitting.tables import copy_rows
 
 RECORDED = golden.read()
 FORESTS = [name for name, case in golden.CASES.items() if case.estimator is AUCForestClassifier]
+# Kernels of codes of 32 bits are compiled for these tests alone.
+CASES = [pytest.param(name, marks=pytest.mark.slow if "32 bits" in name else ()) for name in golden.CASES]
 ADVICE = "if that is meant, raise `_FORMAT` of fitting/job.py (no checkpoint may mix both), and record it anew"
 
 
@@ -29,10 +31,6 @@ def check(name, *fit, **params):
 
 def test_all_cases_are_recorded():
     assert list(RECORDED) == list(golden.CASES)
-
-
-# Kernels of codes of 32 bits are compiled for these tests alone.
-CASES = [pytest.param(name, marks=pytest.mark.slow if "32 bits" in name else ()) for name in golden.CASES]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -21,6 +21,15 @@ from tests.reference import log_odds as reference
 from tests.reference.shapley import expected
 
 NEW, _ = make_table(20, 4, seed=1)
+PLACES, WEIGHTS = roots_legendre(4)
+WAY = ((PLACES + 1) / 2).tolist(), (WEIGHTS / 2).tolist()
+FORESTS = {
+    "default": {},
+    "pure leaves": {"shrinkage": None, "calibration": None, "bootstrap": False},
+    "pure leaves, calibrated": {"shrinkage": None},
+    "balanced": {"sampling": "balanced"},
+    "rates of classes alone": {"sampling": "balanced", "calibration": None},
+}
 
 
 def worth_of(forest, row):
@@ -41,10 +50,6 @@ def score_of(forest):
         return lambda j, p: np.log(max(p, 1e-9))
     slope, intercepts = forest.calibration_.slope, forest.calibration_.intercepts.tolist()
     return lambda j, p: slope * np.log(max(p, 1e-6)) + intercepts[j]
-
-
-PLACES, WEIGHTS = roots_legendre(4)
-WAY = ((PLACES + 1) / 2).tolist(), (WEIGHTS / 2).tolist()
 
 
 def check_by_subsets(model, forest, score):
@@ -89,15 +94,6 @@ def check_sums(model, X):
     assert np.all(np.isfinite(found.values))
     np.testing.assert_allclose(found.predictions, shown_log_odds(model, X), rtol=0, atol=1e-9)
     return found
-
-
-FORESTS = {
-    "default": {},
-    "pure leaves": {"shrinkage": None, "calibration": None, "bootstrap": False},
-    "pure leaves, calibrated": {"shrinkage": None},
-    "balanced": {"sampling": "balanced"},
-    "rates of classes alone": {"sampling": "balanced", "calibration": None},
-}
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
