@@ -1,7 +1,5 @@
 """Growing on: the trees of one fit, refusals that lose no tree, other draws, groups and target rates."""
 
-from copy import copy
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ import sklearn
 from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 
-from aucforest import AUCForestClassifier
 from aucforest.estimators._evidence import PRIOR, PRIOR_WITH_RATES
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import oob_permutation_importance
@@ -299,17 +296,15 @@ def test_the_plan_has_room_for_groups():
 def test_a_warm_start_with_more_rows_keeps_what_was_chosen():
     """There are no common out-of-bag rows to choose by, and the defaults would rank worse than the old forest."""
     table, labels = make_table(n_rows=400, seed=4)
-    params = {"criterion": ["gini", "entropy"], "splitter": "best", "random_state": 0, "n_jobs": 1}
-    forest = AUCForestClassifier(60, warm_start=True, **params).fit(table[:240], labels[:240])
-    before = copy(forest)
-    assert before.calibration_ is not None
+    params = {"criterion": ["gini", "entropy"], "splitter": "best", "warm_start": True}
+    forest = small_forest(60, **params).fit(table[:240], labels[:240])
+    calibration = forest.calibration_
     # neither is what a fit without a choice has
-    before.shrinkage_ = forest.shrinkage_ = 50.0
-    forest.variants_ = [("gini", "best")] * 45 + [("entropy", "best")] * 15
+    forest.shrinkage_, forest.variants_ = 50.0, [("gini", "best")] * 45 + [("entropy", "best")] * 15
     with pytest.warns(UserWarning, match="^warm_start: shrinkage, mixture and calibration stay"):
         forest.set_params(n_estimators=120).fit(table, labels)
     assert forest.shrinkage_ == 50.0
-    assert forest.calibration_ == before.calibration_
+    assert forest.calibration_ is calibration is not None
     assert forest.variants_.count(("gini", "best")) == 90
 
 
@@ -321,28 +316,25 @@ def test_a_warm_start_without_evidence_is_as_even_as_a_fit(labels):
     assert forest.variants_ == small_forest(12, **params).fit(X, labels).variants_
 
 
-def make_strong(n_rows=4000, n_categories=800, seed=0):
+def make_strong(n_categories=800):
     """Return a column of many categories with a strong effect, a number, and the labels."""
-    random = np.random.default_rng(seed)
-    shop, amount = random.integers(0, n_categories, n_rows), random.normal(size=n_rows)
+    random = np.random.default_rng(0)
+    shop, amount = random.integers(0, n_categories, 4000), random.normal(size=4000)
     effects = 2.5 * random.normal(size=n_categories)
     X = pd.DataFrame({"amount": amount, "shop": pd.Categorical(shop)})
-    return X, random.logistic(size=n_rows) < effects[shop] + amount
+    return X, random.logistic(size=4000) < effects[shop] + amount
 
 
-@pytest.fixture(scope="module")
-def strong():
-    return make_strong()
+X_STRONG, Y_STRONG = make_strong()
 
 
-def test_dropped_encodings_stay_dropped_in_a_warm_start(strong):
-    X, y = strong
-    forest = small_forest(100).fit(X, y)
+def test_dropped_encodings_stay_dropped_in_a_warm_start():
+    forest = small_forest(100).fit(X_STRONG, Y_STRONG)
     assert set(forest.encodings_) == {"rates"}
-    more = small_forest(140).fit(X, y)
-    forest.set_params(warm_start=True, n_estimators=140).fit(X, y)
+    more = small_forest(140).fit(X_STRONG, Y_STRONG)
+    forest.set_params(warm_start=True, n_estimators=140).fit(X_STRONG, Y_STRONG)
     assert forest.encodings_ == more.encodings_
-    np.testing.assert_array_equal(forest.predict_proba(X), more.predict_proba(X))
+    np.testing.assert_array_equal(forest.predict_proba(X_STRONG), more.predict_proba(X_STRONG))
 
 
 def test_a_warm_start_with_more_rows_keeps_the_features():
@@ -356,34 +348,31 @@ def test_a_warm_start_with_more_rows_keeps_the_features():
     assert forest.target_rates_.tables[0].totals.sum() == len(more)
 
 
-def test_float32_and_float64_are_alike(strong):
-    X, y = strong
-    matrix = np.column_stack((X.amount, X.shop.astype(int))).astype(np.float32)
+def test_float32_and_float64_are_alike():
+    matrix = np.column_stack((X_STRONG.amount, X_STRONG.shop.astype(int))).astype(np.float32)
     forest = small_forest(60, categorical_features=[1], oob_score=True)
-    narrow, wide = (everything(forest.fit(given, y), given) for given in (matrix, matrix.astype(np.float64)))
+    narrow, wide = (everything(forest.fit(given, Y_STRONG), given) for given in (matrix, matrix.astype(np.float64)))
     assert_same(narrow, wide)
 
 
-def test_a_scorer_sees_the_features_without_rates(strong):
-    X, y = strong
-    forest = small_forest(40, oob_score=lambda estimator, rows, labels: rows.shape[1]).fit(X, y)
+def test_a_scorer_sees_the_features_without_rates():
+    forest = small_forest(40, oob_score=lambda estimator, rows, labels: rows.shape[1]).fit(X_STRONG, Y_STRONG)
     assert forest.oob_score_ == 2
 
 
-def test_weights_may_have_another_unit_after_the_fit(strong):
-    X, y = strong
-    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
-    forest = small_forest(40).fit(X, y, weight)
-    found = (oob_permutation_importance(forest, X, y, sample_weight=w, random_state=0) for w in (weight, 3.0 * weight))
+def test_weights_may_have_another_unit_after_the_fit():
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(Y_STRONG))
+    forest = small_forest(40).fit(X_STRONG, Y_STRONG, weight)
+    data, weights = (forest, X_STRONG, Y_STRONG), (weight, 3.0 * weight)
+    found = (oob_permutation_importance(*data, sample_weight=given, random_state=0) for given in weights)
     np.testing.assert_allclose(*(each.importances_mean for each in found), rtol=1e-6)
     with pytest.raises(ValueError, match=r"categories have other numbers of labels$"):
-        oob_permutation_importance(forest, X, np.roll(y, 1), sample_weight=weight)
+        oob_permutation_importance(forest, X_STRONG, np.roll(Y_STRONG, 1), sample_weight=weight)
 
 
-def test_a_column_with_the_name_of_a_rate(strong):
-    X, y = strong
+def test_a_column_with_the_name_of_a_rate():
     sentence = "^X has a column 'shop: rate', which is also the name of a target rate"
-    refuse(small_forest(10), sentence, X.assign(**{"shop: rate": 0.0}), y)
+    refuse(small_forest(10), sentence, X_STRONG.assign(**{"shop: rate": 0.0}), Y_STRONG)
 
 
 @pytest.mark.parametrize(("encoding", "amount"), [("sets", PRIOR), ("rates", PRIOR_WITH_RATES)])
@@ -400,5 +389,5 @@ def test_noise_of_many_categories_does_not_look_good_out_of_bag():
         random = np.random.default_rng(seed)
         X = pd.DataFrame({"x": random.normal(size=3000), "shop": pd.Categorical(random.integers(0, 600, 3000))})
         y = random.permutation(np.arange(3000) % 8 == 0)
-        scores.append(AUCForestClassifier(60, random_state=seed, oob_score=True).fit(X, y).oob_score_)
+        scores.append(small_forest(60, random_state=seed, oob_score=True).fit(X, y).oob_score_)
     assert abs(np.mean(scores) - 0.5) < 0.02

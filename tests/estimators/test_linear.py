@@ -17,34 +17,30 @@ from aucforest.losses.pairwise import value_and_gradient
 from aucforest.metrics import hand_till_score, roc_auc_score
 from tests.reference.losses import smooth_auc
 
+# the published example
+X_ALL, Y_ALL = make_classification(n_samples=2000, n_informative=9, n_redundant=0, n_repeated=0, random_state=2)
+X_TRAIN, X_TEST, Y_TRAIN, Y_TEST = train_test_split(X_ALL, Y_ALL, test_size=0.4, random_state=4)
+
 
 @parametrize_with_checks([LinearAUCClassifier()])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.fixture(scope="module")
-def article():
-    """Return X_train, X_test, y_train, y_test of the published example."""
-    X, y = make_classification(n_samples=2000, n_informative=9, n_redundant=0, n_repeated=0, random_state=2)
-    return train_test_split(X, y, test_size=0.4, random_state=4)
-
-
 def auc(model, X, y):
     return roc_auc_score(y, model.decision_function(X))
 
 
-def test_the_published_example(article):
-    X_train, X_test, y_train, y_test = article
-    model = LinearAUCClassifier().fit(X_train, y_train)
-    assert auc(model, X_test, y_test) >= 0.8955
-    assert auc(model, X_train, y_train) > auc(LogisticRegression().fit(X_train, y_train), X_train, y_train)
+def test_the_published_example():
+    model = LinearAUCClassifier().fit(X_TRAIN, Y_TRAIN)
+    assert auc(model, X_TEST, Y_TEST) >= 0.8955
+    assert auc(model, X_TRAIN, Y_TRAIN) > auc(LogisticRegression().fit(X_TRAIN, Y_TRAIN), X_TRAIN, Y_TRAIN)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("eps", [0.1, 0.5])
-def test_it_ends_where_the_smoothed_auc_is_flat(article, weighted, eps):
-    X, y = article[0][:300], article[2][:300]
+def test_it_ends_where_the_smoothed_auc_is_flat(weighted, eps):
+    X, y = X_TRAIN[:300], Y_TRAIN[:300]
     weights = np.random.default_rng(0).exponential(size=300) if weighted else np.ones(300)
     model = LinearAUCClassifier(eps=eps, alpha=0.01, tol=1e-8).fit(X, y, sample_weight=weights)
     deviations = np.sqrt(np.cov(X, rowvar=False, aweights=weights, ddof=0).diagonal())
@@ -72,28 +68,26 @@ def test_loss_curves():
     assert model.loss_curve_[-1] < model.loss_curve_[0]
 
 
-def test_units_do_not_matter(article):
-    X, _, y, _ = article
+def test_units_do_not_matter():
     model = LinearAUCClassifier()
-    expected = model.fit(X, y).predict_proba(X)
+    expected = model.fit(X_TRAIN, Y_TRAIN).predict_proba(X_TRAIN)
     units = 2.0 ** np.arange(-10, 10)  # powers of two, so that nothing is rounded: the ascent is chaotic
-    np.testing.assert_allclose(model.fit(X * units, y).predict_proba(X * units), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.fit(X_TRAIN * units, Y_TRAIN).predict_proba(X_TRAIN * units), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_probabilities_are_calibrated(article, weighted):
-    X, _, y, _ = article
-    weights = np.where(y == 1, 1.0, 4.0) if weighted else None
-    model = LinearAUCClassifier().fit(X, y, sample_weight=weights)
-    proba = model.predict_proba(X)
+def test_probabilities_are_calibrated(weighted):
+    weights = np.where(Y_TRAIN == 1, 1.0, 4.0) if weighted else None
+    model = LinearAUCClassifier().fit(X_TRAIN, Y_TRAIN, sample_weight=weights)
+    proba = model.predict_proba(X_TRAIN)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     # the optimum in the intercept makes the means equal, but for Platt's targets: one row in a thousand
-    assert np.average(proba[:, 1], weights=weights) == pytest.approx(np.average(y, weights=weights), abs=2e-3)
+    assert np.average(proba[:, 1], weights=weights) == pytest.approx(np.average(Y_TRAIN, weights=weights), abs=2e-3)
     high = proba[:, 1] > 0.7
-    assert np.average(y[high], weights=None if weights is None else weights[high]) > 0.75
-    margin = model.decision_function(X)
+    assert np.average(Y_TRAIN[high], weights=None if weights is None else weights[high]) > 0.75
+    margin = model.decision_function(X_TRAIN)
     np.testing.assert_allclose(np.log(proba[:, 1] / proba[:, 0]), margin, atol=1e-9)
-    np.testing.assert_array_equal(model.predict(X), (margin > 0).astype(int))
+    np.testing.assert_array_equal(model.predict(X_TRAIN), (margin > 0).astype(int))
 
 
 def test_outliers_cannot_turn_the_order_around():
@@ -104,13 +98,12 @@ def test_outliers_cannot_turn_the_order_around():
     assert auc(LinearAUCClassifier().fit(x[:, None], y), x[:, None], y) == roc_auc_score(y, x) > 0.85
 
 
-def test_rows_of_weight_zero_are_left_out(article):
-    X, _, y, _ = article
-    weights = (np.arange(y.size) % 3 > 0).astype(float)
+def test_rows_of_weight_zero_are_left_out():
+    weights = (np.arange(Y_TRAIN.size) % 3 > 0).astype(float)
     model = LinearAUCClassifier(max_iter=100)
-    expected = model.fit(X[weights > 0], y[weights > 0], sample_weight=weights[weights > 0]).coef_
+    expected = model.fit(X_TRAIN[weights > 0], Y_TRAIN[weights > 0], sample_weight=weights[weights > 0]).coef_
     # a class that has only such rows is none
-    model.fit(X, np.where((weights == 0) & (np.arange(y.size) % 2 == 0), 7, y), sample_weight=weights)
+    model.fit(X_TRAIN, np.where((weights == 0) & (np.arange(Y_TRAIN.size) % 2 == 0), 7, Y_TRAIN), sample_weight=weights)
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
     assert model.classes_.tolist() == [0, 1]
 
@@ -197,21 +190,20 @@ def test_large_numbers_are_scaled_or_refused(unit):
 
 
 @pytest.mark.parametrize("fitted", [True, False])
-def test_a_fit_that_fails_leaves_all_as_it_was(article, fitted, monkeypatch):
-    X, _, y, _ = article
+def test_a_fit_that_fails_leaves_all_as_it_was(fitted, monkeypatch):
     model = LinearAUCClassifier()
     if fitted:
-        model.fit(pd.DataFrame(X[:, :3], columns=["a", "b", "c"]), y)
+        model.fit(pd.DataFrame(X_TRAIN[:, :3], columns=["a", "b", "c"]), Y_TRAIN)
     before = dict(vars(model))
     with pytest.raises(ValueError, match="1 class with positive weight"):
-        model.fit(X, y, sample_weight=y)
+        model.fit(X_TRAIN, Y_TRAIN, sample_weight=Y_TRAIN)
     assert vars(model) == before
     with monkeypatch.context() as patch:
         patch.setattr(linear, "_calibrate", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            model.fit(X, y)
+            model.fit(X_TRAIN, Y_TRAIN)
     assert vars(model) == before
-    assert not hasattr(model.fit(X, y), "feature_names_in_")
+    assert not hasattr(model.fit(X_TRAIN, Y_TRAIN), "feature_names_in_")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
