@@ -1,7 +1,7 @@
 """Recorded forests: small fits over all that a tree can be grown with, whatever the code that grows them.
 
-Run as a script, `python -m tests.estimators.golden`, it records them anew. Nodes are in pre-order, so that their
-numbers do not matter.
+Run as a script, `python -m tests.estimators.golden`, it records them anew. Trees are written in pre-order, so that the
+numbers of nodes do not matter.
 """
 
 from collections import namedtuple
@@ -17,7 +17,9 @@ from aucforest.fitting.target_rates import MOST_IN_SETS
 from .data import own_auc
 
 FILE = Path(__file__).parents[1] / "data" / "golden_forests.npz"
-FIELDS = ("feature", "threshold", "missing_left", "gain", "n_samples", "weight", "value")
+# So many nodes of a case are recorded as they are, all nodes by a checksum.
+N_PLAIN = 90
+FIELDS = ("tree", "feature", "threshold", "missing_left", "gain", "n_samples", "weight", "value", "goes_left")
 
 
 # A fit: the arguments of `make_table`, the kind of sample weights, and the parameters of the estimator.
@@ -246,22 +248,54 @@ def pre_order(tree, node=0):
 
 
 def describe(model, probe):
-    """Return checksums: of each node of a fitted estimator, in pre-order, of what it predicts, and of what it chose."""
-    rows = []
+    """Return a fitted estimator as arrays: a row of FIELDS and a checksum of them for every node, in pre-order.
+
+    `tree` is the number of a node's tree. `goes_left` has the bits of the codes that go left in a node that cuts a
+    categorical feature, 0 in others.
+    """
+    parts = []
     for number, tree in enumerate(model.trees_):
-        nodes = list(pre_order(tree))
-        assert len(nodes) == tree.n_nodes
-        # the bits of the codes that go left in a node that cuts a categorical feature
+        order = list(pre_order(tree))
+        assert len(order) == tree.n_nodes
         goes_left = np.zeros((tree.n_nodes, 32), dtype=np.uint8)
         for node in tree.set_nodes:
             goes_left[node] = np.packbits(np.append(tree.goes_left(node), False))
-        columns = np.full(tree.n_nodes, number), *(getattr(tree, name) for name in FIELDS), goes_left
-        rows += [b"".join(column[node].tobytes() for column in columns) for node in nodes]
+        fields = {name: getattr(tree, name)[order] for name in FIELDS[1:-1]}
+        parts.append({"tree": np.full(len(order), number), **fields, "goes_left": goes_left[order]})
+    nodes = {name: np.concatenate([part[name] for part in parts]) for name in FIELDS}
+    rows = zip(*(nodes[name] for name in FIELDS))
+    checksum = np.array([crc32(b"".join(value.tobytes() for value in row)) for row in rows], dtype=np.uint32)
     chosen = [getattr(model, name, None) for name in ("shrinkage_", "threshold_", "oob_score_")]
     numbers = [np.ravel(np.nan if value is None else value) for value in chosen]
-    rows += [row.tobytes() for row in (*model.predict_proba(probe), np.concatenate(numbers))]
-    return np.array([*map(crc32, rows)], dtype=np.uint32)
+    return {**nodes, "checksum": checksum, "proba": model.predict_proba(probe), "chosen": np.concatenate(numbers)}
+
+
+def record():
+    """Write the file: of every kind of array those of all cases, one after the other, and their shapes.
+
+    Of the fields of nodes only the first `N_PLAIN` rows of a case: all would take some MB.
+    """
+    described = {name: describe(*grow(name)) for name in CASES}
+    arrays = {"names": np.array(list(described))}
+    for field in next(iter(described.values())):
+        parts = [case[field][: N_PLAIN if field in FIELDS else None] for case in described.values()]
+        arrays[f"{field}_shape"] = np.array([(*part.shape, 1)[:2] for part in parts])
+        arrays[field] = np.concatenate([part.ravel() for part in parts])
+    np.savez_compressed(FILE, **arrays)
+
+
+def read():
+    """Return what is recorded, by case."""
+    with np.load(FILE) as file:
+        arrays = dict(file)
+    cases = {str(name): {} for name in arrays.pop("names")}
+    for field in [field for field in arrays if not field.endswith("_shape")]:
+        shapes = arrays[f"{field}_shape"]
+        parts = np.split(arrays[field], np.cumsum(shapes.prod(axis=1))[:-1])
+        for case, part, shape in zip(cases.values(), parts, shapes):
+            case[field] = part.reshape(shape) if field in ("value", "goes_left", "proba") else part
+    return cases
 
 
 if __name__ == "__main__":
-    np.savez_compressed(FILE, **{name: describe(*grow(name)) for name in CASES})
+    record()
