@@ -36,6 +36,13 @@ def test_groups_are_not_divided():
     assert whole.folds["n_test"].tolist() == given.folds["n_test"].tolist()
 
 
+def test_a_fit_of_one_tree_for_compilation_does_not_warn():
+    """Its samples are drawn without a seed. In about a third of such fits, no positive is out of bag."""
+    few, params = np.arange(60) % 10 == 0, {"n_estimators": 30, "metrics": ("roc_auc",), "verbose": 0}
+    for _ in range(10):
+        compare_criteria(X[:60], few, cv=2, criteria=["stack"], random_state=0, **params)
+
+
 def test_a_splitter_gets_the_groups():
     groups = np.arange(len(Y)) % 4
     assert run(groups=groups, cv=LeaveOneGroupOut()).folds["n_test"][:, 0].tolist() == np.bincount(groups).tolist()

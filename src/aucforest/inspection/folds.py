@@ -65,11 +65,11 @@ def run_folds(
     for forest in forests.values():
         forest._validate_params()  # before the first fit, so that errors come at once
     for forest in progress_bar(forests.values(), desc="compile", leave=False, verbose=verbose):
-        # One tree has too few out-of-bag rows for a score or a threshold. A stack warns about this.
+        # One tree has too few out-of-bag rows for a score or a threshold. Warnings would be about this tree.
         forest = clone(forest).set_params(oob_score=False, threshold=None)
         _forest_in(forest).set_params(n_estimators=1)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".* no out-of-bag probability ", UserWarning)
+            warnings.simplefilter("ignore", UserWarning)
             fit(forest, folds[0][0])
 
     fields = [("fold", "i8"), ("criterion", f"U{max(map(len, names))}"), ("n_train", "i8"), ("n_test", "i8")]
