@@ -26,7 +26,7 @@ def test_partitions_have_whole_rows():
     assert parts.n_features == 4
 
 
-SPARSE, OTHER = X.rechunk({1: -1}).map_blocks(sp.csr_matrix), Y.rechunk((4, 3, 3))
+SPARSE, OTHER = X.rechunk({1: -1}).map_blocks(sp.csr_matrix), Y.rechunk(((4, 3, 3),))
 
 
 @pytest.mark.parametrize(
