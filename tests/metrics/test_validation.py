@@ -33,6 +33,24 @@ def test_the_greater_of_two_labels_is_positive(labels):
 
 
 @pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2, 3], [1.0, np.nan, 3.0]),
+        ([True, False, True], [1.0, np.nan, 1.0]),
+        (np.float32([1, 2, 3]), np.float32([1, np.nan, 3])),
+        (["a", "b", "c"], np.array(["a", None, "c"], dtype=object)),
+        (np.array(["a", "b", 3], dtype=object), np.array(["a", None, 3], dtype=object)),
+        (np.arange(3).astype("M8[ns]"), np.array([0, "NaT", 2], dtype="M8[ns]")),
+        (np.arange(3).astype("m8[s]"), np.array([0, "NaT", 2], dtype="m8[s]")),
+    ],
+)
+def test_masked_values_are_missing(values, expected):
+    unmasked, expected = validation.unmask(np.ma.masked_array(values, [0, 1, 0])), np.asarray(expected)
+    assert unmasked.dtype == expected.dtype
+    np.testing.assert_array_equal(unmasked, expected)
+
+
+@pytest.mark.parametrize(
     ("label", "pos_label", "expected"),
     [(1, None, True), (True, None, True), (0, None, False), (2, None, False), ("a", None, False), ("a", "a", True)],
 )

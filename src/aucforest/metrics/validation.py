@@ -38,15 +38,16 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> None:
 
 
 def unmask(values: Any) -> Any:
-    """Return a masked array of numpy as a plain array, with NaN or None for masked values. Return others unchanged."""
+    """Return a masked array as an array with NaN, NaT or None for masked values; return other values unchanged."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     if not np.ma.is_masked(values):
         return values.data
-    if values.dtype.kind == "f":
-        return np.ma.filled(values, np.nan)
-    is_number = values.dtype.kind in "biu"
-    return np.ma.filled(values.astype(np.float64 if is_number else object), np.nan if is_number else None)
+    kind, array = values.dtype.kind, values.data.copy()
+    if kind not in "fmM":
+        array = array.astype(np.float64 if kind in "biu" else object)
+    array[np.ma.getmaskarray(values)] = "NaT" if kind in "mM" else np.nan if kind in "fbiu" else None
+    return array
 
 
 def as_column(values: ArrayLike) -> NDArray[Any]:
