@@ -159,9 +159,9 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
 
 def read_column(table: Table, feature: int) -> Column:
     """Return a column: an array if it is numeric or boolean, else a Factor."""
-    read_any = _read_series if isinstance(table, Frame) else _read_values
+    read = _read_series if isinstance(table, Frame) else _read_values
     try:
-        column = read_any(column_of(table, feature))
+        column = read(column_of(table, feature))
         if isinstance(column, np.ndarray):
             return column.astype(np.float64) if column.dtype == np.longdouble else column
         values = plain_values(column.values)
@@ -174,7 +174,7 @@ def read_column(table: Table, feature: int) -> Column:
     # The conversion can make values of different types equal; equal values get one index.
     index_of: dict[Any, int] = {}
     indices = [-1 if value is None else index_of.setdefault(value, len(index_of)) for value in values]
-    return Factor(list(index_of), np.array([*indices, -1])[column.indices])  # -1, if missing, selects the last one, -1
+    return Factor(list(index_of), np.array([*indices, -1])[column.indices])  # missing values keep -1, the last element
 
 
 def _read_series(series: nw.Series[Any]) -> Column:
@@ -388,7 +388,7 @@ def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:
 
 
 def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
-    """Return a matrix as a table of the type of X, whose columns are `names` or those of X; unchanged for other X."""
+    """Return a matrix as a table of the type of X, with the columns `names` or those of X; else unchanged."""
     frame = _as_frame(X)
     if frame is None:
         return matrix

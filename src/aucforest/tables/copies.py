@@ -21,11 +21,11 @@ from aucforest._optional import import_optional
 from aucforest.tables.read_options import has_one_byte
 
 STANDARD, SPREADSHEET = Path("-"), ".xlsx"
-# The first bytes of compressed files, and the number of characters that are copied at a time.
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
-_BLOCK = 2**20
-# Encodings by byte order marks. The mark of UTF-32-LE is first, because it begins with that of UTF-16-LE. A mark of
-# UTF-8 is a reason for a copy only before a quote, which the engine would not recognize.
+# The compression of a file by its first bytes.
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
+_BLOCK = 2**20  # the number of characters that are copied at a time
+# Encodings by byte order marks. The mark of UTF-32-LE is first, because it begins with that of UTF-16-LE. With a
+# mark of UTF-8, a copy is needed only if a quote follows, because the engine would not recognize the quote.
 _MARKS = {
     BOM_UTF32_LE: "utf-32",
     BOM_UTF32_BE: "utf-32",
@@ -34,10 +34,10 @@ _MARKS = {
     BOM_UTF8 + b'"': "utf-8-sig",
     BOM_UTF8 + b"'": "utf-8-sig",
 }
-# A cell of a spreadsheet with a formula and no result. The result of cells with t="str" may be an empty text.
-_FORMULA_ALONE = re.compile(rb'<c (?![^<>]*t="str")[^<>]*><f(?: [^<>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v>\s*</v>)?</c>')
-# Characters of glob patterns, and characters that the engine cannot represent. Paths with them are replaced by links.
-_STRANGE = re.compile(r"[*?\[\\\ud800-\udfff]")
+# A cell of a spreadsheet with a formula but no result. With t="str", the result may be empty text.
+_FORMULA_ONLY = re.compile(rb'<c (?![^<>]*t="str")[^<>]*><f(?: [^<>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v>\s*</v>)?</c>')
+# Characters of glob patterns, and characters that the engine cannot represent. It reads such paths through links.
+_UNSUPPORTED_CHARACTERS = re.compile(r"[*?\[\\\ud800-\udfff]")
 
 
 class Readable:
@@ -66,7 +66,7 @@ class Readable:
             raise ValueError(f"cannot read {self.original.name}: it is {what}")
         elif other_encoding := encoding or _marked_encoding(self.path):
             self._convert_to_utf8(other_encoding)
-        if os.sep == "/" and _STRANGE.search(str(self.path.absolute())):
+        if os.sep == "/" and _UNSUPPORTED_CHARACTERS.search(str(self.path.absolute())):
             link = self._new_path()
             link.symlink_to(self.path.absolute())
             self.path = link
@@ -104,7 +104,7 @@ def compression_of(path: Path) -> str:
     """Return how a file is compressed, "none" if it is not."""
     with path.open("rb") as content:
         start = content.read(4)
-    return next((name for magic, name in _PACKED.items() if start.startswith(magic)), "none")
+    return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "none")
 
 
 def _marked_encoding(path: Path) -> str | None:
@@ -140,7 +140,7 @@ def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
         raise ValueError(f"cannot read {file.name}: {error}") from error
     if n_sheets > 1:
         warn(f"{file.name} has {n_sheets} sheets: the first, {name!r}, is read")
-    if _lacks_results(file, index):
+    if _has_formula_without_result(file, index):
         advice = "open it in a spreadsheet program and save it"
         warn(f"{file.name} has formulas without stored results, which are read as missing: {advice}")
     # Spreadsheets store whole numbers as floats.
@@ -150,10 +150,10 @@ def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
     return content.getvalue(), 1 if start is None else start[0] + 1
 
 
-def _lacks_results(file: Path, index: int) -> bool:
-    """Return whether a sheet has a formula without its result, as programs write them that compute nothing."""
-    with ZipFile(file) as archive, suppress(KeyError):  # programs number the files of sheets in this way
-        return _FORMULA_ALONE.search(archive.read(f"xl/worksheets/sheet{index + 1}.xml")) is not None
+def _has_formula_without_result(file: Path, index: int) -> bool:
+    """Return whether a sheet has a formula without a result, as programs write it that do not evaluate formulas."""
+    with ZipFile(file) as archive, suppress(KeyError):  # most programs name the files of sheets in this way
+        return _FORMULA_ONLY.search(archive.read(f"xl/worksheets/sheet{index + 1}.xml")) is not None
     return False
 
 

@@ -19,7 +19,7 @@ CSV_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for s
 _SEPARATORS = (",", ";", "\t", "|")
 # The number of first lines from which the dialect is inferred, and the maximum length of a row in bytes.
 _MOST_HEAD_LINES, _MOST_BYTES = 20, 2**21
-# The engine divides buffers into parts of 8,000,000 bytes. Of smaller buffers, it keeps some until the last row.
+# The engine divides buffers into parts of 8,000,000 bytes, and would keep some smaller buffers until the last row.
 _BUFFER = 2**23
 # Python's reader, which reads the first lines and locates rows, would refuse values of more than 128 KiB.
 csv.field_size_limit(max(csv.field_size_limit(), _MOST_BYTES))
@@ -35,7 +35,7 @@ class _Dialect(NamedTuple):
     quote: str
     escape: str
     new_line: str
-    n_skipped: int  # number of lines up to the header: blank lines and the header itself
+    n_skipped: int  # the number of lines before the first row: blank lines and the header
 
     def rows(self, lines: Iterator[str], *, skipinitialspace: bool = False) -> Any:
         """Return an iterator over the rows of lines of text, as lists of values; blank lines are empty lists."""
@@ -84,8 +84,8 @@ class CsvFiles(TextFiles):
         return tables[0] if len(tables) == 1 else f"({' UNION ALL '.join(f'FROM {table}' for table in tables)})"
 
     def _switch_to_one_thread(self) -> bool:
-        # Threads can fail to find where rows begin if values have several lines. One thread does not fail at a quote
-        # that is not closed, but ignores all that follows, so a file with such a quote is not read again.
+        # Threads can fail to find where rows begin if values contain line breaks. A file with a quote that is not
+        # closed is not read again, because one thread would silently ignore everything after the quote.
         if not (self._is_parallel and any(map(_has_quotes, self._readable, self._dialects))):
             return False
         self._is_parallel = False
@@ -211,10 +211,10 @@ def _first_lines(file: Readable) -> list[str]:
         with open_unpacked(file.path) as content:
             lines = islice(iter(lambda: content.readline(_MOST_BYTES), b""), _MOST_HEAD_LINES)
             header = next(lines, b"").decode("utf-8-sig")
-            # No lines are read from a longer one on, which may have a quote that is not closed.
+            # Reading stops at a line of the maximum length, because it may have a quote that is not closed.
             others = takewhile(lambda line: len(line) < _MOST_BYTES, lines)
-            text_ = header + "".join(line.decode(errors="replace") for line in others)
-        return list(islice(StringIO(text_, newline=""), _MOST_HEAD_LINES))
+            decoded = header + "".join(line.decode(errors="replace") for line in others)
+        return list(islice(StringIO(decoded, newline=""), _MOST_HEAD_LINES))
     except UnicodeError:
         raise ValueError(f"cannot read {file.original.name}: the header is {NOT_UTF8}") from None
     except OSError as error:
@@ -222,9 +222,9 @@ def _first_lines(file: Readable) -> list[str]:
 
 
 def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
-    """Return the separator that gives the header most columns, preferably one that gives the other rows as many.
+    """Return the separator that gives the header the most columns, preferably one that gives the other rows as many.
 
-    It is a space if all names of the header are in quotes with single spaces between them, as R writes tables.
+    It is a space if the header has only quoted names with single spaces between them, as in tables that R writes.
     """
     if re.fullmatch('"[^"]*"( "[^"]*")+', head[0].rstrip("\r\n") if head else ""):
         return " "
@@ -240,10 +240,9 @@ def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
 
 
 def _has_row_names(head: Sequence[str], dialect: _Dialect) -> bool:
-    """Return whether the first values of rows are names of rows, for which the header has no name, as R writes tables.
+    """Return whether rows begin with a name for which the header has no column, as in tables that R writes.
 
-    The names of rows and columns must be in quotes, because rows also have one value more than the header if a value
-    without quotes has a separator.
+    All names must be in quotes. Otherwise rows may have more values than the header because values contain separators.
     """
     header, *rows = dialect.rows(iter(head))
     rows = rows[:-1] if len(head) == _MOST_HEAD_LINES else rows  # the last row may be cut off
@@ -284,12 +283,12 @@ def _hint(columns: Sequence[str], *, is_spreadsheet: bool) -> str:
 
 
 def _check_header(name: str, columns: Sequence[str]) -> None:
-    """Raise ValueError if two columns have the same name or no name, as it happens if a title is above the header."""
+    """Raise ValueError if two columns have the same name or no name, such as below a title in the first row."""
     nameless = [str(number) for number, column in enumerate(columns, 1) if column == ""]
     if len(nameless) < 2:
         check_column_names(name, columns)
         return
-    named, advice = [name for name in columns if name], "name or remove them"
+    named, advice = [column for column in columns if column], "name or remove them"
     if len(named) <= len(nameless):
         holds = f"holds only {', '.join(map(repr, named))}" if named else "is empty"
         advice = f"the first row {holds} and is probably no header: remove the rows above the header"

@@ -1,4 +1,4 @@
-"""The database engine, DuckDB: connections, SQL literals, and the rows for which an expression of a user is true."""
+"""The database engine, DuckDB: connections, SQL literals, and the rows that fulfil a condition of the user."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from aucforest._memory import machine_memory
 from aucforest._optional import import_optional
 from aucforest._progress import is_watched, progress_bar
 
-# The settings of all connections. Extensions, which would be downloaded, and variables of Python are not available.
+# The settings of all connections. SQL cannot download extensions or use variables of Python.
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -23,24 +23,24 @@ _SETTINGS = {
     # Freed memory is returned to the system.
     "allocator_flush_threshold": "1MB",
 }
-# After these settings, statements can read no files but those that other settings have allowed before.
+# With these settings, statements can read only the files that earlier settings allow.
 _LOCKED = {"enable_external_access": "false", "lock_configuration": "true"}
-# After these settings, an expression of a user can read only the table of rows, and cannot write files.
+# With these settings, an expression of the user can read only the table of rows, and cannot write files.
 _CLOSED = {"temp_directory": "", **_LOCKED}
 _ROWS = "rows"
-# Refused parts of expressions, which need more than one row: their names in messages, by their classes in the parser.
+# Parts that are refused in expressions, because they need more than one row: names for messages, by parser class.
 _REFUSED = {
     "SUBQUERY": "a subquery",
     "WINDOW": "a window function",
     "STAR": "all columns",
     "POSITIONAL_REFERENCE": "the number of a column",
 }
-# Functions that are refused, besides all with side effects or random results: they reveal settings of the engine, or
-# return values of any size, which the memory limit does not include.
+# Functions that are refused because they reveal settings of the engine, or return values of any size, which the memory
+# limit does not include. Functions with side effects or random results are refused, too.
 _REFUSED_FUNCTIONS = {
     "current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad",
 }  # fmt: skip
-_SHOWN = 200  # the maximum length of an expression in a message
+_MOST_SHOWN = 200  # the maximum length of an expression in a message
 # The memory limit of the engine, and its increase for each column, for which the engine allocates blocks of 2,048 rows.
 _BYTES, _COLUMN_BYTES = 2**30, 2**18
 
@@ -88,7 +88,7 @@ def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
                 while not wait([result], 0.1).done:
                     bar.update(max(0.0, connection.query_progress() - bar.n))
         except BaseException:
-            while not result.done():  # repeated, as an interrupt before the statement begins is lost
+            while not result.done():  # repeated, because an interrupt is lost before the statement begins
                 connection.interrupt()
                 wait([result], 0.1)
             raise
@@ -120,7 +120,7 @@ def _condition(expression: str, rows: str = _ROWS) -> str:
 
 def _shown(expression: str) -> str:
     """Return an expression in quotes for a message, without its end if it is long."""
-    return repr(expression if len(expression) <= _SHOWN else f"{expression[:_SHOWN]}...")
+    return repr(expression if len(expression) <= _MOST_SHOWN else f"{expression[:_MOST_SHOWN]}...")
 
 
 def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
@@ -128,7 +128,7 @@ def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
     try:
         sql = f"SELECT 1 {_condition(expression)}".encode().decode()
         parsed = json.loads(connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()[0])
-        reason = parsed["error"] and parsed["error_message"].splitlines()[0][:_SHOWN]
+        reason = parsed["error"] and parsed["error_message"].splitlines()[0][:_MOST_SHOWN]
     except UnicodeEncodeError:
         reason = "it is no valid text"
     except RecursionError:
@@ -157,6 +157,6 @@ def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[
             sql = f"SELECT {number} {_condition(expression, rows)}"
             (indices,) = connection.execute(sql).fetchnumpy().values()
         except duckdb.Error as error:
-            reason = str(error).splitlines()[0][:_SHOWN]
+            reason = str(error).splitlines()[0][:_MOST_SHOWN]
             raise ValueError(f"where cannot be evaluated: {_shown(expression)}: {reason}") from error
     return np.sort(np.asarray(indices, dtype=np.int64))

@@ -96,9 +96,9 @@ def are_parts(parts: Sequence[Any]) -> bool:
 
 
 def table_of(X: Any) -> Table | None:
-    """Return X as a table, or None if it has only numbers, so that no column can be dates or categories."""
+    """Return X as a table, or None if all columns are numeric, so that none can be dates or categories."""
     if hasattr(X, "columns"):
-        # The schema shows this too, but `dtypes` of pandas is faster.
+        # `dtypes` of pandas is faster than the schema of the table.
         types = getattr(X, "dtypes", ())
         return None if len(types) > 0 and all(getattr(type_, "kind", "O") in "fiu" for type_ in types) else as_table(X)
     try:

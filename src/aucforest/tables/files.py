@@ -12,7 +12,7 @@ _MOST_CELLS, _MOST_ROWS = 2**20, 2**14
 
 
 class Files(NamedTable):
-    """Files that are read as one table, several times. They must not change meanwhile."""
+    """Files that are read as one table, possibly several times. They must not change in between."""
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         self.name, self._files = name, files
@@ -49,7 +49,7 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def check_column_names(name: str, columns: Sequence[str]) -> None:
-    """Raise ValueError if two columns have one name, or if a name has the null character, which ends strings in C."""
+    """Raise ValueError for a repeated column name, or for a null character in a name, which would end a string in C."""
     for column in repeated(columns):
         raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
     for column in columns:

@@ -1,4 +1,4 @@
-"""Integers beyond 2**53, which float64 rounds, so that different integers may become the same number."""
+"""Detection of integers above 2**53, which float64 rounds, so that different ones may become equal."""
 
 from collections.abc import Sequence
 from numbers import Number
@@ -13,31 +13,31 @@ from aucforest.tables.columns import Table
 from aucforest.tables.texts import listed
 
 ROUNDED = "integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave out keys"
-_EXACT = 2**53
-_TYPES = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)  # of columns that may have such integers
+_MOST_EXACT = 2**53
+_TYPES = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)  # of columns that may hold such integers
 
 
 def is_rounded(values: NDArray[Any]) -> bool:
     """Return whether float64 rounds at least one integer of an array."""
     if values.dtype.kind == "O":
         return any(
-            isinstance(value, Number) and not isinstance(value, float | complex) and _is_rounded(value)
+            isinstance(value, Number) and not isinstance(value, float | complex) and _is_large_and_rounded(value)
             for value in values.ravel().tolist()
         )
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or values.size == 0:
         return False
-    if int(values.min()) >= -_EXACT and int(values.max()) <= _EXACT:
+    if int(values.min()) >= -_MOST_EXACT and int(values.max()) <= _MOST_EXACT:
         return False
     magnitude = np.where(values < 0, ~values.astype(np.uint64) + np.uint64(1), values.astype(np.uint64))
     # float64 represents an integer exactly if its magnitude, divided by its lowest bit, is at most 2**53.
     lowest_bit = magnitude & (~magnitude + np.uint64(1))
-    return bool(np.any(magnitude // np.maximum(lowest_bit, np.uint64(1)) > _EXACT))
+    return bool(np.any(magnitude // np.maximum(lowest_bit, np.uint64(1)) > _MOST_EXACT))
 
 
-def _is_rounded(value: Any) -> bool:
-    """Return whether float64 rounds a number whose magnitude exceeds 2**53."""
+def _is_large_and_rounded(value: Any) -> bool:
+    """Return whether a number exceeds 2**53 in magnitude and is rounded by float64."""
     try:  # Python compares integers and floats exactly
-        return bool(value == value and abs(value) > _EXACT and float(value) != value)
+        return bool(value == value and abs(value) > _MOST_EXACT and float(value) != value)
     except OverflowError:  # larger than all floats
         return True
 
@@ -59,6 +59,6 @@ def rounded_columns(matrix: Any) -> list[int]:
 
 
 def warn_of_rounding(names: Sequence[str]) -> None:
-    """Warn of columns with integers that are rounded, by their names."""
+    """Warn of the columns in which integers are rounded."""
     if names:
         warn(f"X: {listed(names)}: {ROUNDED}")

@@ -31,12 +31,13 @@ class JsonFiles(TextFiles):
         described = self._fetch(lambda: f"DESCRIBE FROM {self._source}, {inference})")
         self.columns = [column[0] for column in described]
         check_column_names(self.name, self.columns)
-        self._check_twins()
+        self._check_case_of_keys()
         nested = [column for column, type_, *_ in described if "(" in type_ or type_.endswith("]")]
         self._types = dict.fromkeys(nested, NESTED)
 
-    def _check_twins(self) -> None:
+    def _check_case_of_keys(self) -> None:
         """Raise ValueError if two keys differ only in case: the engine would read the values of one key for both."""
+        # The engine appends a number to the second of two such names.
         lower = {column.lower() for column in self.columns}
         if any(re.sub(r"_\d+$", "", column).lower() in lower - {column.lower()} for column in self.columns):
             keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM read_json_objects({self._lines})"

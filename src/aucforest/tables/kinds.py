@@ -13,7 +13,7 @@ from aucforest._caller import warn
 from aucforest.tables.spellings import is_number
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
-# The Arrow types to which columns of strings, or of nulls only, are converted, by their kinds.
+# The Arrow type of each kind, to which columns of strings and columns of nulls are converted.
 _TYPES = {
     NUMBER: pa.float64(),
     TEXT: pa.string(),
@@ -99,9 +99,9 @@ def kind_of(values: Sequence[Any]) -> str:
 
 
 def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int = 0) -> Any:
-    """Return values of a column, the first of which is in `first_row`, converted to a kind.
+    """Return a part of a column converted to a kind. Dates and durations keep their type.
 
-    Dates and durations keep their type. Raise ValueError if a value cannot be converted.
+    `first_row` is the index of its first row, for messages. Raise ValueError if a value cannot be converted.
     """
     column = decode(column)
     type_ = column.type
@@ -164,7 +164,8 @@ def _cast(column: Any, kind: str) -> Any:
 def feature_names(source: Any, other_columns: Sequence[str], numbers: Sequence[str] = ()) -> list[str]:
     """Return the names of all columns except `other_columns` and unnamed ones; ValueError if one cannot be a feature.
 
-    The columns `numbers`, some of `other_columns`, are read as numbers. All types of a text file are inferred at once.
+    The columns `numbers`, some of `other_columns`, are read as numbers. The types of all columns are inferred at once,
+    because that reads all rows of a text file.
     """
     source.read_numbers(numbers)
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]

@@ -21,7 +21,7 @@ from aucforest.tables.values import NUMBER
 
 _MOST_CLASSES = 2**16
 _NO_CLASS = _MOST_CLASSES - 1  # the index of labels that are not classes
-# No more labels are counted if this number of distinct ones is reached; the counts are only for messages.
+# Labels are counted only for messages, and only until this number of distinct ones is reached.
 _MOST_SEEN = 1000
 # Numbers without leading zeros.
 _UNPADDED_NUMBER = re.compile(r"\s*[-+]?(0|[1-9]\d*)(\.\d*)?([eE][-+]?\d+)?\s*")
@@ -45,8 +45,8 @@ def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
 class LabelReader:
     """Encoder of labels as class indices, batch by batch. If a positive label is given, the classes are False and True.
 
-    `positive` is compared with the labels as a string. It can also be a comparison for numbers, such as ">=18", unless
-    a label in a text file is that very string.
+    Labels are compared with `positive` as strings. A `positive` such as ">=18" compares them as numbers, unless a text
+    file has it as a label.
     """
 
     def __init__(self, table: Any, target: str, positive: Any = None, option: str = "positive=") -> None:
@@ -239,7 +239,7 @@ def _codes_of_rows(column: Any, code_of: Callable[[Any], int], dtype: Any = np.u
 
 
 class SteadyRows:
-    """A source whose labels are compared with those of the first reading, as a query can return rows in another order.
+    """A source that raises ValueError if its labels change, because a query can return rows in any order each time.
 
     All other attributes are those of the source.
     """

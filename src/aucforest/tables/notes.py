@@ -27,12 +27,12 @@ _EMPTY = f"no values{_UNUSED}"
 _CONSTANT = f"the same value in every row{_UNUSED}"
 _CONSTANT_ROUNDED = f"the same value in every row, if numbers above 2**53 are rounded to float64{_UNUSED}"
 _IDENTIFIER = "every value is distinct, as in an identifier"
-# The number of rows that are checked first. They rule out constants, identifiers and leaks for most columns.
+# The number of rows that are checked first, because they rule out constants, identifiers and leaks in most columns.
 _HEAD = 1000
 _LEAST_ROWS = 20  # with fewer rows, distinct values do not indicate an identifier
 # The minimum ROC AUC of a column that separates the classes. This is not checked if a class has fewer than
-# _LEAST_OF_CLASS rows, because a column may separate so few by chance.
-_SEPARATES, _LEAST_OF_CLASS = 0.999, 5
+# _LEAST_OF_CLASS rows, because a column may separate so few rows by chance.
+_LEAST_AUC, _LEAST_OF_CLASS = 0.999, 5
 # All pairs of classes are compared, unless there are more classes than this.
 _MOST_CLASSES = 10
 
@@ -42,7 +42,7 @@ def suspicious_columns(
 ) -> list[str]:
     """Return sentences on the suspicious columns of an Arrow table, a frame or a matrix, one for each kind of column.
 
-    `labels` has the class index of each row, to find columns each of which separates the classes. If `drop` is True,
+    `labels` has the class index of each row, to find columns that separate the classes. If `drop` is True,
     the note on identifiers suggests the option --drop. If the rows are a part of a larger table, `n_rows` is its number
     of rows. Then text and rounding are not checked, because `warn_of_text` and `warn_of_rounding` check all rows.
     """
@@ -115,7 +115,7 @@ def _separation(column: Column, labels: NDArray[Any]) -> float | None:
             pair = rows[(labels[rows] == negative) | (labels[rows] == positive)]
             areas.append(_auc(column, pair, labels[pair] == positive))
         auc = float(np.mean(areas))
-        if auc < _SEPARATES:
+        if auc < _LEAST_AUC:
             return None
     return auc
 
@@ -138,7 +138,7 @@ def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]
 
 
 def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Divide rows into random halves; return the class frequency of the code of each row in the half without it."""
+    """Divide the rows into random halves, and return for each row the class frequency of its code in the other half."""
     in_half = np.random.default_rng(0).random(len(codes)) < 0.5
     scores = np.empty(len(codes))
     for half in (in_half, ~in_half):

@@ -75,7 +75,7 @@ class ModelColumns:
             table.read_as({name: _text_type(kind, formats.get(name, {})) for name, kind in types})
 
     def batches(self, other_columns: Sequence[str] = ()) -> Iterator[tuple[Any, Any]]:
-        """Yield a table of the features, in the kinds of the model, and the record batch with `other_columns`."""
+        """Yield for each batch a table of the features, in the kinds of the model, and a batch with `other_columns`."""
         for batch in self._table.batches(list(dict.fromkeys([*self.names, *other_columns]))):
             columns = [self._read(batch.column(name), kind, name) for name, kind in zip(self.names, self._kinds)]
             self.n_rows += batch.num_rows
@@ -177,5 +177,5 @@ class Predictions:
 
 
 def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
-    """Return the predicted labels; they follow from `proba` unless the model has no `threshold_`."""
+    """Return the predicted labels, from `proba` if the model has a `threshold_`, else by `predict`."""
     return model.classes_[decide(model, proba)] if hasattr(model, "threshold_") else model.predict(X)

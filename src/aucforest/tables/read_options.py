@@ -14,9 +14,9 @@ class ReadOptions(NamedTuple):
     """How a table in a file is read. All options except `where` and `sample` are for files of text, such as CSV.
 
     By default, the separator is inferred from the first lines. The encoding is UTF-8, or UTF-16 with a byte order mark.
-    The format of numbers or dates in a column is that which fits nearly all values. The few other values are missing if
-    `stray_text` is "number"; if it is "text", the whole column is text. `sample` is the number of rows that are sampled
-    from those that fulfil the SQL `where`.
+    A column of numbers or dates has the format that fits nearly all of its values. The other values are missing if
+    `stray_text` is "number"; if it is "text", the whole column is text. `where` is an SQL condition, and `sample` is
+    the number of rows that are sampled from those that fulfil it.
     """
 
     separator: str | None = None
@@ -34,7 +34,7 @@ class ReadOptions(NamedTuple):
         return self.decimal or {",": ".", ".": ","}.get(self.thousands or "")
 
     def check(self) -> "ReadOptions":
-        """Return the options, with a backslash and t as separator replaced by a tab; ValueError if one is invalid."""
+        r"""Return the options after validation. If the separator is "\t" as two characters, it becomes a tab."""
         for name, check in CHECKS.items():
             if (value := getattr(self, name)) is not None:
                 check(value)
@@ -77,7 +77,7 @@ def _check_mark(mark: str, name: str, marks: str) -> None:
 def _check_date_format(date_format: str) -> None:
     """Raise ValueError if a date that is written in a format cannot be read again by strptime."""
     try:
-        # In smaller units than seconds, seconds would be written with a fraction, which strptime does not read.
+        # In units smaller than seconds, the written seconds would have a fraction, which strptime does not read.
         written = pc.strftime(pa.array([datetime(2024, 2, 29)], pa.timestamp("s")), format=date_format)
         day = pc.strptime(written, date_format, "s")
         # In the SQL that reads dates, {0} is replaced by the name of a column.

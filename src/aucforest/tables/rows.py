@@ -14,9 +14,9 @@ from aucforest.tables.sparse import as_csr
 def indexable_rows(X: Any) -> Any:
     """Return X in a type whose rows scikit-learn's `_safe_indexing` can select: a frame, an array, or a CSR matrix.
 
-    Frames and arrays are returned as they are, but masked values become missing ones. In a list, numbers next to text
-    stay numbers. Rows of different lengths, which a pipeline may accept, become an array of objects. Raises ValueError
-    for a damaged sparse matrix.
+    Frames and arrays are returned as they are, but masked values become missing ones. In a list that also has
+    text, numbers stay numbers. Rows of different lengths, which a pipeline may accept, become an array of objects.
+    Raises ValueError for a damaged sparse matrix.
     """
     if issparse(X):
         return as_csr(X)
@@ -24,7 +24,7 @@ def indexable_rows(X: Any) -> Any:
     if isinstance(X, np.ndarray):
         return X
     if hasattr(X, "iloc") or nw.from_native(X, allow_series=True, pass_through=True) is not X:
-        return _without_views(X)
+        return _cast_string_views(X)
     try:
         matrix = np.asarray(X)
     except ValueError:
@@ -33,8 +33,8 @@ def indexable_rows(X: Any) -> Any:
     return np.asarray(X, dtype=object) if matrix.dtype.kind in "US" else matrix
 
 
-def _without_views(X: Any) -> Any:
-    """Return a frame with Arrow's string views as strings, because pyarrow cannot select rows of string views."""
+def _cast_string_views(X: Any) -> Any:
+    """Convert Arrow's string views in a frame to strings, because pyarrow cannot select rows of string views."""
     is_pandas, is_arrow = nw.dependencies.is_pandas_dataframe(X), nw.dependencies.is_pyarrow_table(X)
     types = X.dtypes if is_pandas else X.schema.types if is_arrow else ()
     views = [name for name, type_ in zip(names_of(X), types) if str(type_).startswith("string_view")]

@@ -37,7 +37,7 @@ NAMES = ".csv, .tsv, .txt, .jsonl or .ndjson (or .gz or .zst of these), .xlsx or
 
 
 class _Typed(NamedTable):
-    """Base class of tables that have a schema, unlike a CSV file, whose types must be inferred."""
+    """Base class of tables with known types, unlike text files, whose types are inferred."""
 
     text_formats: Mapping[str, Mapping[str, str]] = {}
     _schema: Any
@@ -104,7 +104,7 @@ class ParquetFiles(_Typed, Files):
 
 
 class Streams(_Typed):
-    """A table in memory or a query; each time that it is read, it makes a new Arrow stream."""
+    """A table in memory or a query, which makes a new Arrow stream each time that it is read."""
 
     def __init__(self, source: Any) -> None:
         self._source, self.name = source, f"the {type(source).__name__}"
@@ -146,7 +146,7 @@ class SelectedRows:
     def read_as(self, types: Mapping[str, Any]) -> None:
         """Set the types of columns that a model requires, and select rows by these types; see `TextFiles.read_as`."""
         self._source.read_as(types)
-        # The expression `where` may have other columns. Their types are inferred to select the rows, and only then.
+        # `where` may use columns that the model does not. Their types are inferred only to select the rows.
         self._source.keep_as_text((), types)
         _ = self.rows
         self._source.keep_as_text(None, types)
@@ -208,7 +208,7 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOp
     options = options.check()
     if options.where is None and options.sample is None:
         return _open(source, as_text, options)
-    # The types that `where` needs are inferred for all columns. `as_text` applies only after the rows are selected.
+    # The rows are selected with inferred types, even of the columns `as_text`, which become text only after that.
     all_rows = _open(source, () if as_text is not None else None, options)
     selected = SelectedRows(all_rows, options)
     if as_text is not None or not isinstance(all_rows, TextFiles):  # else `read_as` selects them by a model's types
@@ -272,7 +272,7 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None,
 
 
 def _format_of(file: Path) -> str:
-    """Return the format of a table by the suffix of its file. With another suffix, streams are CSV, files Parquet."""
+    """Return the format of a table by the suffix of its file. With another suffix, a stream is CSV, a file Parquet."""
     name = file.name.lower()
     if name.endswith(JSON_SUFFIXES):
         return "JSON"
@@ -301,8 +301,8 @@ def _columns_in(expression: str, table: Any) -> list[str]:
         matching = [column for column in table.columns if column.lower() == name.lower()]
         column = matching[0] if len(matching) == 1 else name
         find_column(table, column)  # ValueError if there is no such column
-        if (twin := columns.setdefault(column.lower(), column)) != column:
-            raise ValueError(f"where has columns that differ in upper and lower case alone: {twin!r} and {column!r}")
+        if (known := columns.setdefault(column.lower(), column)) != column:
+            raise ValueError(f"where has columns that differ in upper and lower case alone: {known!r} and {column!r}")
     return list(columns.values())
 
 
@@ -320,7 +320,7 @@ def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
 
 
 def _open_parquet(file: Path) -> Any:
-    """Open a Parquet file for reading by a small buffer, not by whole row groups; ValueError if it cannot be read."""
+    """Open a Parquet file with a small buffer, in place of whole row groups; ValueError if it cannot be read."""
     try:
         # pyarrow would take a relative path that begins with ~ as one in a home directory.
         return pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20)

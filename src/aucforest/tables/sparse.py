@@ -43,17 +43,17 @@ class SparseRows:
     """A CSR matrix of floats with at most one stored value per cell, which is converted to dense matrices in blocks."""
 
     def __init__(self, matrix: sparray | spmatrix) -> None:
-        # A new matrix is made, because the flags of the given one on sorted indices and duplicates may be outdated.
+        # The matrix is new, because flags of the given one (sorted indices, no duplicates) may be outdated.
         self.matrix = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
         if not self.matrix.has_canonical_format:
-            # CSC and back sorts the indices, but keeps the order of duplicates, on which their rounded sum depends.
+            # This sorts the indices, but keeps the order of duplicates, on which their rounded sum depends.
             self.matrix = self.matrix.tocsc().tocsr()
             self.matrix.sum_duplicates()
         # If float32 represents all values exactly, it is used, as it takes half of the memory.
         with np.errstate(over="ignore"):
-            narrow = self.matrix.data.astype(np.float32)
-        if np.array_equal(narrow, self.matrix.data, equal_nan=True):
-            self.matrix.data = narrow
+            as_float32 = self.matrix.data.astype(np.float32)
+        if np.array_equal(as_float32, self.matrix.data, equal_nan=True):
+            self.matrix.data = as_float32
         self.shape: tuple[int, int] = matrix.shape
         self.dtype = self.matrix.dtype
 

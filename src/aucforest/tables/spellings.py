@@ -24,8 +24,9 @@ _CURRENCY = rf"(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|{ABBRE
 # What may stand before and after a number.
 EDGE = rf"[ \t\n\f\r{SPACE}{_NO_WIDTH}]*"
 _UNIT = "[A-Za-zµ°\u00c0-\u024f\u0370-\u03ff]{1,12}[23²³]?"
-# Digits in groups of three, and what may follow the digits: a factor and a unit.
+# Digits in groups of three.
 _GROUPED = rf"[1-9][0-9]{{0,2}}(?:['’{SPACE}][0-9]{{3}})+"
+# A factor and a unit, which may follow the digits.
 _SUFFIX = rf"[kKMB]?[{SPACE}]?(?:[%‰]|{_CURRENCY}|{_UNIT}(?:/{_UNIT})?)?"
 # Patterns of digits by the decimal mark. Commas may also separate digits in the Indian way, as in 12,34,567.
 _DIGITS = {
@@ -53,7 +54,7 @@ PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
 # a factor after the digits, and of everything but a unit.
 MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
 DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
-# The point of an abbreviation is none of the digits', as in Rs.500. Marks of numbers do not follow its last letter.
+# The point in Rs.500 belongs to the abbreviation. So points and commas after its last letter are no marks of numbers.
 ABBREVIATED, MARK = rf"{ABBREVIATIONS}\.", "(^|[^rs])[.,]"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
@@ -66,8 +67,8 @@ _NO_UNIT, _FACTOR, _MARK = re.compile(NO_UNIT), re.compile(FACTOR), re.compile(M
 class Readings(NamedTuple):
     """Counts of the values of a text column that are numbers with a decimal point, or with a decimal comma.
 
-    `n_both` values are numbers whichever the mark is. Of these, `n_ambiguous` have a point or comma among their digits:
-    the mark decides which number it is. `n_factors` values have a factor such as K.
+    `n_both` values are numbers with either mark. Of these, `n_ambiguous` have a point or comma among their digits, so
+    that the number depends on the mark. `n_factors` values have a factor such as K.
     """
 
     n_values: int = 0
@@ -151,7 +152,7 @@ def is_number(text: str) -> bool:
 
 
 def as_number(text: str, decimal: str) -> str:
-    """Return a number in Python's spelling and without its unit, from text with the given decimal mark."""
+    """Return a number as Python writes it, without its unit, from text with the given decimal mark."""
     digits, factor = re.search(DIGITS, re.sub(ABBREVIATED, "", text)), _FACTOR.search(text)
     if digits is None:
         return "0"
@@ -216,8 +217,9 @@ def date_pattern(date_format: str) -> str | None:
     """Return the pattern of dates in a format, or None if the format has directives other than `_DIRECTIVES`.
 
     The first group is the date without the day of the week before it and the time of day after it.
-    The pattern limits the digits of years, as the engine would accept any number of them. Codes and quarters, such as
-    4711-03, 12DEC1001 and 2020-1, fit some formats, which therefore need years from 1900 to 2099 and two-digit months.
+    The pattern limits the digits of years, as the engine would accept any number of them. Some formats
+    would fit codes and quarters, such as 4711-03, 12DEC1001 and 2020-1: in these formats, years must be from 1900 to
+    2099, and months must have two digits.
     """
     parts = [part for part in re.split("(%.)", date_format) if part]
     if any(part.startswith("%") and part not in _DIRECTIVES for part in parts):

@@ -2,10 +2,10 @@
 
 The rate of class k for a category is (s_k + a q_k) / (n + a) (Micci-Barreca 2001). Here n is the weight of the training
 samples of the category, s_k the weight of those of class k, a the smoothing, and q_k the frequency of class k in all
-samples. An interaction is with another feature, whose parts are its categories, or intervals of its numbers. It has a
-rate for each cell, which is a pair of a category and a part; there q_k is the rate of the category. New samples get
-rates from all training samples. Out-of-bag predictions of a training sample use rates from all other samples that are
-not in its group (leave-one-out). Trees are grown on other rates, see `tree.ordered_rates`.
+samples. An interaction is with another feature, whose parts are its categories or intervals of its numbers. Each pair
+of a category and a part is a cell, which has a rate with the rate of the category as q_k. New samples get rates from
+all training samples. For its out-of-bag predictions, a training sample gets rates from the samples outside its group,
+and without groups from all others (leave-one-out). Trees are grown on other rates, see `tree.ordered_rates`.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from aucforest.tree.binning import BinValues
 from aucforest.tree.tree import SHARED_CODE
 
-# A function of the index of a table and the cell of each row. For each row it returns the class totals, in its cell, of
-# the row itself and of the other rows of its group, (n_rows, n_classes).
+# Takes the index of a table and the cell of each row. Returns for each row the class totals of its group (including the
+# row) in its cell, (n_rows, n_classes).
 LeftOutTotals = Callable[[int, NDArray[np.int64]], NDArray[np.int64]]
 
 # The encodings for trees of columns with many categories; see `AUCForestClassifier`.
@@ -31,7 +31,7 @@ class RateTable(NamedTuple):
 
     feature: int  # index of the column of categories
     other: int  # index of the other feature, -1 if there is none
-    edges: NDArray[np.float64]  # the number of edges below a number is the index of its part; empty for categories
+    edges: NDArray[np.float64]  # edges of the intervals that are the parts of a number; empty for categories
     n_parts: int  # number of parts of the other feature, 1 if there is none
     smoothing: float  # in samples
     totals: NDArray[np.int64]  # (n_categories * n_parts, n_classes)
@@ -77,7 +77,7 @@ class TargetRates(NamedTuple):
     tables: tuple[RateTable, ...]
     classes: NDArray[np.int64]  # indices of the classes whose rates are features; of two classes only the second
     frequencies: NDArray[np.float64]  # (n_classes,) frequencies of all classes
-    factors: NDArray[np.float64]  # (n_classes,) total of a class times factor = weight in samples
+    factors: NDArray[np.float64]  # (n_classes,) a class total times its factor is a weight in samples
 
     @property
     def n_features(self) -> int:
@@ -109,8 +109,8 @@ class TargetRates(NamedTuple):
 
     def without_totals(self) -> "TargetRates":
         """Return a copy without the totals, which are not needed to grow trees."""
-        nothing = np.empty((0, len(self.frequencies)), dtype=np.int64)
-        return self._replace(tables=tuple(table._replace(totals=nothing) for table in self.tables))
+        no_totals = np.empty((0, len(self.frequencies)), dtype=np.int64)
+        return self._replace(tables=tuple(table._replace(totals=no_totals) for table in self.tables))
 
     def compute(self, X: NDArray[Any], left_out: LeftOutTotals | None = None) -> NDArray[np.float64]:
         """Return the features of rows, (n_rows, n_features), from the totals minus those that `left_out` returns."""

@@ -59,7 +59,7 @@ class TextFiles(Files):
     _unmarked = "{0}"
     # Whether the engine can read numbers and dates directly, instead of reading strings and converting them.
     _reads_types = True
-    # Whether all rows have been read without an error. An error in a row can mean that earlier rows are wrong, too.
+    # Whether all rows have been read without an error. After an error in a row, earlier rows may be wrong, too.
     _is_verified = False
 
     def __init__(
@@ -317,7 +317,7 @@ class TextFiles(Files):
             raise ValueError(f"{self.location(row)} repeats the header: remove that line")
 
     def _first_row(self, condition: str, value: str = "NULL", *, raw: bool = False) -> list[Any]:
-        """Return [] or, in a list, the index of the first row for which SQL is true, and a value of it, also as SQL."""
+        """Return a list with the index of the first row for which SQL is true and its value of other SQL, or []."""
 
         def statement() -> str:
             columns = f"row_number() OVER () - 1 AS row, {value} AS value, {condition} AS is_wanted"
@@ -335,10 +335,10 @@ class TextFiles(Files):
 
 
 def _group_columns(names: Sequence[str], sqls: Sequence[str]) -> dict[str, list[int]]:
-    """Return SQL expressions with the indices of their columns: each is for one column, or for a list of several.
+    """Return SQL expressions for columns, each with the indices of its columns.
 
-    Columns with the same function calls are in one list, for which the engine compiles regular expressions only once.
-    For thousands of columns, this saves seconds and gigabytes.
+    Columns with the same function calls have one expression, for a list of them, so that the engine compiles regular
+    expressions only once. For thousands of columns, this saves seconds and gigabytes.
     """
     grouped, by_sql = dict[str, list[int]](), dict[str, list[int]]()
     for index, (name, sql) in enumerate(zip(names, sqls)):
@@ -353,7 +353,7 @@ def _group_columns(names: Sequence[str], sqls: Sequence[str]) -> dict[str, list[
 
 
 def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> list[Any]:
-    """Return single columns in their original order, from the columns of the expressions of `_group_columns`."""
+    """Return single columns in their original order, from the results of the expressions of `_group_columns`."""
     by_index = {
         index: pc.list_element(column, position) if pa.types.is_list(column.type) else column
         for column, indices in zip(columns, grouped)

@@ -131,9 +131,9 @@ def dates_in(date_format: str) -> str:
 
 
 def _possible_dates_in(date_format: str) -> str:
-    """Return SQL like that of `dates_in`, which takes less time for values in other formats and more for dates.
+    """Return SQL with the same result as that of `dates_in`, but faster for values that are not in the format.
 
-    They are mostly no dates even without the time of day, which is tested before all formats with times are tried.
+    The date without its time of day is tested before the formats of all times are tried.
     """
     pattern = spellings.date_pattern(date_format)
     if pattern is None:
@@ -177,7 +177,7 @@ _START = (
     rf"|[A-Z]{{1,3}}[{spellings.SYMBOLS}]?[-(0-9{spellings.SPACE}{spellings.MINUSES}]|{spellings.ABBREVIATIONS}"
     rf"|({spellings.WEEKDAY})?([0-9]|[A-Za-z]{{3,9}}(\.? +|-)[0-9]))"
 )
-# The counts that identify words: values that are not missing, booleans, and values that may be numbers or dates.
+# The counts that identify words: all values, booleans, and values that may be numbers or dates.
 _WORD_COUNTS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]
 
 
@@ -189,8 +189,8 @@ def _type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
     return None if is_few(n_values - n_possible, n_values, most_stray) else TEXT
 
 
-def _dates_or_days(n_clocks: int) -> Any:
-    """Return the Arrow type of a column of dates, of which `n_clocks` have a time of day."""
+def _arrow_type_of_dates(n_clocks: int) -> Any:
+    """Return the Arrow type of a column of dates, `n_clocks` of which have a time of day."""
     return pa.timestamp("us") if n_clocks else pa.date32()
 
 
@@ -266,7 +266,7 @@ def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     """Return the type of dates that begin with the year, TEXT if only some have an offset, None for other columns."""
     if not counts.are_dates(counts.n_iso, most_stray):
         return None
-    is_sure = counts.n_iso == counts.n_values and counts.n_converted == 0  # the engine would not read the others
+    is_sure = counts.n_iso == counts.n_values and counts.n_converted == 0  # the engine cannot read the others by itself
     if counts.n_offsets == 0:
         return (MOMENT if counts.n_clocks else DAY)._replace(is_sure=is_sure)
     if counts.n_offsets < counts.n_iso:
@@ -313,7 +313,7 @@ def infer_types(
     types = {name: _plain_type(row, most_stray) for name, row in plain.items()}
     words = count([name for name, type_ in types.items() if type_ is None], _WORD_COUNTS)
     types |= {
-        name: type_._replace(is_sure=False)  # the engine would read no blank fields
+        name: type_._replace(is_sure=False)  # the engine cannot read blank fields as numbers
         for name, row in words.items()
         if (type_ := _plain_type([row[0], *plain[name][1:]], most_stray)) is not None
     }
@@ -347,7 +347,7 @@ def _types_of_compact_dates(
     counts = count(names, [N_VALUES, f"count({sql})", f"count_if({_has_clock(sql)})"])
     for name, (n_values, n_dates, n_clocks) in counts.items():
         if n_dates > 0 and is_few(n_values - n_dates, n_values, most_stray):
-            type_ = spelled_dates({"date": date_format}, _dates_or_days(n_clocks))
+            type_ = spelled_dates({"date": date_format}, _arrow_type_of_dates(n_clocks))
             types[name] = type_._replace(is_sure=n_dates == n_values)
     return types
 
@@ -363,7 +363,7 @@ def _decimal_mark(
     mark = options.point_or_comma
     may_be_comma = "," in {mark, known.point_or_comma, *required}
     points = count(numbers, [_N_SURE_OF_POINT, _FIRST_WITH_POINT]) if may_be_comma else {}
-    # Plain numbers can be evidence against a comma that other columns require, but do not require a point alone.
+    # Plain numbers with a point contradict a comma that other columns require, but by themselves require no mark.
     if "," in required and any(n_sure for n_sure, _ in points.values()):
         required |= {"."}
     if mark is None:
@@ -416,7 +416,7 @@ def _types_of_dates(
     for name, form in _choose_formats(best, fits, given, known).items():
         note = "" if form == given else f"dates such as {counts[name].dates[0]!r} are read as {form}"
         fit = fits[name][form]
-        type_ = spelled_dates({"date": form}, _dates_or_days(fit.n_clocks), note)
+        type_ = spelled_dates({"date": form}, _arrow_type_of_dates(fit.n_clocks), note)
         types[name] = type_._replace(is_sure=fit.n_dates == counts[name].n_values)
     return types
 
@@ -425,7 +425,7 @@ def _choose_formats(
     best: Mapping[str, Sequence[str]], fits: Mapping[str, Mapping[str, Any]], given: str | None, known: str | None
 ) -> dict[str, str]:
     """Return the date formats of columns by the rules of `_types_of_dates`, from the `best` formats of each column."""
-    # Whether the day is first in a column is no evidence for a column with an ambiguous year, nor the reverse.
+    # The order of day and month in one column is no evidence for a column whose dates may begin with the year.
     single = [forms[0] for name, forms in best.items() if len(forms) == 1 and spellings.YEAR_FIRST not in fits[name]]
     orders = {spellings.is_day_first(form) for form in single} - {None}
     orders_of_columns = list(orders) if len(orders) == 1 and given is None else []

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from aucforest.tables.spellings import MOST_STRAY, PLAIN, as_number, count_readings, is_few, is_number
 from aucforest.tables.values import readable
 
-# A column with this many distinct numbers is noted even if half of its values are text. Fewer may be categories.
+# A column with this many distinct numbers is noted even if half of its values are text. Fewer ones may be categories.
 _LEAST_NUMBERS = 20
 _EXAMPLES = 3  # the number of values that a note quotes
 # Columns with more than _MOST_ALIKE distinct texts are not searched for texts that differ only by case and spaces.
@@ -69,12 +69,12 @@ def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
     if not texts or len(texts) < len(values):
         return None
     counts = list(counts)
-    note = _spelling_note(texts, counts) or _other_kind_note(texts, counts)
+    note = _spelling_note(texts, counts) or _note_on_dates_or_numbers(texts, counts)
     return alike_note(texts, counts, "categories") if note is None and len(texts) <= _MOST_ALIKE else note
 
 
-def _other_kind_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
-    """Return a note on a text column that has dates, or numbers and some other values; None for other columns."""
+def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> str | None:
+    """Return a note on a text column of dates, or of numbers with some other values; None for other columns."""
     # Few text columns have dates or numbers. A sample of the values suffices to rule out most columns.
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
     if 2 * len(dates) > len(texts[:100]):
@@ -109,17 +109,17 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     sample = _sample(texts)
     if 2 * sum(map(is_number, sample)) < len(sample) or all(_PLAIN.match(text) for text in sample):
         return None
-    unusual = [text for text in texts if is_number(text) and not _PLAIN.match(text)]
+    spelled = [text for text in texts if is_number(text) and not _PLAIN.match(text)]
     readings = count_readings(texts, counts)
     others = [text for text in texts if not is_number(text)]
     stray = StrayText(readings.n_values - readings.n_numbers, readings.n_values, others)
     is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(others) >= _LEAST_NUMBERS
-    if not unusual or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
+    if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
         return None
     decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)  # 2.0 allows any proportion of stray values
     if decimal is None:
         return _units_note(readings.units) if len(texts) >= _LEAST_NUMBERS else None
-    first = unusual[0]
+    first = spelled[0]
     if decimal == "":
         return (
             f"numbers are read as text, so that each is a category: {first!r} is {as_number(first, '.')} with a decimal"

@@ -21,7 +21,7 @@ from aucforest.metrics.validation import is_missing
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
 _PLAIN = {str, bool, int, float, type(None)}  # the types of values that need no conversion
-# Near an end of Python's calendar, the offset of a time zone is taken from a date this much further inside.
+# If a local time is beyond Python's calendar, the offset of its zone is that of a date this much further inside.
 _INSIDE = timedelta(2)
 
 
@@ -33,7 +33,7 @@ def plain_values(values: list[Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in the type that all values equal to it have."""
+    """Return a value as one of the types of `plain_values`, the same type for all equal values."""
     if isinstance(value, np.datetime64):
         moment = value.astype("M8[us]").item()  # an integer if it is beyond the ends of Python's calendar
         return moment if isinstance(moment, datetime) else datetime.min if moment < 0 else datetime.max
@@ -92,7 +92,7 @@ def on_clock(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
 
 
 def read_as(values: list[Any], categories: NDArray[Any]) -> list[Any]:
-    """Return values to compare with categories. If these are dates or durations, text in ISO 8601 is converted."""
+    """Return values to compare with categories. Text in ISO 8601 is converted if they are dates or durations."""
     if len(categories) == 0 or not isinstance(categories[0], datetime | timedelta):
         return values
     parse = datetime.fromisoformat if isinstance(categories[0], datetime) else time.fromisoformat
