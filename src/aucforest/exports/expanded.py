@@ -1,7 +1,7 @@
 """Conversion of categorical splits to splits by thresholds, for formats that have only thresholds.
 
-A split by a set of codes becomes a chain of nodes, with one threshold after each code whose next code goes to the other
-side. All nodes of a chain lead to the same two children, so nodes of `to_chains` can have several parents.
+A split by a set of codes becomes a chain of nodes, with a threshold between successive codes that go to different
+sides. All nodes of a chain lead to the same two children, so nodes of `to_chains` can have several parents.
 `to_threshold_tree` copies such nodes to make a tree.
 """
 
@@ -38,7 +38,7 @@ class ThresholdNodes(NamedTuple):
 
 
 def _sets_of(tree: Tree, n_codes: Mapping[int, int]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return whether each code goes left, (n_sets, 255), and the number of codes of the feature of each set."""
+    """Return whether each code goes left, (n_sets, 255), and the number of codes of the split feature for each set."""
     bits = tree.sets[:, :, None] >> np.arange(64, dtype=np.uint64)
     is_left = (bits & np.uint64(1)).astype(np.bool_).reshape(len(tree.sets), 64 * SET_WORDS)[:, :MISSING_CODE]
     return is_left, np.array([n_codes[feature] for feature in tree.feature[tree.set_nodes].tolist()], dtype=np.int64)
@@ -62,13 +62,13 @@ def to_chains(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     node = tree.set_nodes[set_index]
     index = np.where(is_first, node, tree.n_nodes + np.cumsum(~is_first) - 1)
     goes_left = is_left[set_index, code]
-    above = np.where(is_last, tree.left_child[node] + goes_left, np.roll(index, -1))
+    chain_right = np.where(is_last, tree.left_child[node] + goes_left, np.roll(index, -1))
     origin = np.concatenate((np.arange(tree.n_nodes), node[~is_first]))
     missing_left, threshold = tree.missing_left[origin], tree.threshold[origin]
     left, right = tree.left_child[origin].astype(np.int64), tree.right_child[origin].astype(np.int64)
     # Missing values leave a chain at its first node whose code goes to their side.
     missing_left[index] = goes_left == tree.missing_left[node]
-    threshold[index], left[index], right[index] = code + 0.5, tree.left_child[node] + ~goes_left, above
+    threshold[index], left[index], right[index] = code + 0.5, tree.left_child[node] + ~goes_left, chain_right
     return ThresholdNodes(tree.feature[origin], threshold, missing_left, left, right, origin, tree.weight[origin])
 
 

@@ -1,7 +1,7 @@
 """Export of trees to scikit-learn, for tools that read its trees, such as SHAP, compilers of trees and plots.
 
 scikit-learn converts X to float32 and compares it with float64 thresholds. Trees of this package compare float32 X in
-the same way, so thresholds are exported unchanged. The predictions of a float64 value can differ if it is rounded.
+the same way, so thresholds are exported unchanged. Predictions for float64 X can differ, because it is rounded.
 """
 
 from collections.abc import Mapping, Sequence

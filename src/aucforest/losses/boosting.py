@@ -44,8 +44,8 @@ class BoostingObjective:
         _, gradient, hessian = evaluate(pairs, scores, self.loss, self.eps)
         if self.loss == "sigmoid":
             hessian = np.abs(gradient) / self.eps  # |phi''| <= |phi'|: an upper bound that is not negative
-        # The scale is half of the sum of weights. For a mean over pairs, the hessian of a row would be about 1 / n. So
-        # leaves would not reach the minimum hessian of the libraries, and no node would be split.
+        # Without this scale, the hessian of a row would be about 1 / n. Then leaves would not reach the minimum hessian
+        # of the libraries, and no node would be split.
         scale = 0.5 * (scores.size if pairs.weights is None else pairs.weights.sum())
         return gradient * scale, hessian * scale
 

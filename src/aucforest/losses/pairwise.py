@@ -174,7 +174,7 @@ def _mean_of_pairs(
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
     signed = np.where(pairs.positive, weights, -weights)
     ranked, starts, scale = scores[rows], pairs.starts(), 1.0 / eps
-    sums = np.zeros((rows.size, n_functions))  # over the pairs of each row, so each pair is in the sums of two rows
+    sums = np.zeros((rows.size, n_functions))  # over the pairs of each row, so that each pair counts twice
     if loss == "squared_hinge":
         write_hinge(ranked, signed[rows], starts, scale, sums)
     else:
@@ -188,7 +188,7 @@ def _mean_of_pairs(
 def _score_ends(scores: FloatArray, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> FloatArray:
     """Return, for each group, an upper bound of negative rows' scores and a lower bound of positive rows' scores."""
     groups = starts[:-1]
-    # the bounds of all rows are valid unless they are so far apart that all exponentials of a class could underflow
+    # bounds of all rows suffice, unless they are so far apart that all exponentials of a class could underflow
     highest, lowest = np.maximum.reduceat(scores, groups), np.minimum.reduceat(scores, groups)
     with np.errstate(invalid="ignore"):  # both bounds are infinite in a group without weight
         far_apart = not (scale * (highest - lowest) <= SAFE_RANGE).all()
@@ -203,7 +203,7 @@ def _log_mean_exp(pairs: Pairs, scores: FloatArray, eps: float) -> tuple[float, 
     """Return the logarithm of the mean of exp(-(f_i - f_j) / eps) over pairs, its gradient and hessian diagonal."""
     scale = 1.0 / eps
     if pairs.weights is not None:
-        # a weight has the same effect as a shift of the score, which is infinite for weight 0
+        # a weight has the effect of a shift of the score, an infinite one for weight 0
         with np.errstate(divide="ignore"):
             scores = scores + np.where(pairs.positive, -eps, eps) * np.log(pairs.weights)
     order: Any = slice(None) if pairs.groups is None else np.argsort(pairs.groups, kind="stable")

@@ -21,7 +21,7 @@ def g_mean(codes: NDArray[Any], predicted: NDArray[Any], weights: FloatArray | N
 
 
 def brier_losses(codes: NDArray[Any], proba: FloatArray) -> FloatArray:
-    """Return for every sample the squared error of the class probabilities, summed over classes; half for two."""
+    """Return for every sample the sum of squared errors of class probabilities, or half of it for two classes."""
     is_class = codes[:, None] == np.arange(proba.shape[1])
     return np.asarray(np.square(proba - is_class).sum(axis=1) / (2.0 if proba.shape[1] == 2 else 1.0))
 

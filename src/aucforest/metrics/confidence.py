@@ -84,7 +84,7 @@ def _delong(
     """Return the AUCs of score columns, the contribution of each class to their covariance, and effective sample sizes.
 
     The shapes are (R,), (2, R, R) and (2,), positives first, NaN if undefined. The effective sample size of a class is
-    (sum w)^2 / sum w^2. `contrast` appends the first AUC minus the second, so that its variance has no cancellation.
+    (sum w)^2 / sum w^2. `contrast` appends the first AUC minus the second, whose variance then has no cancellation.
     """
     weights = np.ones(len(scores)) if weights is None else weights
     columns = [placements(positive, column, weights) for column in np.ascontiguousarray(scores.T)]
@@ -102,13 +102,13 @@ def _mean_and_covariance(values: FloatArray, weights: FloatArray) -> tuple[Float
     undefined = np.full((len(values), len(values)), np.nan)
     if not weights.any():
         return undefined[0], undefined, 0.0
-    normalised = weights / weights.sum()
+    shares = weights / weights.sum()
     # The first value is subtracted, so that the mean of equal values is exact and their variance is 0.
-    means = values[:, 0] + (values - values[:, :1]) @ normalised
-    squares = float(normalised @ normalised)
+    means = values[:, 0] + (values - values[:, :1]) @ shares
+    squares = float(shares @ shares)
     if 1.0 / squares <= 1.0:  # one sample has all the weight
         return means, undefined, 1.0
-    deviations = (values - means[:, None]) * normalised
+    deviations = (values - means[:, None]) * shares
     return means, deviations @ deviations.T / (1.0 - squares), 1.0 / squares
 
 

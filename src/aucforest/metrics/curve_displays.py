@@ -369,7 +369,7 @@ class ThresholdCurveDisplay(Display):
         negatives, positives = fps[-1], tps[-1]
         if min(negatives, positives) <= 0.0:
             raise ValueError("y_true must have two classes with positive total weight, but one has none")
-        # The threshold infinity is left out: without positive predictions, precision is undefined.
+        # The threshold infinity is left out, because precision is undefined without positive predictions.
         curves = {name: curve[::-1] for name, curve in threshold_curves(tps[1:], fps[1:]).items()}
         mean_cost = None
         if matrix is not None:

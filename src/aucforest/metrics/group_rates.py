@@ -221,14 +221,14 @@ def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
 
 
 class _Estimate(NamedTuple):
-    """A proportion and the `dispersion` of its score interval, and for a calibration the mean probability."""
+    """A proportion and the `dispersion` of its score interval; for a calibration also the mean probability."""
 
     proportion: float
     dispersion: float
     mean: float | None = None
 
     def interval(self, quantile: float) -> tuple[float, float, float]:
-        """Return the proportion, or the calibration, and its interval."""
+        """Return the proportion, or the mean probability minus it, and the interval."""
         low, high = score_interval(self.proportion, self.dispersion, quantile)
         if self.mean is None:
             return self.proportion, low, high

@@ -58,8 +58,8 @@ def score_bounds(value: Any, dispersion: Any, quantile: float, upper: float = 1.
 def share_interval(part: FloatArray, rest: FloatArray, correlation: float = 0.0) -> tuple[float, float]:
     """Return the interval of ``part / (part + rest)`` from the intervals of two non-negative estimates.
 
-    `part` and `rest` are arrays of estimate, lower and upper bound. The distances of bounds from estimates are combined
-    as if they were standard errors (MOVER: Donner and Zou, Statistical Methods in Medical Research 21, 2012).
+    `part` and `rest` are arrays of estimate, lower and upper bound. The distances of the bounds from the estimates are
+    combined like standard errors (MOVER: Donner and Zou, Statistical Methods in Medical Research 21, 2012).
     """
     return _lowest_share(part, rest, correlation), 1.0 - _lowest_share(rest, part, correlation)
 
@@ -137,7 +137,7 @@ def bootstrap_interval(
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for i in range(n_resamples):
             sample, scaled = rows[random.integers(len(rows), size=len(rows))], None
-            if weights is not None:  # They are scaled to the same sum, because k may be a weight.
+            if weights is not None:  # The sum of weights is kept, because k may be a weight.
                 scaled = weights[sample] * (weights.sum() / weights[sample].sum())
             resampled[i] = metric(positive[sample], scores[sample], *args, sample_weight=scaled)
     resampled = resampled[~np.isnan(resampled)]

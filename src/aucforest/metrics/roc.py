@@ -177,7 +177,7 @@ def roc_auc_score(
 
 
 def _is_second(truth: NDArray[Any], n_rows: int, labels: ArrayLike | None) -> NDArray[np.bool_]:
-    """Return whether each row has the second one of `labels`, or by default the greater one of two labels."""
+    """Return whether each row has the second of `labels`, by default the greater of two labels."""
     if labels is None:
         return is_positive(truth, n_rows)
     if np.shape(labels) != (2,):
@@ -390,7 +390,7 @@ def precision_area(tps: NDArray[Any], precision: FloatArray) -> FloatArray:
 
 
 def class_roc_auc(codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLike | None = None) -> float:
-    """Return the ROC AUC of the second of two classes (`proba` may be one-dimensional), or Hand and Till's mean."""
+    """Return the ROC AUC of the second of two classes (`proba` may be one-dimensional), or Hand and Till's M."""
     scores = proba[:, 1] if proba.shape[1:] == (2,) else proba
     if scores.ndim == 1:
         return float(roc_auc_score(codes == 1, scores, sample_weight=sample_weight))
@@ -400,7 +400,7 @@ def class_roc_auc(codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLi
 def mean_over_classes(
     metric: Callable[..., float], codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return a binary metric of the second of two classes, or its mean over more classes."""
+    """Return a binary metric: of the second of two classes, or the mean over more than two classes."""
     classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
     return float(np.mean([metric(codes == k, proba[:, k], sample_weight=sample_weight) for k in classes]))
 

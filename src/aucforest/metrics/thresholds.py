@@ -103,7 +103,7 @@ def optimal_threshold(
         best = _find_within(cumulated, name, bound, weight_exponent(sample_weight))
         lowest_allowed = cumulated.thresholds[best]
     if matrix is not None and matrix.ndim == 3:
-        # The weight of a sample is the cost of its error minus the cost of its correct prediction.
+        # With the excess cost of an error as the weight of the sample, each error costs 1.
         fp_costs, fn_costs = error_costs(np.moveaxis(matrix, 0, -1))
         costs = np.where(positive, fn_costs, fp_costs)
         cumulated = cumulate(positive, scores, costs if weights is None else weights * costs)
@@ -131,7 +131,7 @@ def _find_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> 
 
 
 def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: tuple[str, ...] = ()) -> None:
-    """Check a dict with one key of BOUNDS or `others`, or with the keys "alerts" and `others`, and check its bounds."""
+    """Raise ValueError unless a dict has one key of BOUNDS or `others`, or "alerts" and `others`, and valid bounds."""
     keys = set(criterion)
     if not (len(keys) == 1 and keys <= {*others, *BOUNDS}) and keys != {"alerts", *others}:
         named = ", ".join(map(repr, (*others, *BOUNDS)))
@@ -178,8 +178,8 @@ def find_best(
 ) -> int:
     """Return the index of the best threshold of `cumulate`, the highest one if several are equally good.
 
-    The compared gains are not divided by denominators that are the same for all thresholds, because rounding can make
-    equal quotients differ. Only the `n_allowed` highest thresholds are compared. The criterion "cost" needs `cost`.
+    Denominators that are the same for all thresholds are left out, because rounding can make equal quotients differ.
+    Only the `n_allowed` highest thresholds are compared. The criterion "cost" needs `cost`.
     """
     numbers: Any = (tps, fps, *((1.0, 1.0) if cost is None else error_costs(cost)))
     tps, fps, fp_cost, fn_cost = numbers

@@ -128,7 +128,7 @@ def is_positive(
 ) -> NDArray[np.bool_]:
     """Return whether each row is of the positive class: `pos_label`, or by default the greater one of two labels.
 
-    A single label is positive if it equals 1. Labels are only compared with two of them, not sorted or hashed.
+    A single label is positive if it equals 1. All labels are compared with the first two distinct ones, not sorted.
     """
     labels = as_column(y_true)
     check_length(labels, name, n_rows, of=of)
@@ -237,7 +237,7 @@ def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint3
     if values.dtype.kind not in "biuf" or values.size == 0:
         return None
     low, high = values.min(), values.max()
-    # The comparisons are also False for NaN and for values outside int64.
+    # Also False for NaN, and for values outside int64.
     largest = max(abs(float(low)), abs(float(high)))
     if not (largest < 2**53 and float(high) - float(low) <= max(1 << 16, 2 * values.size)):
         return None

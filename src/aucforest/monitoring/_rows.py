@@ -26,7 +26,7 @@ class RankedColumn:
     """Ranked scores. `order` sorts them; group g of equal scores has the samples ``order[edges[g]:edges[g + 1]]``."""
 
     def __init__(self, scores: FloatArray) -> None:
-        ranked = rank_rows(scores)  # Integers with the rank in the upper half and the sample in the lower half.
+        ranked = rank_rows(scores)  # rank in the upper half, sample in the lower
         self.scores = scores
         self.order: IntArray = (ranked & WORD).view(np.intp)
         has_ties = int(ranked[-1] >> HALF) + 1 < scores.size
@@ -144,7 +144,7 @@ def check_probabilities(p: ArrayLike, *, n_dims: int, name: str = "p") -> FloatA
 
 
 def check_raw_scores(scores: FloatArray, fitted: NDArray[np.bool_]) -> None:
-    """Raise ValueError if uncalibrated columns are not in [0, 1], or if none is calibrated and rows do not sum to 1."""
+    """Raise ValueError if uncalibrated scores are not in [0, 1] or, without any calibration, rows do not sum to 1."""
     if not fitted.any():
         check_probabilities(scores, n_dims=2, name="y_score")
     for column in scores[:, ~fitted].T:

@@ -177,7 +177,7 @@ def _without_dates(X: Any) -> columns.Table | None:
 
 
 def _holds_numbers(table: Any, feature: int) -> bool:
-    """Return True for a column of numbers and False for text; TypeError for other values, such as lists."""
+    """Return whether a column has numbers, False if it has text; TypeError for other values, such as lists."""
     is_array = isinstance(table, np.ndarray)
     values = table[:, feature] if is_array else table.get_column(table.columns[feature]).to_numpy()
     try:
@@ -234,7 +234,7 @@ def check_columns(cbpe: Any, metrics: list[EstimatedMetric], samples: Samples) -
 
 
 def choose_chunks(chunks: Chunks | None, default: Chunks) -> Chunks:
-    """Return `chunks`, or `default` if it is None. ValueError if the default has the timestamps of the reference."""
+    """Return `chunks`, by default `default`; ValueError if that has the timestamps of the reference."""
     if chunks is None:
         if default.has_timestamps:
             raise ValueError("pass chunks: the timestamps in fit were those of the reference")

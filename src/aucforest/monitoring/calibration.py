@@ -255,8 +255,8 @@ class Curves:
         return Offset(value, spread, self.cross(realized.influence), label_variance(self.p, realized.influence))
 
     def noise(self, scored: Scored, influence: FloatArray, offset: Offset) -> tuple[float, float]:
-        """Return the variance of a corrected estimate due to the reference labels, and the degrees of freedom of it."""
-        change = (self.spread(scored, influence) - offset.spread) / self._mass  # by one more positive, in each block
+        """Return the variance of a corrected estimate due to the reference labels, and its degrees of freedom."""
+        change = (self.spread(scored, influence) - offset.spread) / self._mass  # due to one more positive in each block
         variance = float(change @ self._covariance @ change + 2.0 * change @ offset.cross + offset.variance)
         block_variances = change**2 * np.diag(self._covariance)
         denominator = float((block_variances**2 / self._freedom).sum())  # of Satterthwaite's formula

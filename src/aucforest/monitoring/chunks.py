@@ -16,7 +16,7 @@ from aucforest.monitoring._rows import IntArray
 
 Incomplete = Literal["keep", "append", "drop"]
 
-# period: (unit of datetime64, units in a period, units from the start of the period that contains 1970-01-01 to then)
+# By period: (unit of datetime64, units per period, units from the start of a period to 1970-01-01).
 _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 0), "Q": ("M", 3, 0), "Y": ("Y", 1, 0)}
 _DATE_AND_TIME = re.compile(r"\s*[+-]?\d+-\d\d-\d\d[T ]\d\d(:\d\d(:\d\d(\.\d*)?)?)?")
 

@@ -37,7 +37,7 @@ FEWEST_POSITIVES = 50
 
 
 def _shorten(names: list[str]) -> str:
-    """Return the first five names as text, which ends with "and more" if there are others."""
+    """Return the first five names as text, with "and more" if there are others."""
     return f"{', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
 
 
@@ -208,8 +208,8 @@ class CBPE(BaseEstimator):
         Warns
         -----
         UserWarning
-            If the AUC is below 0.5, if limits are missing or so wide that even scores without information would be
-            within them, or if a metric of the highest scores is calibrated with fewer than 50 positives.
+            If the AUC is below 0.5, if limits are missing or so wide that scores without information are within them,
+            or if a metric of the highest scores is calibrated with fewer than 50 positives.
 
         Raises
         ------

@@ -98,8 +98,8 @@ def expected_accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     """Return precision, recall, specificity or F1 and its gradient; for more than two classes the mean over classes."""
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
-    # The metric is a ratio. Predictions are fixed and only labels vary. The numerator has the derivative `by_hits` with
-    # respect to the hits of the class, the denominator `by_rows` with respect to the number of samples of the class.
+    # For each metric: numerator, denominator, the derivative of the numerator by the hits of the class, and that of the
+    # denominator by the number of samples of the class. Predictions are fixed; only labels vary.
     numerator, denominator, by_hits, by_rows = {
         "precision": (hits, predicted, 1.0, 0.0),
         "recall": (hits, actual, 1.0, 1.0),
@@ -138,7 +138,7 @@ THRESHOLD_METRICS: dict[str, Function] = {
     **{name: partial(class_metric, name) for name in ("precision", "recall", "specificity", "f1")},
 }
 COSTS = ("cost", "cost_per_row")
-# Relative tolerance for alerts, larger than rounding errors of sums over a chunk and smaller than relevant differences.
+# Relative tolerance for alerts, larger than rounding errors of sums over a chunk.
 ROUNDING = 1e-9
 NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *COSTS)
 AT_K = ("precision_at_K", "recall_at_K")
@@ -224,14 +224,14 @@ def alert_limits(metric: EstimatedMetric, values: FloatArray, threshold: float) 
     """Return mean -+ threshold * standard deviation, within the bounds of the metric; NaN for fewer than two values."""
     if values.size < 2:
         return np.nan, np.nan
-    reach = threshold * values.std()
-    return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))
+    distance = threshold * values.std()
+    return float(max(metric.low, values.mean() - distance)), float(min(metric.high, values.mean() + distance))
 
 
 def relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
-    """Return the distance of the alert limits from the mean, divided by that of `chance`. NaN if undefined.
+    """Return the distance of the alert limits from the mean, divided by the distance of `chance`. NaN if undefined.
 
-    `chance` is the metric of scores without information. If the result is above 1, `chance` is within the limits.
+    `chance` is the metric of scores without information. It is within the limits if the result is above 1.
     """
     if values.size < 2 or not is_beyond(values.mean(), chance, chance):
         return np.nan

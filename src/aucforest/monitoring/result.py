@@ -35,9 +35,9 @@ class ChunkEstimate(NamedTuple):
     lower_limit, upper_limit : float
         The alert limits, NaN if there are none.
     alert : bool or None
-        True if the estimate or the shift of the chunk (see `ShiftReport`) is beyond its limits. If the shift is, the
-        estimate may not be valid. None if there are no limits, if there is no estimate, or if the chunk is so small
-        that no estimate or shift could be beyond the limits.
+        True if the estimate or the shift of the chunk (see `ShiftReport`) is beyond its limits. With such a shift, the
+        estimate may not be valid. None without limits or estimate, or if the chunk is so small that no estimate or
+        shift could be beyond the limits.
     """
 
     chunk: str

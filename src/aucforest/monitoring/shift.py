@@ -22,7 +22,7 @@ N_BINS = 10
 MOST_ROWS = 5_000  # the maximum number of reference and of new samples for the domain classifier
 LEAST_PROBABILITY = 0.01  # Probabilities are clipped so that no density ratio is 0 or infinite.
 LEAST_CHUNKS = 3  # the minimum number of full reference chunks for limits: two would only be compared with each other
-MOST_CHUNKS = 20  # the maximum number of compared reference chunks, because each needs a domain classifier
+MOST_CHUNKS = 20  # the maximum number of reference chunks that are compared: each needs a domain classifier
 
 
 class ShiftReport(NamedTuple):
@@ -168,7 +168,7 @@ class MeasuredShift(NamedTuple):
 
     @property
     def _scales(self) -> tuple[float, float]:
-        """1 / n0 + 1 / n1, for n0 reference and n1 new samples whose scores are compared, and whose features are."""
+        """1 / n0 + 1 / n1 for n0 reference and n1 new samples, first those with compared scores, then with features."""
         return 1.0 / self.n_reference + 1.0 / self.n_new, 12.0 * self.report.domain_auc_error**2
 
     def standardized(self) -> FloatArray:
@@ -210,5 +210,5 @@ def prediction_limits(standardized: FloatArray, threshold: float) -> FloatArray:
     if n_rows < LEAST_CHUNKS:
         return np.full(n_columns, np.nan)
     level = norm.sf(threshold) / max(1, np.count_nonzero(~np.isnan(standardized).any(axis=0)))
-    reach = t.isf(level, n_rows - 1) * np.sqrt(1.0 + 1.0 / n_rows)
-    return np.asarray(standardized.mean(axis=0) + reach * standardized.std(axis=0, ddof=1))
+    distance = t.isf(level, n_rows - 1) * np.sqrt(1.0 + 1.0 / n_rows)
+    return np.asarray(standardized.mean(axis=0) + distance * standardized.std(axis=0, ddof=1))

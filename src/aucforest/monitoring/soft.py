@@ -18,8 +18,8 @@ from aucforest.monitoring._rows import Estimate, RankedColumn, Rows, check_score
 
 FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
 CELLS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
-# The quadrature in `_expected_precision` is over 1 - t from 0 to REACH / sum(p). QUADRATURE has the nodes and weights
-# of Gauss-Legendre quadrature on [0, 1].
+# `_expected_precision` integrates over 1 - t from 0 to REACH / sum(p), by the nodes and weights of Gauss-Legendre
+# quadrature on [0, 1] in QUADRATURE.
 REACH = 30.0
 QUADRATURE = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
 
@@ -326,7 +326,7 @@ def one_vs_one_auc(rows: Rows) -> Estimate:
 
 
 def _selected(column: RankedColumn, k: float) -> FloatArray:
-    """Return the fraction of each sample that is among the proportion k with the highest scores, equal for ties."""
+    """Return how much of each sample, 0 to 1, is in the proportion k of the highest scores; equal for ties."""
     n_above = column.order.size - column.edges[1:]
     return column.to_rows(np.clip((k * column.order.size - n_above) / np.diff(column.edges), 0.0, 1.0))
 
@@ -418,7 +418,7 @@ def _simulate(
         uniform = random.random((min(batch, n_simulations - start), rows.p.shape[0]))
         total, upper = np.zeros(len(uniform)), np.zeros(rows.p.shape[0])
         for k, column in enumerate(rows.columns):
-            lower, upper = upper, upper + rows.p[:, k]  # The sample has class k if its uniform variable is between.
+            lower, upper = upper, upper + rows.p[:, k]  # A sample has class k if its uniform variable is in between.
             total += metric(column, (uniform >= lower) & (uniform < upper))
         values.append(total / len(rows.columns))
     return np.concatenate(values)

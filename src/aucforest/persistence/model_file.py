@@ -157,7 +157,7 @@ def read_version(path: str | os.PathLike[str]) -> int:
 
 
 def _check_brackets(text: str) -> None:
-    """Raise ModelFormatError if the metadata have so many lists and dicts that these could exhaust the memory."""
+    """Raise ModelFormatError if the metadata have so many lists and dicts that they could exhaust the memory."""
     n_brackets = text.count("[") + text.count("{")
     require(n_brackets <= _MOST_BRACKETS, f"the metadata have more than {_MOST_BRACKETS} lists and dicts")
 

@@ -139,7 +139,7 @@ def _dates_from_plain(numbers: list[Any], origin: Any) -> list[Any]:
 
 
 def fold_labels(labels: NDArray[Any], name: str) -> tuple[dict[str, Any], Arrays]:
-    """Return the dict of `labels_to_plain`, and, if there are many labels, arrays named `name`.* with the values."""
+    """Return the dict of `labels_to_plain`. If there are many labels, arrays named `name`.* have their values."""
     plain = labels_to_plain(labels)
     if len(labels) <= _MOST_PLAIN:
         return plain, {}
