@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aucforest.tree.tree import MISSING_CODE, SET_WORDS, Tree
 
-# The maximum of n_copies * n_set_features at one depth, see `_Front`. The ranges of codes take a few hundred MB.
+# The maximum of n_copies * n_set_features at one depth, see `_Level`. The ranges of codes take a few hundred MB.
 _MOST_RANGES = 2**26
 
 
@@ -72,7 +72,7 @@ def to_chains(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     return ThresholdNodes(tree.feature[origin], threshold, missing_left, left, right, origin, tree.weight[origin])
 
 
-class _Front(NamedTuple):
+class _Level(NamedTuple):
     """The copies at one depth, with the values that reach them: for each feature split by sets, a range of codes."""
 
     node: NDArray[np.int64]
@@ -89,7 +89,7 @@ class _Copier:
         self.nodes = nodes = to_chains(tree, n_codes)
         self.features = np.unique(tree.feature[tree.set_nodes])
         self.by_set = np.isin(nodes.feature, self.features)
-        # For nodes split by a set: the column of the feature in `_Front.low`, the last code on the left, and the set.
+        # For nodes split by a set: the column of the feature in `_Level.low`, the last code on the left, and the set.
         self.column = np.searchsorted(self.features, nodes.feature)
         self.code = np.floor(np.where(self.by_set, nodes.threshold, 0.0)).astype(np.int64)
         self.set_index = np.searchsorted(tree.set_nodes, nodes.origin)
@@ -104,49 +104,49 @@ class _Copier:
         self.weight_below = np.pad(np.cumsum(code_weights, axis=1), ((0, 0), (1, 0)))  # of lower codes, for each code
         self.missing_weight = np.where(missing_left, left_weight, right_weight)
 
-    def skip(self, front: _Front) -> tuple[_Front, NDArray[np.float64], NDArray[np.float64]]:
+    def skip(self, level: _Level) -> tuple[_Level, NDArray[np.float64], NDArray[np.float64]]:
         """Return the copies, and the weights that go left and right in them, which are undefined for leaves.
 
         A node in which all values go to one side is replaced by the next descendant that is a leaf or splits them.
         """
-        rows, node = np.arange(len(front.node)), front.node.copy()
+        rows, node = np.arange(len(level.node)), level.node.copy()
         left, right = np.empty(len(node)), np.empty(len(node))
         while len(rows) > 0:
-            left[rows], right[rows] = self._split_weights(front, rows, node[rows])
+            left[rows], right[rows] = self._split_weights(level, rows, node[rows])
             rows = rows[(self.nodes.left[node[rows]] >= 0) & ((left[rows] == 0.0) | (right[rows] == 0.0))]
             node[rows] = np.where(left[rows] > 0.0, self.nodes.left[node[rows]], self.nodes.right[node[rows]])
-        return front._replace(node=node), left, right
+        return level._replace(node=node), left, right
 
     def _split_weights(
-        self, front: _Front, rows: NDArray[np.intp], node: NDArray[np.int64]
+        self, level: _Level, rows: NDArray[np.intp], node: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights that go left and right in `node` of the given copies, 0 if no value can go there."""
         left, right = self.nodes.weight[self.nodes.left[node]], self.nodes.weight[self.nodes.right[node]]
         split = np.flatnonzero(self.by_set[node])
         rows, node = rows[split], node[split]
         column, code, set_index = self.column[node], self.code[node], self.set_index[node]
-        low, high = front.low[rows, column], front.high[rows, column]
+        low, high = level.low[rows, column], level.high[rows, column]
         known_left = self.weight_below[set_index, np.minimum(code, high) + 1] - self.weight_below[set_index, low]
         known_right = self.weight_below[set_index, high + 1] - self.weight_below[set_index, np.maximum(code + 1, low)]
-        missing, missing_left = front.missing[rows, column], self.nodes.missing_left[node]
+        missing, missing_left = level.missing[rows, column], self.nodes.missing_left[node]
         left[split] = np.maximum(known_left, 0.0) + self.missing_weight[set_index] * (missing & missing_left)
         right[split] = np.maximum(known_right, 0.0) + self.missing_weight[set_index] * (missing & ~missing_left)
         return left, right
 
-    def children(self, front: _Front, proportion: NDArray[np.float64]) -> _Front:
+    def children(self, level: _Level, proportion: NDArray[np.float64]) -> _Level:
         """Return all left children, then all right children; `proportion` of the weight goes left."""
-        rows = np.flatnonzero(self.by_set[front.node])
-        node = front.node[rows]
+        rows = np.flatnonzero(self.by_set[level.node])
+        node = level.node[rows]
         column, code, missing_left = self.column[node], self.code[node], self.nodes.missing_left[node]
-        left, right = (_Front._make(part.copy() for part in front) for _ in range(2))
+        left, right = (_Level._make(part.copy() for part in level) for _ in range(2))
         left.high[rows, column] = np.minimum(left.high[rows, column], code)
         right.low[rows, column] = np.maximum(right.low[rows, column], code + 1)
         left.missing[rows, column] &= missing_left
         right.missing[rows, column] &= ~missing_left
-        left = left._replace(node=self.nodes.left[front.node], weight=front.weight * proportion)
-        right = right._replace(node=self.nodes.right[front.node], weight=front.weight * (1.0 - proportion))
+        left = left._replace(node=self.nodes.left[level.node], weight=level.weight * proportion)
+        right = right._replace(node=self.nodes.right[level.node], weight=level.weight * (1.0 - proportion))
         parts: Iterable[Any] = zip(left, right)
-        return _Front._make(map(np.concatenate, parts))
+        return _Level._make(map(np.concatenate, parts))
 
 
 def to_threshold_tree(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> ThresholdNodes:
@@ -159,21 +159,21 @@ def to_threshold_tree(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -
     copier, levels, n_nodes = _Copier(tree, n_codes), [], 0
     # All codes and missing values reach the root.
     high = np.array([[n_codes[feature] - 1 for feature in copier.features.tolist()]], dtype=np.int16)
-    front = _Front(np.zeros(1, np.int64), copier.nodes.weight[:1], np.zeros_like(high), high, high >= 0)
-    while len(front.node) > 0:
-        front, left_weight, right_weight = copier.skip(front)
-        reached = ThresholdNodes._make(part[front.node] for part in copier.nodes)
+    level = _Level(np.zeros(1, np.int64), copier.nodes.weight[:1], np.zeros_like(high), high, high >= 0)
+    while len(level.node) > 0:
+        level, left_weight, right_weight = copier.skip(level)
+        reached = ThresholdNodes._make(part[level.node] for part in copier.nodes)
         split = np.flatnonzero(reached.left >= 0)
-        n_nodes += len(front.node)
+        n_nodes += len(level.node)
         if n_nodes + 2 * len(split) > most_nodes or 2 * len(split) * len(copier.features) > _MOST_RANGES:
             raise ValueError(
                 "the trees are too large for scikit-learn, which needs a threshold for each range of categories: a tree"
                 f" would have more than {most_nodes} nodes, or {_MOST_RANGES} ranges at one depth; use to_onnx"
             )
-        left, right = np.full(len(front.node), -1), np.full(len(front.node), -1)
+        left, right = np.full(len(level.node), -1), np.full(len(level.node), -1)
         left[split] = n_nodes + np.arange(len(split))
         right[split] = left[split] + len(split)
-        levels.append(reached._replace(left=left, right=right, weight=front.weight))
-        front = _Front._make(part[split] for part in front)
-        front = copier.children(front, left_weight[split] / (left_weight[split] + right_weight[split]))
+        levels.append(reached._replace(left=left, right=right, weight=level.weight))
+        level = _Level._make(part[split] for part in level)
+        level = copier.children(level, left_weight[split] / (left_weight[split] + right_weight[split]))
     return ThresholdNodes._make(map(np.concatenate, zip(*levels)))

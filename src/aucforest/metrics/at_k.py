@@ -226,7 +226,7 @@ def metrics_at_k(
     positive, scores, weights = _check_rows(y_true, y_score, sample_weight, pos_label)
     cumulated = cumulate(positive, scores, weights)
     size, hits = _positives_at(cumulated, k, sample_weight)
-    precision, others, correlation = _precisions(cumulated, size, _units(positive, weights), quantile)
+    precision, others, correlation = _precisions(cumulated, size, _weights_of_one(positive, weights), quantile)
     recall = low = high = float(_recall(hits, cumulated))
     total = float(cumulated.selected[-1])
     if cumulated.tps[-1] > 0.0:
@@ -238,7 +238,7 @@ def metrics_at_k(
     return MetricsAtK(precision, (recall, low, high), lift, float(cumulated.thresholds[last]))
 
 
-def _units(positive: NDArray[np.bool_], weights: FloatArray | None) -> FloatArray:
+def _weights_of_one(positive: NDArray[np.bool_], weights: FloatArray | None) -> FloatArray:
     """Return the weight of one effective sample, sum w^2 / sum w, for positives and negatives."""
     if weights is None:
         return np.ones(2)

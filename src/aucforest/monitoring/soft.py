@@ -17,7 +17,7 @@ from aucforest.metrics.validation import FloatArray, check_option, warn_undefine
 from aucforest.monitoring._rows import Estimate, RankedColumn, Rows, check_scored, dot, label_variance, undefined
 
 FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
-CELLS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
+MOST_LABELS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
 # `_expected_precision` integrates over 1 - t from 0 to REACH / sum(p), by the nodes and weights of Gauss-Legendre
 # quadrature on [0, 1] in QUADRATURE.
 REACH = 30.0
@@ -412,7 +412,7 @@ def _simulate(
 
     `metric` takes the scores of a class and simulated labels, (n_simulations, n_samples).
     """
-    batch = max(1, CELLS // rows.p.size)
+    batch = max(1, MOST_LABELS // rows.p.size)
     values = []
     for start in range(0, n_simulations, batch):
         uniform = random.random((min(batch, n_simulations - start), rows.p.shape[0]))

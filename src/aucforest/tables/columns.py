@@ -23,7 +23,7 @@ from aucforest.tree.tree import SHARED_CODE
 
 _CODED = (nw.Categorical, nw.Enum)  # dictionary-encoded columns
 # scikit-learn's checks of estimators require the words "argument must be", "string" and "number".
-_ONE_VALUE = "the argument must be a table of one string or number in each cell: make a column of each value"
+_ONE_VALUE_PER_CELL = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
 
 Categories = dict[int, NDArray[Any]]
@@ -238,7 +238,7 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     if isinstance(values, nw.Series):
         dtype: Any = values.dtype
         if isinstance(dtype, nw.List | nw.Array | nw.Struct):
-            raise TypeError(f"X: {column_name(table, feature)} has the type {dtype}: {_ONE_VALUE}")
+            raise TypeError(f"X: {column_name(table, feature)} has the type {dtype}: {_ONE_VALUE_PER_CELL}")
         if dtype in _CODED:
             values = _decode(read_column(table, feature))
         else:
@@ -251,7 +251,7 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
         for row, value in enumerate(values.tolist()):
             if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
                 what = f"{column_name(table, feature)} has a {type(value).__name__} in row {row}"
-                raise TypeError(f"X: {what}: {_ONE_VALUE}") from error
+                raise TypeError(f"X: {what}: {_ONE_VALUE_PER_CELL}") from error
         raise type(error)(
             f"X: {column_name(table, feature)} is not numeric ({error}); add it to categorical_features or encode it"
             " as numbers"

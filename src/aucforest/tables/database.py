@@ -24,10 +24,9 @@ _SETTINGS = {
     "allocator_flush_threshold": "1MB",
 }
 # With these settings, statements can read only the files that earlier settings allow.
-_LOCKED = {"enable_external_access": "false", "lock_configuration": "true"}
+_LOCKED_SETTINGS = {"enable_external_access": "false", "lock_configuration": "true"}
 # With these settings, an expression of the user can read only the table of rows, and cannot write files.
-_CLOSED = {"temp_directory": "", **_LOCKED}
-_ROWS = "rows"
+_EXPRESSION_SETTINGS = {"temp_directory": "", **_LOCKED_SETTINGS}
 # Parts that are refused in expressions, because they need more than one row: names for messages, by parser class.
 _REFUSED = {
     "SUBQUERY": "a subquery",
@@ -42,13 +41,13 @@ _REFUSED_FUNCTIONS = {
 }  # fmt: skip
 _MOST_SHOWN = 200  # the maximum length of an expression in a message
 # The memory limit of the engine, and its increase for each column, for which the engine allocates blocks of 2,048 rows.
-_BYTES, _COLUMN_BYTES = 2**30, 2**18
+_MEMORY_LIMIT, _MEMORY_PER_COLUMN = 2**30, 2**18
 
 
 def connect(n_columns: int = 0, /, **settings: str | Sequence[str]) -> Any:
     """Return a connection to a new database in memory, for tables of `n_columns` columns; it prints nothing."""
     duckdb = import_optional("duckdb", purpose="reading text, and --where", extra="arrow")
-    memory = min(_BYTES + n_columns * _COLUMN_BYTES, machine_memory() // 4)
+    memory = min(_MEMORY_LIMIT + n_columns * _MEMORY_PER_COLUMN, machine_memory() // 4)
     connection = duckdb.connect(config={"memory_limit": f"{memory}B", **_SETTINGS})
     # `fetch` shows the progress; the engine would print it on standard output in notebooks and interactive sessions.
     progress = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
@@ -60,7 +59,7 @@ def connect(n_columns: int = 0, /, **settings: str | Sequence[str]) -> Any:
 
 def connect_to(paths: Sequence[str], temporary: str, n_columns: int) -> Any:
     """Return a connection that can read only the given files, and writes data beyond its memory to a folder."""
-    return connect(n_columns, temp_directory=temporary, allowed_paths=paths, **_LOCKED)
+    return connect(n_columns, temp_directory=temporary, allowed_paths=paths, **_LOCKED_SETTINGS)
 
 
 def text(value: str) -> str:
@@ -98,7 +97,7 @@ def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
 def columns_of(expression: str) -> list[str]:
     """Return the column names in an SQL expression of a user; ValueError if it is invalid or has a refused part."""
     shown = _shown(expression)
-    with connect(**_CLOSED) as connection:
+    with connect(**_EXPRESSION_SETTINGS) as connection:
         condition, rest = _parsed(connection, expression)
         # An expression must not close the parenthesis around it and add other parts to the statement.
         if rest != _parsed(connection, "true")[1]:
@@ -113,7 +112,7 @@ def columns_of(expression: str) -> list[str]:
     return list(dict.fromkeys(part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"))
 
 
-def _condition(expression: str, rows: str = _ROWS) -> str:
+def _condition(expression: str, rows: str = "rows") -> str:
     """Return SQL that selects rows; the expression has lines of its own because it may end in a comment."""
     return f"FROM {rows} WHERE (\n{expression}\n)"
 
@@ -150,9 +149,9 @@ def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[
     """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true."""
     duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
     number = name_of(max(schema.names, key=len) + "\n")  # longer than all column names, so it is not one of them
-    with connect(**_CLOSED) as connection:
+    with connect(**_EXPRESSION_SETTINGS) as connection:
         connection.register("batches", pa.RecordBatchReader.from_batches(schema, batches))
-        rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS {_ROWS}"
+        rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS rows"
         try:
             sql = f"SELECT {number} {_condition(expression, rows)}"
             (indices,) = connection.execute(sql).fetchnumpy().values()

@@ -25,7 +25,7 @@ _DEFAULT_PARTS = ("time", "month", "day of week")
 _DAYS = ("Y", "M", "W", "D")  # units of datetime64 without a time of day
 # The types of objects that are dates, and of those that are durations or times of day.
 _DATES, _DURATIONS = (date, np.datetime64), (timedelta, time, np.timedelta64)
-_OPAQUE = (nw.Object, nw.Unknown)  # columns of these types may contain dates
+_OBJECT_TYPES = (nw.Object, nw.Unknown)  # columns of these types may contain dates
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 
 
@@ -274,7 +274,7 @@ def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
     features: Iterable[int] = ()
     if isinstance(table, Frame):
         types = table.schema.values()
-        features = [j for j, type_ in enumerate(types) if type_.is_temporal() or type_ in _OPAQUE]
+        features = [j for j, type_ in enumerate(types) if type_.is_temporal() or type_ in _OBJECT_TYPES]
     elif table.dtype.kind in "OMm":
         features = range(table.shape[1])
     for feature in features:
@@ -286,7 +286,7 @@ def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
 def _kind_of(values: Any) -> _Kind | None:
     """Return the kind of a column, or None if it does not contain dates or durations."""
     dtype: Any = values.dtype
-    if isinstance(values, nw.Series) and dtype not in _OPAQUE:
+    if isinstance(values, nw.Series) and dtype not in _OBJECT_TYPES:
         native = values.to_native()
         type_ = str(getattr(native, "dtype", getattr(native, "type", dtype)))
         if isinstance(dtype, nw.Datetime):

@@ -14,7 +14,7 @@ from aucforest.tables.texts import listed
 
 ROUNDED = "integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave out keys"
 _MOST_EXACT = 2**53
-_TYPES = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)  # of columns that may hold such integers
+_CHECKED_TYPES = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)  # may contain such integers
 
 
 def is_rounded(values: NDArray[Any]) -> bool:
@@ -46,7 +46,7 @@ def rounded_features(table: Table) -> list[int]:
     """Return the indices of the columns of a table in which an integer would be rounded."""
     if isinstance(table, np.ndarray):
         return [j for j in range(table.shape[1]) if is_rounded(table[:, j])] if is_rounded(table) else []
-    columns = [(j, name) for j, (name, type_) in enumerate(table.schema.items()) if isinstance(type_, _TYPES)]
+    columns = [(j, name) for j, (name, type_) in enumerate(table.schema.items()) if isinstance(type_, _CHECKED_TYPES)]
     return [j for j, name in columns if is_rounded(table.get_column(name).drop_nulls().to_numpy())]
 
 

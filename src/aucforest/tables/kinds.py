@@ -14,7 +14,7 @@ from aucforest.tables.spellings import is_number
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
 # The Arrow type of each kind, to which columns of strings and columns of nulls are converted.
-_TYPES = {
+_ARROW_TYPES = {
     NUMBER: pa.float64(),
     TEXT: pa.string(),
     FLAG: pa.bool_(),
@@ -106,7 +106,7 @@ def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int
     column = decode(column)
     type_ = column.type
     if pa.types.is_null(type_):
-        return column.cast(_TYPES[kind])
+        return column.cast(_ARROW_TYPES[kind])
     if holds_text(type_) and kind != DURATION:
         return as_text(column, table.missing) if kind == TEXT else _parse(column, kind, name, table, first_row)
     if kind == NUMBER and (is_numeric_type(type_) or pa.types.is_boolean(type_)):
@@ -156,7 +156,7 @@ def _cast(column: Any, kind: str) -> Any:
         indices = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
         return None if indices.null_count > column.null_count else pc.less(indices, len(WORDS[True]))
     try:
-        return column.cast(_TYPES[kind])
+        return column.cast(_ARROW_TYPES[kind])
     except pa.ArrowInvalid:
         return None
 

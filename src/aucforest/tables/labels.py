@@ -57,7 +57,7 @@ class LabelReader:
         if self._comparison is not None and table.is_text and table.has_value(target, self._positive):
             self._comparison = None
         # The counts of labels for messages. Without a positive label, they are those of the classes, set by `finish`.
-        self._seen = Counter[Any]()
+        self._label_counts = Counter[Any]()
         self._code_of: dict[Any, int] = {}
         self._codes: list[NDArray[np.uint16]] = []
         self._n_rows = self._n_missing = 0
@@ -141,9 +141,9 @@ class LabelReader:
         # Arrow casts booleans to strings in lower case.
         positive = self._positive.lower() if pa.types.is_boolean(column.type) else self._positive
         text = column.cast(pa.string())
-        if len(self._seen) < _MOST_SEEN:
+        if len(self._label_counts) < _MOST_SEEN:
             for counted in pc.value_counts(text.drop_null()).to_pylist():
-                self._seen[counted["values"]] += counted["counts"]
+                self._label_counts[counted["values"]] += counted["counts"]
         return pc.equal(text, positive)
 
     def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
@@ -156,7 +156,7 @@ class LabelReader:
             refuse_missing(self._table, self.target, self._n_missing, self._first_missing)
         distinct = sorted(set(labels))
         if self._positive is not None and True not in distinct:
-            seen = list(map(repr, sorted(self._seen)))
+            seen = list(map(repr, sorted(self._label_counts)))
             missing = f"label {self._positive!r}; its labels are {listed(seen)}" if seen else f"number {self._positive}"
             raise ValueError(f"column {self.target!r} has no {missing}")
         classes = np.array(distinct, dtype=self._dtype)
@@ -167,21 +167,21 @@ class LabelReader:
         indices = np.concatenate([index_of_code[codes] for codes in self._codes])
         self._codes.clear()
         if self._positive is None:
-            self._seen.update(dict(zip(classes.tolist(), count_classes(indices, len(classes)).tolist())))
-        if self._table.is_text and self.target in self._seen:
+            self._label_counts.update(dict(zip(classes.tolist(), count_classes(indices, len(classes)).tolist())))
+        if self._table.is_text and self.target in self._label_counts:
             self._table.refuse_repeated_header()
         return classes, indices
 
     def alike_notes(self) -> list[str]:
         """Return the note of `alike_note` on labels, if any; to be called after `finish`."""
-        if len(self._seen) >= _MOST_SEEN:
+        if len(self._label_counts) >= _MOST_SEEN:
             return []
-        note = alike_note(self._seen, self._seen.values(), "labels", self._positive)
+        note = alike_note(self._label_counts, self._label_counts.values(), "labels", self._positive)
         return [] if note is None else [f"column {self.target!r}: {note}"]
 
     def names(self) -> NDArray[Any]:
         """Return the names of both classes. The negative class has the name of its label if it has only one label."""
-        others = [label for label in self._seen if label != self._positive]
+        others = [label for label in self._label_counts if label != self._positive]
         negative = others[0] if len(others) == 1 else not_label(self._positive)
         labels = parse_labels(pa.array([negative, self._positive]))
         return np.array(labels.to_pylist() if pa.types.is_integer(labels.type) else [negative, self._positive])

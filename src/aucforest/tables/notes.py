@@ -28,7 +28,7 @@ _CONSTANT = f"the same value in every row{_UNUSED}"
 _CONSTANT_ROUNDED = f"the same value in every row, if numbers above 2**53 are rounded to float64{_UNUSED}"
 _IDENTIFIER = "every value is distinct, as in an identifier"
 # The number of rows that are checked first, because they rule out constants, identifiers and leaks in most columns.
-_HEAD = 1000
+_FIRST_ROWS = 1000
 _LEAST_ROWS = 20  # with fewer rows, distinct values do not indicate an identifier
 # The minimum ROC AUC of a column that separates the classes. This is not checked if a class has fewer than
 # _LEAST_OF_CLASS rows, because a column may separate so few rows by chance.
@@ -78,7 +78,7 @@ def _note_on(column: Column, n_rows: int, with_text: bool) -> str | None:
         values, counts = count_values(column, None)
         if (note := text_note(values.tolist(), counts.tolist())) is not None:
             return note
-    for rows in (np.arange(min(n_rows, _HEAD)), None):
+    for rows in (np.arange(min(n_rows, _FIRST_ROWS)), None):
         values, counts = count_values(column, rows)
         n_known, n_checked = int(np.sum(counts)), n_rows if rows is None else len(rows)
         is_constant = len(values) == 0 or (len(values) == 1 and n_known == n_checked)
@@ -107,7 +107,7 @@ def _separation(column: Column, labels: NDArray[Any]) -> float | None:
         return None
     # The rows that are checked first are a random sample of each class, because the table may be sorted by class.
     generator = np.random.default_rng(0)
-    sample = np.concatenate([generator.permutation(np.flatnonzero(labels == code))[:_HEAD] for code in present])
+    sample = np.concatenate([generator.permutation(np.flatnonzero(labels == code))[:_FIRST_ROWS] for code in present])
     auc = 0.0
     for rows in (sample, np.arange(len(labels))):
         areas = []

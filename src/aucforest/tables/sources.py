@@ -36,7 +36,7 @@ SUFFIXES = (".parquet", *CSV_SUFFIXES, *JSON_SUFFIXES, SPREADSHEET)
 NAMES = ".csv, .tsv, .txt, .jsonl or .ndjson (or .gz or .zst of these), .xlsx or .parquet"
 
 
-class _Typed(NamedTable):
+class _TypedTable(NamedTable):
     """Base class of tables with known types, unlike text files, whose types are inferred."""
 
     text_formats: Mapping[str, Mapping[str, str]] = {}
@@ -47,7 +47,7 @@ class _Typed(NamedTable):
         return pa.schema([self._schema.field(name) for name in columns])
 
 
-class ParquetFiles(_Typed, Files):
+class ParquetFiles(_TypedTable, Files):
     """Parquet files with the same schema as one table."""
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
@@ -103,7 +103,7 @@ class ParquetFiles(_Typed, Files):
         }
 
 
-class Streams(_Typed):
+class Streams(_TypedTable):
     """A table in memory or a query, which makes a new Arrow stream each time that it is read."""
 
     def __init__(self, source: Any) -> None:

@@ -19,8 +19,8 @@ from aucforest.tables.spellings import MOST_STRAY, Readings, is_few
 
 # Returns the values of SQL aggregates by column, see `TextFiles._count`.
 Count = Callable[..., dict[str, Sequence[Any]]]
-# float64 rounds some integers above _EXACT. int64 has no integers of _MOST or more.
-_EXACT, _MOST = 2**53, 2**63
+# float64 represents all integers up to _MOST_EXACT. int64 represents those below _END_OF_INT64.
+_MOST_EXACT, _END_OF_INT64 = 2**53, 2**63
 
 
 def _matches(pattern: str) -> str:
@@ -33,7 +33,7 @@ def _if(pattern: str, sql: str) -> str:
 
 
 # Numbers as Python writes them. The engine would also accept 1_000, and its reader fails at casts without condition.
-_PLAIN = "CASE WHEN NOT contains({0}, '_') THEN try_cast({0} AS DOUBLE) END"
+_PLAIN_NUMBER = "CASE WHEN NOT contains({0}, '_') THEN try_cast({0} AS DOUBLE) END"
 _INTEGER = (
     "CASE WHEN NOT contains({0}, '.') AND NOT contains({0}, '_') AND NOT contains({0}, 'e') AND NOT contains({0}, 'E')"
     " THEN try_cast({0} AS HUGEINT) END"
@@ -80,7 +80,7 @@ RAW, TEXT = TextType(pa.string(), "{0}", "raw text"), TextType(pa.string(), "{0}
 EMPTY = TextType(pa.null(), "NULL", "text")
 # Objects and lists of JSON, which cannot be features.
 NESTED = TextType(pa.struct([("json", pa.string())]), "{'json': {0}}", "text")
-NUMBER = TextType(pa.float64(), _PLAIN, "number", "DOUBLE")
+NUMBER = TextType(pa.float64(), _PLAIN_NUMBER, "number", "DOUBLE")
 INTEGER = TextType(pa.int64(), f"CAST({_INTEGER} AS BIGINT)", "number", "BIGINT")
 FLAG = TextType(pa.bool_(), _FLAG, "boolean")
 TIME = TextType(pa.time32("s"), _TIME, "time of day")
@@ -107,7 +107,7 @@ def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
         f" * CASE WHEN {_matches(spellings.MINUS)} THEN -1 ELSE 1 END"
         f" * CASE regexp_extract({{0}}, {text(spellings.FACTOR)}, 1) {factors} ELSE 1 END END",
     )
-    sql = f"coalesce({_PLAIN}, {number})" if decimal == "." else number
+    sql = f"coalesce({_PLAIN_NUMBER}, {number})" if decimal == "." else number
     return TextType(pa.float64(), sql, "number", format=text_format, note=note)
 
 
@@ -149,7 +149,7 @@ N_VALUES = f"count(*) FILTER ({NOT_BLANK})"
 # Aggregates that decide on plain numbers: counts of values, of numbers and of integers; the maximum of n and -(n + 1)
 # over the integers n, which is below 2**63 if all fit into int64; and the count of integers with leading zeros.
 _NUMBER_COUNTS = [
-    "count({0})", f"count({_PLAIN})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
+    "count({0})", f"count({_PLAIN_NUMBER})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
     f"count_if({{0}} >= '00' AND {{0}} < '0:' AND ({_INTEGER}) IS NOT NULL)",
 ]  # fmt: skip
 _N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
@@ -167,7 +167,7 @@ def _plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
         return TEXT._replace(note="codes with leading zeros are read as text")
     if n_numbers < n_values:
         return None
-    fits = n_integers == n_values and largest is not None and largest < _MOST
+    fits = n_integers == n_values and largest is not None and largest < _END_OF_INT64
     return (INTEGER if fits else NUMBER)._replace(is_sure=True)
 
 
@@ -229,13 +229,13 @@ _CONDITIONS = {
     "n_both": f"{_POINT} AND {_COMMA}",
     "n_ambiguous": f"{_POINT} AND {_COMMA} AND {_matches(spellings.MARK)}",
     "n_factors": _matches(spellings.FACTOR),
-    "n_plain_points": f"contains({{0}}, '.') AND ({_PLAIN}) IS NOT NULL",
+    "n_plain_points": f"contains({{0}}, '.') AND ({_PLAIN_NUMBER}) IS NOT NULL",
 }
 # The values of `Counts`: those counts, all units, a number that is not plain, and the first and last possible date.
 _TEXT_COUNTS = [
     *map(_n_rows, _CONDITIONS.values()),
     f"list(DISTINCT {_UNIT}) FILTER ({_POINT} OR {_COMMA})",
-    f"min({{0}}) FILTER (({_POINT} OR {_COMMA}) AND {_PLAIN} IS NULL)",
+    f"min({{0}}) FILTER (({_POINT} OR {_COMMA}) AND {_PLAIN_NUMBER} IS NULL)",
     f"[min({{0}}) FILTER ({_MAY_BE_DATE}), max({{0}}) FILTER ({_MAY_BE_DATE})]",
 ]
 
@@ -320,7 +320,7 @@ def infer_types(
     date_format = options.date_format or known.date_format
     types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, date_format, most_stray)
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
-    large = [name for name in numbers if (plain[name][3] or 0) >= _EXACT]
+    large = [name for name in numbers if (plain[name][3] or 0) >= _MOST_EXACT]
     rounded = {name for name, (n_rounded,) in count(large, [_N_ROUNDED]).items() if n_rounded}
     types |= {name: _type_of_words(row, most_stray) for name, row in words.items() if types[name] is None}
     others = count([name for name, type_ in types.items() if type_ is None], _TEXT_COUNTS, distinct=True)

@@ -16,7 +16,7 @@ _MOST_ALIKE, _MOST_LISTED = 1000, 5
 _NO_UNITS = {"", "st", "nd", "rd", "th", "am", "pm"}  # what may follow numbers without being a unit
 MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 
-_PLAIN = re.compile(PLAIN)
+_PLAIN_NUMBER = re.compile(PLAIN)
 _YEAR = r"\d{4}"
 _WORD = r"[^\W\d]"
 _DATE = re.compile(
@@ -88,9 +88,9 @@ def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> st
             note += "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
         return note
     sample = _sample(texts)
-    if sum(_PLAIN.match(text) is not None for text in sample) * 2 < len(sample):
+    if sum(_PLAIN_NUMBER.match(text) is not None for text in sample) * 2 < len(sample):
         return None
-    stray = _find_stray(_PLAIN, "number", texts, counts)
+    stray = _find_stray(_PLAIN_NUMBER, "number", texts, counts)
     is_mixed = 0 < 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
     if not (stray.is_rare or is_mixed):
         return None
@@ -107,9 +107,9 @@ def _sample(texts: Sequence[str]) -> Sequence[str]:
 def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     """Return a note on a text column of numbers as people write them, possibly with some other values, or None."""
     sample = _sample(texts)
-    if 2 * sum(map(is_number, sample)) < len(sample) or all(_PLAIN.match(text) for text in sample):
+    if 2 * sum(map(is_number, sample)) < len(sample) or all(_PLAIN_NUMBER.match(text) for text in sample):
         return None
-    spelled = [text for text in texts if is_number(text) and not _PLAIN.match(text)]
+    spelled = [text for text in texts if is_number(text) and not _PLAIN_NUMBER.match(text)]
     readings = count_readings(texts, counts)
     others = [text for text in texts if not is_number(text)]
     stray = StrayText(readings.n_values - readings.n_numbers, readings.n_values, others)

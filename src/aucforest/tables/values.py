@@ -20,14 +20,14 @@ from aucforest.metrics.validation import is_missing
 # The kinds of values, by their names in error messages.
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
-_PLAIN = {str, bool, int, float, type(None)}  # the types of values that need no conversion
+_PLAIN_TYPES = {str, bool, int, float, type(None)}  # the types of values that need no conversion
 # If a local time is beyond Python's calendar, the offset of its zone is that of a date this much further inside.
-_INSIDE = timedelta(2)
+_ZONE_MARGIN = timedelta(2)
 
 
 def plain_values(values: list[Any]) -> list[Any]:
     """Return values as text, booleans, numbers, datetimes, timedeltas, None or NaN if missing; TypeError for others."""
-    if set(map(type, values)) <= _PLAIN:
+    if set(map(type, values)) <= _PLAIN_TYPES:
         return values
     return [None if is_missing(value) else _plain(value) for value in values]
 
@@ -86,7 +86,7 @@ def on_clock(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
     try:
         return value.astimezone(zone).replace(tzinfo=None)
     except OverflowError:
-        inside = value + (_INSIDE if value.year == 1 else -_INSIDE)
+        inside = value + (_ZONE_MARGIN if value.year == 1 else -_ZONE_MARGIN)
         offset = inside.astimezone(zone).replace(tzinfo=None) - inside.replace(tzinfo=None)
         return np.datetime64(value.replace(tzinfo=None), "us") + np.timedelta64(offset)
 
