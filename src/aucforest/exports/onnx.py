@@ -19,7 +19,7 @@ from aucforest.tree.tree import SHARED_CODE, Tree
 
 # Operator sets of 2022 and 2021, which current runtimes support.
 _OPSET, _ML_OPSET = 17, 3
-# Decision thresholds are reduced by this relative amount. A tuned one is a probability, which float32 may round down.
+# Decision thresholds are reduced by this relative amount, because float32 may round probabilities below a threshold.
 _ROUNDING = 1e-6
 
 
@@ -31,7 +31,7 @@ def is_float32(dtype: Any) -> bool:
 
 
 class Graph:
-    """The nodes and constants of an ONNX graph. Its input X is of `dtype`; attribute `X` names X as float64."""
+    """The nodes and constants of an ONNX graph. Its input X has `dtype`; attribute `X` is the name of X as float64."""
 
     def __init__(self, dtype: Any = "float64") -> None:
         self.onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
@@ -56,7 +56,7 @@ class Graph:
 
 
 def _add_trees(graph: Graph, ensemble: "Ensemble", output: str) -> None:
-    """Add the nodes that compute the mean of the trees from X, or their class scores, as float32."""
+    """Add the nodes that compute the mean of `Ensemble.values` over trees from X, as float32."""
     parts: list[dict[str, NDArray[Any]]] = []
     for number, tree in enumerate(ensemble.trees):
         # `to_chains` keeps the indices of the nodes of the tree, and it appends no leaves.
@@ -198,11 +198,11 @@ def _add_coefficients(graph: Graph, value: str, codes: NDArray[np.int64], coef: 
 
 
 class Ensemble(NamedTuple):
-    """Trees whose mean is the prediction or, multiplied by `scale`, has the class scores."""
+    """Trees whose mean is the prediction or, if multiplied by `scale`, the class scores."""
 
     trees: Sequence[Tree]
     n_codes: Mapping[int, int]  # the number of codes of each categorical feature
-    # (slope, intercepts, least): the means p become max(p, least) ** slope * exp(intercepts), normalized.
+    # (slope, intercepts, least): means p become max(p, least) ** slope * exp(intercepts), divided by their sum.
     calibration: tuple[float, NDArray[np.float64], float] | None = None
     scale: float | None = None
 

@@ -61,7 +61,7 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     (LightGBM) or ``output_margin=True`` (XGBoost) in ``predict``.
 
     ``metric="auc"`` of LightGBM and ``eval_metric="auc"`` of XGBoost are the exact weighted AUC of these scores.
-    The metric of XGBoost needs labels 0 and 1, and it is another one for data with groups.
+    The metric of XGBoost needs labels 0 and 1. For data with groups, it is a different metric.
 
     Parameters
     ----------

@@ -309,11 +309,11 @@ def roc_confidence_band(
 ) -> RocBand:
     """Compute a confidence band of the ROC curve.
 
-    "simultaneous" covers the whole true curve with probability `level` or more. With probability sqrt(level), all false
-    positive rates are within a Kolmogorov-Smirnov distance d of the true ones, and so are all true positive rates with
-    a distance e. So the true positive rate at t is between TPR(t - d) - e and TPR(t + d) + e [1]_. The band stays open
-    at the ends of the curve. "bootstrap" covers the true positive rate at each t separately, by percentiles of
-    bootstrap curves. Its coverage is too low near rates of 0 and 1.
+    "simultaneous" covers the whole true curve with probability `level` or more. With probability sqrt(level)
+    each, all false positive rates are within a Kolmogorov-Smirnov distance d of the true ones, and all true positive
+    rates within a distance e. So the true positive rate at t is between TPR(t - d) - e and TPR(t + d) + e [1]_. The
+    band has a positive width also at the ends of the curve. "bootstrap" covers the true positive rate at each t
+    separately, by percentiles of bootstrap curves. Its coverage is too low near rates of 0 and 1.
 
     Parameters
     ----------

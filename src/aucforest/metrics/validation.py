@@ -12,7 +12,7 @@ from aucforest._caller import warn
 
 Scores = NDArray[np.floating[Any]]
 FloatArray = NDArray[np.float64]
-_BLOCK_ROWS = 2**20  # Codes are used as indices in blocks of rows, because numpy copies indices as 64-bit integers.
+_BLOCK_ROWS = 2**20  # Rows that are indexed at once: numpy copies codes to 64-bit integers to use them as indices.
 
 
 def require_finite(values: NDArray[Any], name: str) -> None:
@@ -51,13 +51,13 @@ def unmask(values: Any) -> Any:
 
 
 def as_column(values: ArrayLike) -> NDArray[Any]:
-    """Return an array. A matrix with one column becomes a vector."""
+    """Return values as an array; a matrix with one column becomes a vector."""
     array = np.asarray(unmask(values))
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return an array; raise TypeError unless it contains real numbers."""
+    """Return values as an array; TypeError unless they are real numbers."""
     array = np.asarray(unmask(values))
     if array.dtype.kind == "O":
         with suppress(TypeError, ValueError):

@@ -156,7 +156,7 @@ def encode_features(cbpe: Any, X: Any, categories: columns.Categories) -> Any:
     for feature in range(table.shape[1]):
         if feature not in categories and not _holds_numbers(table, feature):
             what = f"{columns.column_name(table, feature)} holds text, but numbers in the reference"
-            raise TypeError(f"X: {what}: pass what is no number as missing")
+            raise TypeError(f"X: {what}: pass missing values in place of text")
     return columns.encode(table, categories) if categories else X
 
 

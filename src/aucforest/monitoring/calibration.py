@@ -165,7 +165,7 @@ class Offset(NamedTuple):
 class Scored(NamedTuple):
     """Samples with their probabilities, and the positions of their scores in each curve that calibrated them.
 
-    If there are several columns, `rows.p` are the values of the curves divided by their row sums, `totals`.
+    If there are several columns, `rows.p` are the values of the curves divided by their sums over columns, `totals`.
     """
 
     rows: Rows
@@ -282,7 +282,7 @@ def evaluate(
     cbpe: Any,
     random: np.random.Generator,
 ) -> Evaluated:
-    """Return the estimate of one metric; `offset` is the estimated minus the realized metric on the reference."""
+    """Return the estimate of a metric, corrected by `offset`, its estimated minus realized value on the reference."""
     estimate = metric.estimate(scored.rows)
     if np.isnan(estimate.value):
         return Evaluated()

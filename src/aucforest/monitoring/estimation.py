@@ -457,7 +457,7 @@ class CBPE(BaseEstimator):
         few = f", but the reference has only {n_rows}" if 2.0 * size > n_rows else ""
         warn(
             f"the alert limits of {limits} are so wide that not even scores without information would raise an alert: "
-            f"with chunks of about {float(f'{size:.2g}'):.0f} samples half of that fall would{few}"
+            f"with chunks of about {float(f'{size:.2g}'):.0f} samples, half of that decrease would{few}"
         )
 
     def _set_shift_limits(self, samples: Samples, pieces: list[tuple[slice | IntArray, Samples]]) -> None:

@@ -99,7 +99,7 @@ def psi_from_counts(n_before: IntArray, n_after: IntArray) -> float:
 
 
 def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
-    """Return the number of samples in each bin (low, high]."""
+    """Return the number of samples in each bin, which includes its upper but not its lower edge."""
     up_to = column.edges[np.searchsorted(column.values, edges, side="right")]
     return np.diff(up_to, prepend=0, append=column.order.size)
 

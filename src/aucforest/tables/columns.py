@@ -368,7 +368,7 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
 
 
 def feature_kinds(categories: Categories, n_features: int) -> NDArray[np.int8]:
-    """Return NUMERIC or CATEGORICAL for each feature. Two categories are NUMERIC, as one threshold separates them."""
+    """Return NUMERIC or CATEGORICAL for each feature. Two categories are NUMERIC: one threshold separates them."""
     kinds = np.full(n_features, NUMERIC, dtype=np.int8)
     kinds[[feature for feature, labels in categories.items() if len(labels) > 2]] = CATEGORICAL
     return kinds
@@ -437,7 +437,7 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
 
 
 def check_same_categories(before: Categories, now: Categories) -> None:
-    """Raise ValueError if the categories differ from those of the previous fit: their codes would differ too."""
+    """Raise ValueError if the categories differ from those of the previous fit, so that codes would differ, too."""
     for feature in sorted(before | now):
         if not (feature in before and feature in now and np.array_equal(before[feature], now[feature])):
             raise ValueError(f"warm_start: column {feature} has different categories than in the previous fit")

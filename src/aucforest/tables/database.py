@@ -129,7 +129,7 @@ def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
         parsed = json.loads(connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()[0])
         reason = parsed["error"] and parsed["error_message"].splitlines()[0][:_MOST_SHOWN]
     except UnicodeEncodeError:
-        reason = "it is no valid text"
+        reason = "it is not valid Unicode"
     except RecursionError:
         reason = "it is nested too deeply"
     if reason:

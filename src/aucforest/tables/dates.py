@@ -170,20 +170,20 @@ def expand(table: Table, dates: Dates) -> Table:
         return table
     features_of = {index: _features(table, index, column) for index, column in dates.items()}
     # The first feature of each column of dates replaces it, and the others are appended.
-    new = {index: features[0] for index, features in features_of.items()}
-    new |= dict(enumerate((values for features in features_of.values() for values in features[1:]), table.shape[1]))
+    parts = {index: features[0] for index, features in features_of.items()}
+    parts |= dict(enumerate((values for features in features_of.values() for values in features[1:]), table.shape[1]))
     if isinstance(table, Frame):
         names = split_names(table.columns, dates)
         for name in repeated(names):
             raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
         names[: table.shape[1]] = table.columns  # the first feature of a column keeps its name
         backend = table.implementation
-        series = (nw.new_series(names[index], values, nw.Float64, backend=backend) for index, values in new.items())
+        series = (nw.new_series(names[index], values, nw.Float64, backend=backend) for index, values in parts.items())
         return Frame(table.with_columns(*series))
     shape = len(table), table.shape[1] + n_added(dates)
     expanded = np.empty(shape, dtype=object if table.dtype == object else np.float64)
     for index in range(shape[1]):
-        expanded[:, index] = new[index] if index in new else table[:, index]
+        expanded[:, index] = parts[index] if index in parts else table[:, index]
     return expanded
 
 

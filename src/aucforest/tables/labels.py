@@ -29,7 +29,7 @@ _COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<
 
 
 def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
-    """Return the comparison of a column with a number as a function, from a string such as ">=18", else None."""
+    """Return a function that compares a column with a number, from a string such as ">=18"; None for other strings."""
     match = re.fullmatch(r"(>=|<=|>|<)\s*([-+.\w]+)", positive or "")
     if match is None:
         return None
@@ -180,7 +180,7 @@ class LabelReader:
         return [] if note is None else [f"column {self.target!r}: {note}"]
 
     def names(self) -> NDArray[Any]:
-        """Return the names of both classes. The negative class has the name of its label if it has only one label."""
+        """Return the names of both classes. If the negative class has only one label, that is its name."""
         others = [label for label in self._label_counts if label != self._positive]
         negative = others[0] if len(others) == 1 else not_label(self._positive)
         labels = parse_labels(pa.array([negative, self._positive]))
@@ -214,7 +214,7 @@ def typed_labels(column: Any) -> Any:
 
 
 def not_label(label: str) -> str:
-    """Return the name of the class of all labels but the given one."""
+    """Return the name of the class of all labels except the given one."""
     return f"not {label}"
 
 

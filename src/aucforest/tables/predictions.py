@@ -31,14 +31,14 @@ _TEXT_TYPES = {
 class ModelColumns:
     """The feature columns of a fitted model in a table.
 
-    They are found by name. If the model was fitted without feature names, they are all columns of the table except
-    `other_columns`, which must exist. Text is converted to the types of the model, see `TextFiles.read_as`.
+    They are found by name. For a model without feature names, they are all columns of the table except `other_columns`,
+    which must exist. Text is converted to the types of the model, see `TextFiles.read_as`.
     """
 
     def __init__(self, model: Any, table: Any, other_columns: Sequence[str] = ()) -> None:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
         self.n_rows = 0  # the number of rows that `batches` has read
-        # For each column with unseen categories: the number of rows that have them, and some of the categories.
+        # For each column with unseen categories: the number of their rows, and examples of them.
         self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
         find_column(table, *other_columns)
         if self.has_names:

@@ -140,7 +140,7 @@ class SelectedRows:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The indices of the selected rows in the source, in ascending order."""
+        """The sorted indices of the selected rows in the source."""
         return _row_indices(self._source, self._options)
 
     def read_as(self, types: Mapping[str, Any]) -> None:

@@ -50,8 +50,8 @@ def _pattern(decimal: str) -> str:
 
 
 PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
-# Patterns of a minus (but not of the dashes in 15.- and 15.--), of the digits of a number with the marks among them, of
-# a factor after the digits, and of everything but a unit.
+# Patterns: a minus (not the dashes in 15.- and 15.--), the digits of a number with the marks among them, a factor after
+# the digits, and everything but a unit.
 MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
 DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
 # The point in Rs.500 belongs to the abbreviation. So points and commas after its last letter are no marks of numbers.

@@ -94,9 +94,7 @@ def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> st
     is_mixed = 0 < 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
     if not (stray.is_rare or is_mixed):
         return None
-    return (
-        f"{stray}, so that all are read as text and each is a category; in a column of numbers leave empty what is none"
-    )
+    return f"{stray}, so that all are read as text and each is a category; in a column of numbers leave others empty"
 
 
 def _sample(texts: Sequence[str]) -> Sequence[str]:
