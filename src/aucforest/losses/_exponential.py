@@ -4,12 +4,12 @@ import numpy as np
 
 from aucforest._compile import device, kernel
 
-LANES = 32  # number of independent sums, so that the processor overlaps their additions
+LANES = 32  # number of independent sums, whose additions the processor overlaps
 
 
 @kernel
 def write_exponents(scores, positive, starts, scale, ends, exponents):
-    """Write minus the scaled distance of each score from the end of its group and class, see `pairwise._score_ends`."""
+    """Write minus the scaled distance of each score from the bound in `ends` for its group and class."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
         highest, lowest = ends[group, 0], ends[group, 1]

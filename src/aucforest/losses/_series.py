@@ -3,8 +3,8 @@
 With z = exp(-|x|) and x the difference of two scores in units of eps, every function is z q(z), where q is analytic
 except for a pole or branch point at z = -1. On 0 <= z <= 1 the Chebyshev series of such a q converges like
 (3 + sqrt(8))^-k, so a polynomial of 20 terms is exact up to rounding. A polynomial in z is a sum of exponentials
-exp(-k |x|). Each is a product of a factor for each of both rows, so sums of factors (moments) over the previous rows
-yield all sums over pairs.
+exp(-k |x|). Each exponential is a product of two factors, one for each row, with distances from an anchor in place of
+scores. So sums of factors (moments) over the previous rows yield all sums over pairs.
 
     scores, ascending   o   o  o      o | o  o     a new anchor is set after a distance of eps, so that
                         '----- eps -----' '---     no power of exp(distance) is large

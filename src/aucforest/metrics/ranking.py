@@ -261,7 +261,7 @@ class Cumulated(NamedTuple):
         """Weight of all samples at or above each threshold."""
         return self.tps + self.fps
 
-    # Users compare these quotients with bounds. Products of bounds and denominators would be rounded differently.
+    # Bounds are compared with these quotients, because products of bounds would be rounded differently.
 
     @property
     def precision(self) -> FloatArray:
@@ -320,7 +320,7 @@ def placements(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray
     """Return the proportion of negatives below each positive, and that of positives above each negative, or NaN."""
     placed = np.empty(y_score.size)
     positive_weight, negative_weight = _placements(rank_rows(y_score), positive, weights, placed)
-    # Totals are summed in the same order, so perfect scores have proportions of exactly 1. NaN avoids a warning.
+    # Totals are summed in the same order, so perfect scores have proportions of exactly 1.
     return placed[positive] / (negative_weight or np.nan), 1.0 - placed[~positive] / (positive_weight or np.nan)
 
 

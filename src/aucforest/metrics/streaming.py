@@ -45,8 +45,8 @@ class AUCSketch:
     Parameters
     ----------
     bits : int from 4 to 24, default=18
-        The grid has 2**bits bins, which take 4 MB for 18 bits. A bin is the leading bits of float32 scores, so the grid
-        has no bounds and a constant relative precision.
+        The grid has 2**bits bins, which take 4 MB for 18 bits. The bin of a score is given by the leading bits of its
+        float32 value, so the grid has no bounds and a constant relative precision.
 
     Raises
     ------
@@ -200,7 +200,7 @@ class AUCSketch:
                 raise ValueError("they are of a grid with bounds: count the scores again")
             sketch = cls(bits)
             size = sketch._counts.nbytes
-            body = stream.decompress(stream.unconsumed_tail, size + 1)  # With 1 byte more, zlib reads the checksum.
+            body = stream.decompress(stream.unconsumed_tail, size + 1)  # One byte more makes zlib read the checksum.
             if len(body) != size or not stream.eof or stream.unused_data:
                 raise ValueError(f"their counts do not fill a grid of {bits} bits")
             counts = np.frombuffer(body, "<i8").astype(np.int64)

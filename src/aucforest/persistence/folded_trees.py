@@ -91,8 +91,8 @@ def _sum_children(splits, left_children, n_samples, totals):
 
 
 def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
-    """Take the arrays of `fold` from a file and return the trees. `set_features` are those split by sets."""
-    arrays = _take(model, n_classes)
+    """Take the arrays of `fold` from a file and return the trees. `set_features` are split by sets."""
+    arrays = _take_arrays(model, n_classes)
     n_nodes, feature = arrays["n_nodes"], arrays["feature"]
     starts, n_splits = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
     n_found = np.add.reduceat(feature != LEAF, starts, dtype=np.int64)
@@ -167,7 +167,7 @@ def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: 
         yield Tree(**parts, n_features=n_features, shrinkage=shrinkage)
 
 
-def _take(model: StoredModel, n_classes: int) -> Arrays:
+def _take_arrays(model: StoredModel, n_classes: int) -> Arrays:
     """Take the arrays from a file; ModelFormatError if their dtypes or shapes do not match."""
     n_nodes = model.take_array("tree.n_nodes", "q", (-1,))
     feature = model.take_array("tree.feature", "bhi", (-1,))
