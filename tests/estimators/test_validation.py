@@ -91,7 +91,9 @@ def test_dates_can_be_refused():
 
 def test_warm_start_needs_the_same_dates():
     model = small_forest(20, warm_start=True).fit(X, Y).set_params(n_estimators=22)
-    with pytest.raises(ValueError, match=r"^warm_start: the dates of column 1 differ in kind or zone"):
+    with pytest.raises(
+        ValueError, match=r"^warm_start: the dates of column 1 have another type, zone or parts than before"
+    ):
         model.fit(X.assign(booked=X["booked"].dt.tz_localize("Asia/Tokyo")), Y)
     np.testing.assert_array_equal(model.fit(X, Y).predict_proba(X), small_forest(22).fit(X, Y).predict_proba(X))
 

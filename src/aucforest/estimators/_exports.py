@@ -38,7 +38,7 @@ class OnnxExport(FeatureModel):
         Returns
         -------
         ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
-            A table keeps its index and has the columns ``split_features_``. treelite and onnxruntime need
+            The features ``split_features_``. A table keeps its index; treelite and onnxruntime need
             ``np.asarray(encode(X))``. The code of a category is its index in ``categories_``. Missing values and unseen
             categories are NaN.
 
@@ -82,8 +82,9 @@ class OnnxExport(FeatureModel):
 
         Notes
         -----
-        For values that `dtype` represents exactly, probabilities equal those of `predict_proba` up to 1e-6, and labels
-        equal those of `predict`, except for ties up to 1e-6. The file uses the operators of ONNX 1.12 and ai.onnx.ml 3.
+        For values that `dtype` represents exactly, probabilities equal those of `predict_proba` up to 1e-6. Labels can
+        only differ from `predict` if a probability is within 1e-6 of the threshold or of that of another class. The
+        file uses the operators of ONNX 1.12 and ai.onnx.ml 3.
 
         Examples
         --------
@@ -140,17 +141,17 @@ class TreeExports(OnnxExport, TreePrediction):
         Notes
         -----
         scikit-learn rounds X to float32, so a value that is very close to a threshold, or equal to it, may go to the
-        other side. Thresholds are not rounded, so float64 values go to the same side in tools that do not round them,
-        such as treelite. scikit-learn does not accept infinite values. Categories must be passed as codes: see
+        other side. Thresholds stay float64, so with tools that do not round X, such as treelite, all values go to the
+        same side as here. scikit-learn does not accept infinite values. Categories must be passed as codes: see
         `encode`.
 
         ``predict`` returns the most probable class; for another threshold use
         `sklearn.model_selection.FixedThresholdClassifier`. Shrinkage is included. Impurities and
-        ``feature_importances_`` are Gini's.
+        ``feature_importances_`` are those of the Gini criterion.
 
-        The nodes below a categorical split are copied for each run of consecutive codes. For the weights of the copies,
-        the samples of a side are assumed to be spread evenly over its categories. SHAP values without background data
-        depend on these weights.
+        A categorical split becomes several numeric splits, one for each run of codes that go to the same side. Each run
+        gets a copy of the nodes below. For the weights of the copies, the samples of a side are assumed to be spread
+        evenly over its categories. SHAP values without background data depend on these weights.
 
         Examples
         --------

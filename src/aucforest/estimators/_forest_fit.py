@@ -110,7 +110,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             raise ValueError(f"warm_start: y has the classes {classes}, but the existing trees have {tree_classes}")
 
     def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
-        """Raise ValueError if the new rows have other categories or dates than these trees, or lack their encodings."""
+        """Raise ValueError if categories or dates differ from those of these trees, or an encoding is missing."""
         check_same_categories(self.categories_, coding.categories)
         check_same_dates(self.dates_, coding.dates)
         if (coding.rates is None) != (self.target_rates_ is None) or not set(self.encodings_) <= set(encodings):
@@ -151,14 +151,14 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         encodings = possible_encodings(spec.encodings, coding.rates)
         if before is not None:
             before._check_coding(coding, encodings)
-        # If trees were sampled in different ways, their out-of-bag rows are unknown. Then shrinkage, mixture and
-        # calibration, which are chosen by these rows, are those of the previous fit.
+        # Samples are drawn again to find out-of-bag rows, but only by one sampler. If trees were sampled in different
+        # ways, shrinkage, mixture and calibration, which are chosen by these rows, are those of the previous fit.
         reused = before if len(records) > 1 else None
         self._set_sampling(target, start.seed, records)
-        # The calibration unless one is fitted: the prior correction, or that of the previous fit.
+        # Without a fitted calibration, it is the prior correction or the calibration of the previous fit.
         default = prior_correction(spec.sampler, n_classes) if reused is None else reused._calibration_of_training()
         self.calibration_ = None if self.calibration is None else default
-        # The class frequencies of the population for which probabilities are predicted.
+        # Probabilities are for the class frequencies of the training data or, without calibration, of the samples.
         frequencies = count_classes(target.labels, n_classes, target.sample_weight)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
             frequencies = frequencies * np.nan_to_num(spec.sampler.rates)
@@ -320,12 +320,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
-        """Fit the calibration to out-of-bag samples, if any, for the frequencies `class_prior_` times class weights."""
+        """Fit the calibration, if there are out-of-bag samples, for class frequencies `class_prior_` times weights."""
         if self.calibration is None or scores is None:
             return
         frequencies = self.class_prior_
         if spec.balanced_subsample and spec.sampler is not None:
-            # All classes have the same weight in the sample of a tree, so their weights before sampling are 1 / rate.
+            # Classes have equal weights in the sample of a tree. Sampling multiplies the weight of a class by its rate.
             with np.errstate(divide="ignore"):
                 frequencies = np.where(frequencies > 0, 1.0 / spec.sampler.rates, 0.0)
         elif spec.class_weights is not None:
@@ -409,10 +409,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.oob_score_ = score
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
-        """Raise ValueError if a parameter needs out-of-bag rows, which the forest cannot have.
+        """Raise ValueError if a parameter needs out-of-bag rows, and there are none or they cannot be found.
 
-        The bootstrap samples of all trees are drawn again by the current sampler to find these rows. So all trees must
-        have been sampled in the same way.
+        To find these rows, the current sampler draws the samples of all trees again. So all trees must have been
+        sampled in the same way.
         """
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
         needs = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes), "calibration": by_class}
@@ -425,7 +425,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                 raise ValueError(f"{given} needs out-of-bag samples: set bootstrap=True")
             if len(records) > 1:
                 for record in records:
-                    record.check_stream()
+                    record.check_stream()  # its message is more specific
                 raise ValueError(f"warm_start: {given} needs the same bootstrap sampling for all trees, not {sampled}")
         if self.calibration is not None and len(records) > 1:
             warn(

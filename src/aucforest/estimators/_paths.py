@@ -56,7 +56,7 @@ class _Frequencies(NamedTuple):
 class OutOfBagRows(NamedTuple):
     """Consecutive rows; each tree predicts the rows that are not in its bootstrap sample."""
 
-    first: int  # the index of the first row in the sums
+    first: int  # the index in the sums of the first of these rows
     X: NDArray[np.float64]  # (n_features, n_rows)
     counts: NDArray[np.uint16]  # (n_trees, n_rows), how often each row is in the bootstrap sample of each tree
 
@@ -96,7 +96,7 @@ class ShrinkageBuffers(NamedTuple):
 
 @bare_device
 def _read_value(frequencies, node, value):
-    """Write the class frequencies of a node to `value`; if it is shorter, only those of the last classes."""
+    """Write the frequencies of the last len(value) classes of a node to `value`."""
     first = frequencies.n_classes - len(value)
     if len(frequencies.starts) == 0:
         for k in range(len(value)):
@@ -174,7 +174,7 @@ def _start_tree(frequencies, counts, work, n_trees):
 def _add_tree(nodes, frequencies, X, counts, work, sums):
     """Add the out-of-bag predictions of one tree; see `add_shrunk`. The out-of-bag rows descend the tree together.
 
-    `sums` contain the given rows and the variant of the tree. Only nodes that rows reach are shrunk.
+    `sums` are views of the sums of these rows and of the variant of the tree. Only nodes that rows reach are shrunk.
     """
     rows, branches = work.rows, work.branches
     branch: Any = _start_tree(frequencies, counts, work, sums.n_trees)
@@ -210,10 +210,10 @@ def add_shrunk(
     weighted_index: int,
     sums: ShrunkSums,
 ) -> None:
-    """Add the out-of-bag predictions of trees, in order, for several amounts of shrinkage in units of weight.
+    """Add the out-of-bag predictions of trees, one after the other, for several amounts of shrinkage.
 
-    The sums by variant use amounts[weighted_index]. Only nodes that rows reach are shrunk, which saves time if they
-    reach few leaves.
+    An amount is added to the weight of a node. The sums by variant use amounts[weighted_index]. Only nodes that rows
+    reach are shrunk, which saves time if they reach few leaves.
     """
     work = ShrinkageBuffers.of(rows.X.shape[1], sums.whole.shape[1], amounts, weighted_index)
     in_sums = slice(rows.first, rows.first + rows.X.shape[1])

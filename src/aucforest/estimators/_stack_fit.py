@@ -36,7 +36,8 @@ from aucforest.tree.random import STACK_SAMPLE
 _FEW = 600.0
 # Smaller weights are raised to this number, because forests accept no weights below 1e-200. The mean weight is 1.
 _LEAST_WEIGHT = 1e-100
-# Number of folds for the scores of the boosted trees and the linear model, a divisor of fitting.out_of_bag.N_PARTS.
+# Number of folds for the scores of the boosted trees and the linear model. It divides N_PARTS of fitting.out_of_bag,
+# because a fold consists of whole parts of `parts_of_rows`.
 _N_FOLDS = 5
 # Maximum number of rows that the combination is fitted to.
 _MOST_ROWS = 2**18
@@ -68,7 +69,7 @@ class _Training(NamedTuple):
     def from_target(cls, X: Any, target: Target, class_weight: Any) -> "_Training":
         """Return the training data, weighted as in a forest with this `class_weight`."""
         classes, labels, sample_weight = target.classes, target.labels, target.sample_weight
-        # "balanced_subsample" balances each bootstrap sample, so all training rows get the weights of "balanced".
+        # The other members have no bootstrap samples to balance, so for them "balanced_subsample" means "balanced".
         class_weight = "balanced" if class_weight == "balanced_subsample" else class_weight
         by_class = weights_by_class(class_weight, classes, labels, sample_weight)
         weights = np.ones(len(labels)) if sample_weight is None else sample_weight
@@ -82,7 +83,7 @@ class _Training(NamedTuple):
         return cls(X, classes, labels, weights, sample_weight, groups, target.few_groups)
 
     def has_enough_samples(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether the training data have enough samples or groups, and each class has at least two of `rows`."""
+        """Return whether there are enough samples or groups, and in each class at least two rows of the mask `rows`."""
         kept_labels = self.labels[self.weights > 0.0]
         has_few = has_few_samples(kept_labels) if self.groups is None else self.few_groups is not None
         return not has_few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
@@ -150,7 +151,7 @@ def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predict
 
 
 class StackFit(DecisionModel, OnnxExport):
-    """Base class of the stack, with the steps of `fit` and the scores of the members."""
+    """Base class of the stack, with the steps of `fit` and the class scores of the members, log probabilities."""
 
     members_: dict[str, Any]
     weights_: NDArray[np.float64]
@@ -169,7 +170,7 @@ class StackFit(DecisionModel, OnnxExport):
         X = as_csr(X) if issparse(X) else X
         self.__dict__.pop("_boosted_scale", None)  # of an earlier fit
         with warnings.catch_warnings():
-            # The stack warns itself instead.
+            # The stack gives these warnings of the forest itself, below.
             for message in (".* no out-of-bag probability ", "groups: only ", "oob_score_ is NaN: only one "):
                 warnings.filterwarnings("ignore", message, UserWarning)
             forest = self._make_forest()
@@ -202,13 +203,13 @@ class StackFit(DecisionModel, OnnxExport):
         warn_of_never_out(n_never_out, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_")
         self._set_threshold(rule, training.labels, training.sample_weight)
         if self.oob_score:
-            # The label of a row is predicted by a threshold that was not tuned on this row.
+            # For this score, the label of each row is predicted by another threshold, which is tuned without the row.
             tuned = TunedRule(rule, training.labels, training.sample_weight, self._positive)
             take_rows = partial(safe_indexing, indexable_rows(X))
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, take_rows, training.groups_of)
             if is_roc_auc(self.oob_score):
-                # The bias and optimism of the stack are assumed to be those of the forest, so the correction of the
-                # forest is added.
+                # The out-of-bag AUC of the forest is corrected for bias and optimism. Those of the stack are assumed to
+                # be the same, so its AUC gets the same correction.
                 forest_score = score_out_of_bag(forest, tuned, forest_proba, take_rows, training.groups_of)
                 correction = forest.oob_score_ - forest_score
                 self.oob_score_ = float(np.clip(self.oob_score_ + correction, 0.0, 1.0))
@@ -281,7 +282,7 @@ class StackFit(DecisionModel, OnnxExport):
         if linear:
             self.members_["linear"], _ = linear[best]
         self.weights_, self.intercepts_ = combination
-        # `class_prior_` of the forest may be the class frequencies of its bootstrap samples.
+        # This replaces `class_prior_` of the forest, which may be the class frequencies of its bootstrap samples.
         self.class_prior_ = class_frequencies(training.labels, training.sample_weight, n_classes)
         if old is not None and self.weights_[0] == 0.0:
             del self.members_["old"]
@@ -328,13 +329,13 @@ class StackFit(DecisionModel, OnnxExport):
         label_proba = forest.oob_decision_function_[np.arange(len(training.labels)), training.labels]
         weights = training.weights * np.maximum(1.0 - np.nan_to_num(label_proba, nan=1.0), MIN_PROBA)
         params = {"class_weight": None, "calibration": None, "random_state": forest._seed % 2**32}
-        # Only the out-of-bag probabilities are used, and the log loss is the fastest score that computes them.
+        # A score is only needed because `fit` then keeps the out-of-bag probabilities. The log loss is the fastest.
         residual = clone(forest).set_params(**params, oob_score="neg_log_loss")
         with residual._fitting():
             residual._fit_rows(self._validate_for(residual, training, weights), residual._start())
         self.members_["residual"] = residual
         proba: NDArray[np.float64] = residual.oob_decision_function_
-        # These results describe the errors of the forest, not the classes.
+        # These attributes are deleted, because they are about the errors of the forest, not about the classes.
         del residual.oob_decision_function_, residual.oob_score_
         return proba
 
@@ -360,7 +361,7 @@ class StackFit(DecisionModel, OnnxExport):
 
     @property
     def _reads_table(self) -> bool:
-        """Whether a member needs X itself: an old model or a linear model of another package."""
+        """Whether a member needs X as given, not encoded: an old model or a linear model of another package."""
         return "old" in self.members_ or not isinstance(self.members_.get("linear"), AdditiveClassifier | None)
 
     def _scores(self, X: Any, valid: Any) -> list[NDArray[np.float64] | None]:

@@ -70,19 +70,19 @@ def fit_out_of_core(
         The encoding of text, such as ``"cp1252"``. By default UTF-8, or UTF-16 if the file has a byte order mark.
     decimal, thousands : {".", ","}, default=None
         The decimal mark, or the thousands separator, for columns of text whose numbers are ambiguous, such as 12,345.
-        By default such a column is read like the other columns of the file, or else as text, with a warning.
+        By default the other columns of the file decide. If they do not, the column is text, with a warning.
     date_format : str, default=None
         The format of dates in text, such as ``"%m/%d/%Y"``. By default it is inferred from the values. Where day and
         month may have either order, the other columns decide. If they do not, the column is categorical.
     stray_text : {"number", "text"}, default="number"
-        How to read a column of text that contains numbers or dates, and some stray text: other text, such as
-        "unknown", in fewer than 10 % of the values, or any number of dates such as 0000-00-00. With "number", stray
-        text is missing, with a warning. With "text", the column is categorical.
+        How to read a column of text that contains numbers or dates, and other text, such as "unknown", in fewer than
+        10 % of the values. Impossible dates, such as 0000-00-00, may be more frequent. With "number", the other text is
+        read as missing values, with a warning. With "text", the column is categorical.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest and to
         what the process takes before the call. If the binned data exceed it, each tree grows from a copy of its
-        bootstrap rows, so smaller `max_samples` need less memory. Labels always take 2 bytes for each row, weights 16
-        and groups 8.
+        bootstrap rows, so smaller `max_samples` need less memory. In both cases labels take 2 bytes of it for each row,
+        weights 16 and groups 8.
     folder : path-like, default=None
         Checkpoint folder for binned data and finished trees. To resume a fit that was killed, call the function again.
         Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit.
@@ -137,7 +137,7 @@ def fit_out_of_core(
     baseline = process_memory()
     reserved = [target, *(name for name in (sample_weight, groups) if name is not None)]
     left_out = [*reserved, *_as_names("drop", drop)]
-    # Labels and groups of text files stay strings. `feature_names` infers the types of weights and features.
+    # The columns `reserved` of text files are read as strings; `feature_names` infers the type of weights.
     table = open_source(source, reserved, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
     find_column(table, *left_out)
     reader = LabelReader(table, target, positive)
@@ -233,8 +233,8 @@ def predict_out_of_core(
         The format of text, as in `fit_out_of_core`. By default numbers and dates are read as in the file that the
         model was fitted to.
     stray_text : {"number", "text"}, default="number"
-        The handling of text in a numeric column. With "number", the text is missing if it is in fewer than 10 % of the
-        values of the column, with a warning before the first batch. With "text", it raises an error.
+        How to read text in fewer than 10 % of the values of a numeric column: with "number" as missing values, with a
+        warning before the first batch; with "text" it raises an error.
 
     Returns
     -------

@@ -89,7 +89,7 @@ class Booster:
         self._rows = rows
         self._classes = boosted_classes(n_classes)
         self._weights = np.ones(part.n_rows) if part.weights is None else np.maximum(part.weights, _LEAST_WEIGHT)
-        # Weights of all trees have the same unit, as errors are at most 1.
+        # One fixed-point format suffices for all trees, because errors are at most 1.
         fixed = FixedPoint.for_sums(float(self._weights.max()), part.n_rows)
         self._growth = replace(growth, weighted=True, fixed=fixed, rates=None, n_classes=2)
         self._buffers = TreeBuffers(part.n_rows)

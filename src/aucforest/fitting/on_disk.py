@@ -46,7 +46,10 @@ class FeatureBatches(NamedTuple):
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
-        """Return the kept rows of a table (None for all), the number of kept rows before them, and their number."""
+        """Return the indices of the kept rows of a batch (None for all), the number of kept rows before, and in it.
+
+        The batch starts at row `start` of the source.
+        """
         kept = self.target.kept
         if kept is None:
             return None, start, len(table)
@@ -56,7 +59,7 @@ class FeatureBatches(NamedTuple):
     def map(
         self, function: Callable[[int, Table], Any], what: str, n_threads: int, verbose: int = 0, first_row: int = 0
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the end of each batch and the result of function(first row, table), in order."""
+        """Yield, for each batch in order, the index after its last row and function(index of its first row, table)."""
 
         def call(start: int, batch: Any) -> tuple[int, Any]:
             return start + batch.num_rows, function(start, read_table(self.to_frame(batch)))
@@ -134,13 +137,13 @@ class RowsOnDisk(TrainingTable):
         n_features, limit = self.n_features, self._limit
         self._plan = plan_on_disk(self._spec, self.target, n_features, limit, coding, used=self._used)
         if self._spec.verbose:
-            fits = "do not fit into the limit, copies of the rows of trees do"
+            fits = "do not fit into the limit, but a copy of the sample of each tree does"
             if not self._plan.copies_rows:
                 fits = "fit into the limit"
             rated = "" if coding is None else f", {len(coding.rated)} with target rates"
             what = f"{len(self.target.labels):,} rows of {self.n_features} features{rated}: the binned data {fits}"
             n_bytes = f"up to {format_bytes(self._plan.n_bytes)} plus the trees"
-            tqdm.write(f"{what}, {self._plan.n_threads} threads, {n_bytes}", file=sys.stderr)
+            tqdm.write(f"{what}; {self._plan.n_threads} threads, {n_bytes}", file=sys.stderr)
 
     def sum_rows(
         self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
@@ -162,7 +165,8 @@ class RowsOnDisk(TrainingTable):
 
     def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
         part = self._make_part(copies_rows=self._plan.copies_rows)
-        part = part._replace(release=self._matrix.release) if self._plan.copies_rows else part
+        if self._plan.copies_rows:
+            part = part._replace(release=self._matrix.release)  # codes are only read to be copied
         return grow_batches(growth, part, keys, self._plan.n_threads)
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
@@ -171,8 +175,8 @@ class RowsOnDisk(TrainingTable):
     def _choose_coding(self) -> Coding:
         """Choose codes as in a fit in memory, from summaries of the batches."""
         features, spec = self._features, self._spec
-        first_row = read_table(features.to_frame(next(features.source.batches(features.names, max_rows=1))))
-        categorical = find_categorical(first_row, spec.categorical_features)
+        head = read_table(features.to_frame(next(features.source.batches(features.names, max_rows=1))))
+        categorical = find_categorical(head, spec.categorical_features)
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
 
         def summarize_batch(start: int, table: Table) -> Summary:
@@ -196,7 +200,7 @@ class RowsOnDisk(TrainingTable):
         return choose_coding(all_rows, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
 
     def _write_codes(self) -> None:
-        """Write the codes that are not yet in the file, and keep the values of the `FitSpec.rows_with_values`."""
+        """Write the codes that are not yet in the file. Keep the feature values of rows that are scored or compared."""
         matrix, rows_with_values = self._matrix, self._spec.rows_with_values
 
         def write(start: int, table: Table) -> int:

@@ -1,4 +1,4 @@
-"""Out-of-bag sums of each row, over the trees whose samples do not contain the row."""
+"""For each row, the sum of the predictions of the trees whose samples do not contain it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.random import PARTS_OF_ROWS
 
-# Number of parts of the rows for a jackknife, and for estimates of a row that leave out its part.
+# Number of parts of the rows, for a jackknife, and for predictions of each part by models of the other parts.
 N_PARTS = 10
 
 
@@ -39,12 +39,12 @@ class Bags:
         return np.arange(self.sampler.n_rows) if self.kept is None else self.kept
 
     def rows(self, block: int) -> NDArray[np.int64]:
-        """Return the indices of the rows of a block in the training data."""
+        """Return the indices in the training data of a block, which is BLOCK_ROWS consecutive kept rows."""
         first, last = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.sampler.n_rows)
         return np.arange(first, last) if self.kept is None else self.kept[first:last]
 
     def indices_in_block(self, block: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the indices in a block of those of the given rows, in ascending order, that it contains."""
+        """Of the given rows, in ascending order, return those in a block, as indices within the block."""
         block_rows = self.rows(block)
         first, stop = np.searchsorted(rows, (block_rows[0], block_rows[-1] + 1))
         return np.searchsorted(block_rows, rows[first:stop])
@@ -86,10 +86,10 @@ def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDA
 
 
 def _assign_parts(classes: NDArray[Any]) -> NDArray[np.int8]:
-    """Return the part of each item. Items are assigned at random, and about as many of each class to every part.
+    """Return the part of each item. Items are assigned at random, with about equally many of each class in all parts.
 
-    Tables are often sorted by customer. If rows were assigned to the parts in turn, each part would contain the same
-    proportion of the positive rows of a customer, so the other parts would predict a part better than new rows.
+    Tables are often sorted by customer. If rows were assigned in turn, all parts would have about the same proportion
+    of positive rows of a customer. So a model of the other parts would predict the left-out part better than new rows.
     """
     parts, generator = np.empty(len(classes), dtype=np.int8), np.random.default_rng([0, PARTS_OF_ROWS])
     n_assigned = 0
@@ -181,8 +181,8 @@ class TreeRanges:
     ) -> None:
         """Add the predictions for the rows of X to the sums of each range.
 
-        X are consecutive rows of positive weight, and `first` is the index of the first row of X among these rows.
-        Ranges after the first are summed only for the rows `chosen` of X, in ascending order, or for all if None.
+        X are consecutive rows of positive weight, of which `first` precede X. Ranges after the first are summed only
+        for the rows `chosen` of X, in ascending order, or for all if None.
         """
         start, stop = min(trees.start for trees in self.ranges), max(trees.stop for trees in self.ranges)
         for block in range(first // BLOCK_ROWS, -(-(first + len(X)) // BLOCK_ROWS)):
@@ -230,7 +230,7 @@ class RunningSums:
         trees.add(sums, first, X, chosen)
 
     def at_all_rows(self, kept: NDArray[np.int64] | None, n_rows: int) -> list[Sums]:
-        """Return the sums, expanded from the rows of positive weight to all rows unless they are of chosen rows."""
+        """Return the sums. Those over rows of positive weight get zeros for other rows; those of chosen rows do not."""
         n_expanded = 0 if kept is None else len(self._sums) if self._chosen is None else 1
         for index in range(n_expanded):
             total, n_trees = self._sums[index]
@@ -240,7 +240,7 @@ class RunningSums:
 
 
 def indices_in_group(trees: range, group: range) -> range:
-    """Return the indices in a group of the trees of a range that it contains."""
+    """Return the part of the range `trees` that lies in a group of trees, as indices within the group."""
     start, stop = np.clip([trees.start, trees.stop], group.start, group.stop) - group.start
     return range(int(start), int(stop))
 

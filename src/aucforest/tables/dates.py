@@ -124,7 +124,7 @@ def check_same_dates(before: Dates, now: Dates) -> None:
     """Raise ValueError if columns of dates, their parts or their time zones differ from the previous fit."""
     for feature in sorted(before | now):
         if before.get(feature) != now.get(feature):
-            raise ValueError(f"warm_start: the dates of column {feature} differ in kind or zone from the previous fit")
+            raise ValueError(f"warm_start: the dates of column {feature} have another type, zone or parts than before")
 
 
 def n_added(dates: Dates) -> int:

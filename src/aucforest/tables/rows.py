@@ -14,9 +14,9 @@ from aucforest.tables.sparse import as_csr
 def indexable_rows(X: Any) -> Any:
     """Return X in a type whose rows scikit-learn's `_safe_indexing` can select: a frame, an array, or a CSR matrix.
 
-    Frames and arrays are returned as they are, but masked values become missing ones. In a list that also has
-    text, numbers stay numbers. Rows of different lengths, which a pipeline may accept, become an array of objects.
-    Raises ValueError for a damaged sparse matrix.
+    Masked values become missing ones, and Arrow's string views become strings. A list of numbers and text becomes an
+    array of objects, like rows of different lengths, which a pipeline may accept. Raises ValueError for a damaged
+    sparse matrix.
     """
     if issparse(X):
         return as_csr(X)
