@@ -37,6 +37,10 @@ def test_the_figures_are_those_of_the_metrics(files, kind):
         assert found[name] == pytest.approx(tuple(values)), name
     assert content["confusion_matrix"] == matrix.tolist()
     assert (content["threshold"], content["n_samples"]) == (model.threshold_, 250)
+    (_, false_alerts), (misses, hits) = matrix.tolist()
+    alerts, precision, recall = hits + false_alerts, hits / (hits + false_alerts), hits / (hits + misses)
+    assert content["at_threshold"] == {"alerts": alerts, "precision": precision, "recall": recall}
+    assert f"{alerts} rows are predicted positive: precision {precision:.3f}, recall {recall:.3f}\n" in result.stderr
     auc, low, high = found["roc_auc"]
     of_top = ("precision at 1 %", "recall at 1 %", "lift at 1 %")
     for text in (f"{auc:.4f}", f"{low:.4f} to {high:.4f}", "positive class: yes; 250 rows", "G-mean", *of_top):
@@ -157,6 +161,7 @@ def test_more_classes_have_no_interval():
     assert (auc["value"], auc["low"]) == (metrics.hand_till_score(rows["label"], forest.predict_proba(X)), None)
     assert (of_fit["value"], of_fit["low"]) == (forest.oob_score_, None)
     assert "positive" not in result.stdout
+    assert "at_threshold" not in json_of("f.json")
     sentence = "--by is for two classes, but the model has 3"
     check_refusal(run("evaluate m rows.csv --target label --by colour"), sentence)
 

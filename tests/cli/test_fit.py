@@ -55,6 +55,11 @@ def test_a_stack_is_that_of_python(stack):
     expected = clone(loaded).fit(frame_of(rows), rows["label"].to_numpy(str))
     assert np.array_equal(loaded.predict_proba(X), expected.predict_proba(X))
     assert (loaded.threshold_, loaded.oob_score_) == (expected.threshold_, expected.oob_score_)
+    proba, found = expected.oob_decision_function_, pd.read_csv(stack.path.with_name("r.csv"))
+    seen = np.isfinite(proba[:, 0])
+    np.testing.assert_allclose(found[["probability_no", "probability_yes"]], proba[seen], rtol=1e-12)
+    assert found["label"].tolist() == rows["label"][seen].tolist()
+    assert (found["prediction"] == "yes").tolist() == (proba[seen, 1] >= expected.threshold_).tolist()
     assert loaded.n_jobs is loaded.forest.n_jobs is None
     for member in (loaded, *loaded.members_.values()):
         assert not hasattr(member, "oob_decision_function_")

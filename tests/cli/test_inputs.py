@@ -1,5 +1,6 @@
 """What the commands read: folders of files, CSV in other encodings, dates, and labels whose first is positive."""
 
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -227,6 +228,12 @@ def test_commands_agree_that_the_rarer_label_is_positive():
     assert metrics["average_precision"] == pytest.approx(average_precision_score(y == "bad", proba[:, 0]))
     assert metrics["log_loss"] == pytest.approx(log_loss(y, proba))
     assert metrics["recall_at_0.01"] == pytest.approx(recall_at_k(y == "bad", proba[:, 0], 0.01))
+    alerts, is_bad = model.predict(X) == "bad", y == "bad"
+    found = {"alerts": alerts.sum(), "precision": is_bad[alerts].mean(), "recall": alerts[is_bad].mean()}
+    assert content["at_threshold"] == pytest.approx(found)
+    none = succeed("evaluate m train.csv --target label --threshold 1 --json -")
+    assert "\n0 rows are predicted positive: precision nan, recall 0.000\n" in none.stderr
+    assert json.loads(none.stdout)["at_threshold"] == {"alerts": 0, "precision": None, "recall": 0}
     succeed("predict m train.csv --reasons 1 --out p.csv")
     predicted = pd.read_csv("p.csv")
     assert predicted.columns.tolist() == ["prediction", "probability_bad", "probability_good", "reason_1"]

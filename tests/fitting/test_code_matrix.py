@@ -98,6 +98,12 @@ def test_codes_are_read_again_after_they_are_released(job, recorded):
     assert np.array_equal(matrix.codes, np.hstack((CODED[:, :50], CODED[:, :50])))
 
 
+def test_a_map_is_an_ordinary_array_for_which_nothing_is_compiled_anew(job):
+    for matrix in (fill(job), open_matrix(job), fill(None)):
+        assert type(matrix.codes) is np.ndarray
+        assert matrix.codes.flags.writeable
+
+
 def test_codes_are_released_while_a_record_is_compared(job, monkeypatch):
     fill(job)
     released = []

@@ -7,8 +7,10 @@ import pytest
 
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import on_disk, target_rates
-from aucforest.fitting.target_rates import Digits, sampled_rows
+from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, sampled_rows
+from aucforest.tables.target_rates import RateTable
 from aucforest.tree import binning
+from aucforest.tree.binning import BinValues
 from tests.estimators.data import assert_same_fit
 from tests.fitting.tables import RATED, features_and_labels, interactions_of, make_forest, make_many, make_rows
 
@@ -51,6 +53,18 @@ def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most
         # rows of frequent categories are sampled one by one
         frequent, counts = np.unique(CATEGORIES[whole][CATEGORIES[whole] < 254], return_counts=True)
         assert np.any(counts < [np.count_nonzero(category == CATEGORIES) for category in frequent])
+
+
+def test_totals_are_sums_of_weights(monkeypatch):
+    monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 333)
+    labels, weight = DRAWN.integers(0, 3, N_CODED).astype(np.uint16), DRAWN.choice([0.5, 1.0, 2.25], N_CODED)
+    finder = CellFinder(DIGITS, BinValues(np.array([0, 1]), np.zeros(1), np.zeros(1)), np.array([True]))
+    table = RateTable(0, -1, np.empty(0), 1, 1.0, np.empty((0, 3), dtype=np.int64))
+    weights, expected = RateWeights.of(weight, None, 3), np.zeros((N_CATEGORIES, 3))
+    known = np.isfinite(CATEGORIES)
+    np.add.at(expected, (CATEGORIES[known].astype(int), labels[known]), weight[known] / weight.mean())
+    totals = finder.count(table, CodedRows(CODES, labels, weights.integers(weight)), 3)
+    np.testing.assert_allclose(totals * weights.factors, expected, rtol=1e-9)
 
 
 def test_heavy_rows_do_not_choose_interactions_with_noise():

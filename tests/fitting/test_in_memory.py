@@ -1,4 +1,4 @@
-"""Training data in memory: what sparse rows take."""
+"""Training data in memory: what sparse rows take, and the buffers of stages."""
 
 import tracemalloc
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.sparse import random_array
 
-from aucforest.fitting import in_memory
+from aucforest.fitting import growing, in_memory
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tables.sparse import SparseRows
-from tests.estimators.data import small_forest
+from tests.estimators.data import make_table, small_forest
 
 
 @pytest.mark.parametrize("max_bins", [255, None])
@@ -29,3 +29,11 @@ def test_the_estimate_for_sparse_rows_is_true(max_bins, monkeypatch):
     planned = sizes[-1].matrix_bytes + sizes[-1].feature_bytes
     assert 0.6 * planned < peak < 1.1 * planned
     assert planned < n_rows * 3_000 / 2
+
+
+def test_stages_of_a_fit_share_buffers(monkeypatch):
+    """Eight variants are evaluated after 32 and after 96 trees, so that there are three stages."""
+    made, make = [], growing.make_workspace
+    monkeypatch.setattr(growing, "make_workspace", lambda *given: made.append(0) or make(*given))
+    small_forest(100, n_jobs=1).fit(*make_table(n_rows=200))
+    assert len(made) == 1

@@ -200,6 +200,19 @@ def test_a_fit_with_target_rates_goes_on_after_an_interruption(tmp_path, monkeyp
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
+def test_what_a_full_disk_has_no_room_for_is_not_believed_later(source, tmp_path, monkeypatch, expected):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    for owner, name in [(JobFolder, "save_coding"), (os, "posix_fallocate"), (JobFolder, "save")]:
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, full)
+            with pytest.raises(OSError, match="No space left"):
+                fit(source, tmp_path / "folder")
+    assert_same_fit(fit(source, tmp_path / "folder"), expected)
+
+
+@pytest.mark.usefixtures("mapped_files_stay")
 def test_nothing_is_left_of_a_temporary_file(source, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = sorted(tmp_path.iterdir())

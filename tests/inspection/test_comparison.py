@@ -23,7 +23,6 @@ N_TRAIN, N_TEST = 80, 20
 # The upper bound of a metric for two classes, and for more.
 GREATEST = dict.fromkeys(QUALITY, (1.0, 1.0)) | {"brier": (1.0, 2.0)}
 GREATEST |= dict.fromkeys(("log_loss", "fit_seconds"), (np.inf, np.inf))
-GREATEST |= dict.fromkeys(("log_loss", "fit_seconds"), (np.inf, np.inf))
 
 
 def comparison(seed=0, n_folds=10, criteria=CRITERIA, metrics=METRICS, n_classes=2):

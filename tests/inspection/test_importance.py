@@ -164,10 +164,10 @@ def test_a_class_of_one_row_has_no_standard_error():
 
 def test_scorers_can_be_functions():
     labels = np.where(Y == 1, "yes", "no")
-    forest = small_forest(40).fit(X, labels)
+    forest, sizes = small_forest(40).fit(X, labels), []
 
     def accuracy(estimator, rows, labels):
-        assert len(rows) in (300, 30)  # all rows, or a tenth of them
+        sizes.append(len(rows))
         return np.mean(estimator.predict(rows) == labels)
 
     by_name, by_hand = (
@@ -177,6 +177,8 @@ def test_scorers_can_be_functions():
     np.testing.assert_allclose(by_hand.importances, by_name.importances, atol=1e-15)
     np.testing.assert_allclose(by_hand.importances_stderr, by_name.importances_stderr, atol=1e-15)
     assert by_hand.scoring == "accuracy"
+    # all rows and ten parts; all rows for five repeats of five features, and each part once for each feature
+    assert (sizes.count(300), sizes.count(30), len(sizes)) == (1 + 25, 10 + 50, 86)
 
 
 def test_tables_have_the_names_of_columns_and_progress_is_shown(capsys):

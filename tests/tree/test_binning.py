@@ -1,5 +1,6 @@
 """Values to codes and back: order, edges, the size of bins, and rows that the sample left out."""
 
+import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -135,6 +136,23 @@ def test_features_of_every_kind_side_by_side(late, monkeypatch):
             other = bin_matrix(rows, max_bins=30, run=pool.map)
             for found, expected in zip((other.codes, *other.values), (binned.codes, *binned.values)):
                 np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_feature_costs_no_calls_of_python(weighted):
+    X, weights = np.random.default_rng(0).normal(size=(50, 4000)), np.linspace(1, 2, 50) if weighted else None
+
+    def count(n_features):
+        calls = []
+        sys.setprofile(lambda *call: calls.append(call[1]))
+        try:
+            bin_matrix(X[:, :n_features], max_bins=20, weights=weights)
+        finally:
+            sys.setprofile(None)
+        return len(calls)
+
+    count(4)  # loads compiled code
+    assert count(4000) < count(400) + 100
 
 
 def test_the_sample_is_the_rows_with_the_smallest_hashes(monkeypatch):

@@ -144,7 +144,9 @@ def test_leaves_of_one_class_are_not_stored(trees, pure_trees):
     assert 2 < np.concatenate(mixed).sum() < len(np.concatenate(mixed)) - 50
     assert len(PackedTrees(pure_trees).take_predictions(pure_trees).values) == np.concatenate(mixed).sum()
     shrunk = [replace(tree, shrinkage=1.0) for tree in pure_trees]
-    assert len(PackedTrees(shrunk).take_predictions(shrunk).values) == sum(tree.n_leaves for tree in shrunk)
+    values = PackedTrees(shrunk).take_predictions(shrunk).values
+    assert len(values) == sum(tree.n_leaves for tree in shrunk)
+    assert values.ctypes.data % 64 == 0  # a row of 8 classes is in one cache line
 
 
 def test_one_row_goes_down_all_trees_at_once(trees, pure_trees):
