@@ -3,7 +3,7 @@
 import sys
 import warnings
 
-# Lines of these are not the user's: scikit-learn and contextlib decorate functions, the others call them in threads.
+# scikit-learn and contextlib decorate functions of this package, and the others call them in threads.
 _SKIPPED_PACKAGES = {"aucforest", "sklearn", "joblib", "concurrent", "threading", "contextlib"}
 
 

@@ -1,4 +1,4 @@
-"""Atomic writing of files, and locks that one process can have at a time."""
+"""Atomic writing of files, and file locks."""
 
 import errno
 import os

@@ -99,7 +99,7 @@ def shipped() -> Shipped:
 
 @cache
 def _own_folder(setting: str) -> Path | None:
-    """Return `own_folder`. `setting` is the value of NUMBA_CACHE_DIR, for which the result is cached."""
+    """Return `own_folder`, cached for each `setting` of NUMBA_CACHE_DIR."""
     try:
         # The folder depends only on the file of the function, which is this file.
         return Path(FunctionCache(_digest).cache_path)

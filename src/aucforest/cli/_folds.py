@@ -29,7 +29,7 @@ def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[
 
 
 def describe_time_folds(data: Labelled, folds: Sequence[Fold] | int) -> list[dict[str, Any]]:
-    """Return times and numbers of rows, in all and by class, of the training and test rows of folds by time."""
+    """Return the first and last time and the numbers of rows of the training and test sets of folds by time."""
     if data.times is None or isinstance(folds, int):
         return []
     described, classes = [], list(map(str, data.classes.tolist()))

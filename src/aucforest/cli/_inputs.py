@@ -50,7 +50,7 @@ _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative
 
 
 class LabelledColumns(NamedTuple):
-    """The columns of a labelled table that options name. For a fitted model, those after `groups` are not used.
+    """The columns of a labelled table that options name. A fitted model does not use those after `groups`.
 
     The columns `drop` are left out. The columns `keep` are copied to a reference, even if they have another role. The
     columns `categorical` are read as text, even if they contain numbers.
@@ -141,12 +141,12 @@ def read_training_table(
     """Read training data, and print notes on suspicious columns; if `in_batches` is True, X is None."""
     target, positive, weight, groups, drop, time, keep, categorical = columns
     label_columns = [name for name in (target, weight, groups) if name is not None]
-    other_columns = [*label_columns, *([] if time is None else [time])]
+    non_features = [*label_columns, *([] if time is None else [time])]
     table = open_table(file, [*label_columns, *categorical], read_options)
-    kinds.find_column(table, *other_columns, *drop, *keep, *categorical)
+    kinds.find_column(table, *non_features, *drop, *keep, *categorical)
     _check_categorical(table, categorical)
     reader = LabelReader(table, target, positive, OPTION)
-    features = kinds.feature_names(table, [*other_columns, *drop], reader.numbers(weight))
+    features = kinds.feature_names(table, [*non_features, *drop], reader.numbers(weight))
     classes, y, weights, group_indices = read_labels(table, reader, weight, groups)
     echo_notes(reader.alike_notes())
     classes, y = with_positive_last(reader, classes, y, positive)
@@ -185,7 +185,7 @@ def _round_integers(table: Any) -> Any:
 
 
 def _print_notes_on_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
-    """Print notes on a table that is read in batches: on its first rows if it is text, else on blocks all over it."""
+    """Print notes on a table that is read in batches, from its first rows if it is text, else from spaced blocks."""
     n_rows = len(labels)
     n_blocks = 1 if table.is_text or n_rows <= _MOST_ROWS else _BLOCKS
     size = min(_MOST_ROWS // n_blocks, n_rows)
@@ -203,7 +203,7 @@ def _print_notes_on_rows(table: Source, features: Sequence[str], labels: NDArray
 
 
 def _read_times(table: Source, column: Any, name: str) -> NDArray[Any]:
-    """Return a column of dates or numbers, in which pandas parses text as dates; ValueError if a value is missing."""
+    """Return a column of dates or numbers; text is parsed as dates. Raise ValueError if a value is missing."""
     column = kinds.decode(column)
     values, type_ = column.to_pandas(date_as_object=False), column.type
     if kinds.holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
@@ -232,17 +232,17 @@ def read_for_model(
     If `is_refit` is True, there are no notes on categories unknown to the model, because it is fitted to these rows.
     """
     target, positive, weight, groups, *_ = named
-    other_columns = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
+    non_features = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
     table = open_table(file, None, read_options)
-    kinds.find_column(table, *other_columns)
+    kinds.find_column(table, *non_features)
     reader = _label_reader(model, table, target, positive)
     numbers = [] if weight is None else [weight]
     table.read_numbers(numbers if reader is None else reader.numbers(weight))
-    model_columns = ModelColumns(model, table, other_columns)
+    model_columns = ModelColumns(model, table, non_features)
     features, batches = list[Any](), list[Any]()
-    for features_of_batch, batch in model_columns.batches(other_columns):
+    for features_of_batch, batch in model_columns.batches(non_features):
         features.append(features_of_batch)
-        batches.append(batch.select(other_columns))
+        batches.append(batch.select(non_features))
     check_has_rows(table, model_columns.n_rows)
     echo_notes([*stray_notes(table, model_columns.names), *([] if is_refit else model_columns.unseen_notes())])
     content = pa.Table.from_batches(batches)

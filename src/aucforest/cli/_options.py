@@ -36,7 +36,7 @@ Positive = Annotated[
 PositiveOfModel = Annotated[
     str | None,
     typer.Option(
-        metavar="LABEL", help="The positive label of the model, which it knows, unless its classes are true and false."
+        metavar="LABEL", help="The positive label. The model knows it, unless its classes are true and false."
     ),
 ]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of sample weights.")]
@@ -51,7 +51,7 @@ Categorical = Annotated[
 Groups = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="The column of groups, such as customers who have several rows: folds have whole groups."
+        metavar="COLUMN", help="The column of groups, such as customers with several rows. Folds have whole groups."
     ),
 ]
 Time = Annotated[
@@ -95,9 +95,11 @@ _DATE_FORMAT = _checked_option(
     "The format of dates in text, such as '%m/%d/%Y %H:%M'. Default: the only one that fits nearly all of a column.",
 )
 _DECIMAL = _checked_option(
-    "MARK", CHECKS["decimal"], "The decimal mark of numbers in text that may have either, such as 12,345: '.' or ','."
+    "MARK",
+    CHECKS["decimal"],
+    "The decimal mark, '.' or ',', of numbers in text such as 12,345, where both are possible.",
 )
-_THOUSANDS = _checked_option("MARK", CHECKS["thousands"], "The mark between thousands of such numbers: ',' or '.'.")
+_THOUSANDS = _checked_option("MARK", CHECKS["thousands"], "The thousands separator of such numbers: ',' or '.'.")
 _WHERE = _checked_option(
     "SQL",
     columns_of,
@@ -107,12 +109,12 @@ _SAMPLE = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Read only N of the rows, chosen at random, the same each time.")
 ]
 _STRAY_TEXT = (
-    "What becomes of a column of numbers or dates in text with a few other values, such as 'unknown' (fewer than"
-    " 10 %): these are missing, or all is text."
+    "How to read a text column of numbers or dates with fewer than 10 % other values, such as 'unknown': these as"
+    " missing (number), or all values as text."
 )
 _STRAY_TEXT_FOR_MODEL = (
-    "What values such as 'unknown' are in a column of numbers or dates: missing (number), as long as they are fewer"
-    " than 10 %, or an error (text)."
+    "How to read values such as 'unknown' in a column of numbers or dates: as missing (number), if they are fewer"
+    " than 10 %, or as an error (text)."
 )
 
 

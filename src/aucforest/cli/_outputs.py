@@ -89,7 +89,7 @@ def _prediction_names(classes: NDArray[Any]) -> list[str]:
 
 
 def check_reference(other_columns: list[str], classes: NDArray[Any], file: Path) -> None:
-    """Raise ValueError if a reference with other columns of a file would have two columns of the same name."""
+    """Raise ValueError if a column of `file` that the reference contains has the name of a prediction column."""
     for name in repeated([*other_columns, *_prediction_names(classes)]):
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 
@@ -98,11 +98,11 @@ class ReferenceRows(NamedTuple):
     """The training rows that are out of bag for at least one tree."""
 
     scored: Any  # a table of their labels, predictions and probabilities
-    is_oob: NDArray[np.bool_]  # (n_samples,), which training rows these are
+    is_oob: NDArray[np.bool_]  # (n_samples,), whether each training row is out of bag
 
     @classmethod
     def of(cls, model: Any, target: str, labels: NDArray[Any]) -> "ReferenceRows":
-        """Return these rows, given all training labels. `save_model` removes their probabilities from the model."""
+        """Return these rows, given all training labels. Call this before `save_model`, which removes probabilities."""
         is_oob = np.isfinite(model.oob_decision_function_[:, 0])
         proba = model.oob_decision_function_[is_oob]
         predictions = [model.classes_[decide(model, proba)], *proba.T]
@@ -111,7 +111,7 @@ class ReferenceRows(NamedTuple):
 
 
 def write_reference(out: Path, rows: ReferenceRows, source: Any = None, kept: Sequence[str] = ()) -> None:
-    """Write the out-of-bag rows with the columns `kept` of their source in front."""
+    """Write the out-of-bag rows, preceded by the columns `kept` of their source."""
     scored, is_oob = rows
     kept_schema = source.schema(kept) if kept else pa.schema([])
     types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]

@@ -1,4 +1,4 @@
-"""``aucforest compare``: split criteria and the stack side by side."""
+"""``aucforest compare``: cross-validate split criteria and the stack on the same folds."""
 
 import math
 import sys
@@ -101,7 +101,7 @@ def compare(
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))
     cv = split_rows(data, folds, repeats or 3, seed)
-    by_time = describe_time_folds(data, cv)
+    fold_times = describe_time_folds(data, cv)
     comparison = compare_criteria(
         data.X,
         data.y,
@@ -119,9 +119,9 @@ def compare(
     console.print(Text(comparison.verdict()))
     for is_cost in (False, True):
         console.print(_as_table(data, comparison, is_cost))
-    if by_time:
-        console.print(time_folds_table(by_time))
-    _outputs.write_json(json_out, _as_json(data, comparison), optional={"time_folds": by_time})
+    if fold_times:
+        console.print(time_folds_table(fold_times))
+    _outputs.write_json(json_out, _as_json(data, comparison), optional={"time_folds": fold_times})
     if plot_out is not None:
         figure = comparison.plot()
         figure.suptitle(data.title)
@@ -129,7 +129,7 @@ def compare(
 
 
 def _as_table(data: Labelled, comparison: CriteriaComparison, is_cost: bool) -> Table:
-    """Return a table of means with a row for each metric, of quality or of cost, and a column for each criterion."""
+    """Return the table of the cost metrics, or of all other metrics, with a column for each criterion."""
     caption = f"Means of {len(comparison.folds)} folds with 95 % intervals."
     if not is_cost:
         caption += (
@@ -147,7 +147,7 @@ def _as_table(data: Labelled, comparison: CriteriaComparison, is_cost: bool) -> 
 
 
 def _cell(row: ComparisonRow) -> Text:
-    """Return lines with the mean, its interval and the p-value. The interval determines the number of decimals."""
+    """Return the mean, its interval and the p-value, each on a line, with decimals that suit the interval."""
     digits = decimals(row.low, row.high, row.mean)
     lines = [f"{row.mean:,.{digits}f}"]
     if not math.isnan(row.low):

@@ -1,4 +1,4 @@
-"""``aucforest estimate``: performance without labels."""
+"""``aucforest estimate``: estimate performance without labels."""
 
 import math
 import re
@@ -33,7 +33,7 @@ ALERT = 3  # the exit code of --fail-on-alert
 _METRICS = tuple(name for name in NAMES if name not in COSTS)
 _SCORE_METRICS = ("roc_auc", "average_precision")
 _PROBABILITY = "probability_"
-# How the table shows whether there is an alert, and whether a chunk is valid; undefined answers are empty.
+# Texts of the columns "alert" and "valid" of the table.
 _YES_OR_NO = {True: "yes", False: "no", None: ""}
 
 
@@ -60,8 +60,8 @@ def estimate(
     score: Annotated[
         str,
         typer.Option(
-            help="The column of scores of the positive class, such as probability_yes; of more than two classes a"
-            " column for each.",
+            help="The column of scores of the positive class, such as probability_yes. For more than two classes, a"
+            " column for each class.",
             metavar="A[,B,...]",
         ),
     ],
@@ -69,8 +69,8 @@ def estimate(
     labels: Annotated[
         str | None,
         typer.Option(
-            help="Classes in the order of the scores; of two, the last is positive. Default: those in the names of the"
-            " columns, such as yes in probability_yes, or else all labels, sorted.",
+            help="Classes in the order of the scores; of two classes, the last is positive. Default: the classes in the"
+            " names of the columns, such as yes in probability_yes, or else all labels, sorted.",
             metavar="A,B[,...]",
         ),
     ] = None,
@@ -131,8 +131,8 @@ def estimate(
 ) -> None:
     """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts.
 
-    An alert is an estimate more than three standard deviations from the mean of the reference's chunks, or one that may
-    not be valid: the scores or features of its chunk have shifted more than those of the reference's chunks.
+    There is an alert if an estimate is more than three standard deviations from the mean of the reference chunks, or if
+    it may not be valid, because the scores or features of its chunk have shifted more than those of reference chunks.
 
     Example: aucforest estimate reference.csv new.csv --score probability_yes --target label --size 1000
     """
@@ -241,7 +241,7 @@ def _read(
 
 
 def _class_names(scores: list[str], labels: Any) -> list[str] | None:
-    """Return the classes in the names of probability columns, the positive one last, or None if there are none."""
+    """Return the classes in the names of probability columns, the positive one last, or None for other names."""
     named = [score.removeprefix(_PROBABILITY) for score in scores if score.startswith(_PROBABILITY)]
     classes = _as_texts(labels).dropna().unique().tolist()
     if len(named) < len(scores) or not set(named) <= set(classes):

@@ -43,8 +43,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help=f"{RULE_HELP} By default the threshold of the model, or prevalence where it has none. gmean, youden,"
-            " f1 and the rules with = choose it on these rows, for which it is then a little too good.",
+            help=f"{RULE_HELP} By default the threshold of the model, or prevalence if it has none. gmean, youden, f1"
+            " and the rules with = are tuned on these rows, so that metrics at the threshold are slightly optimistic.",
         ),
     ] = None,
     alerts: Annotated[
@@ -52,16 +52,16 @@ def evaluate(
         typer.Option(
             metavar="K",
             callback=validator(_check_alerts),
-            help="How many rows are alerted on, those with the highest scores, for precision, recall and lift: a"
-            " proportion such as 0.01, or a number such as 100. For two classes.",
+            help="Proportion or number of rows with the highest scores, such as 0.01 or 100, for which precision,"
+            " recall and lift are computed. For two classes.",
         ),
     ] = "0.01",
     by: Annotated[
         str | None,
         typer.Option(
             metavar="A,B",
-            help="Columns of DATA, which the model need not know: selection rate, recall, false positive rate and"
-            " calibration of their groups, with intervals. For two classes.",
+            help="Columns of DATA that define groups; they need not be features. Selection rate, recall, false positive"
+            " rate and calibration of each group have intervals. For two classes.",
         ),
     ] = None,
     prevalence: _options.Prevalence = None,
@@ -72,8 +72,8 @@ def evaluate(
     """Evaluate a model on labelled rows that it was not fitted on.
 
     For two classes the ROC AUC, and precision, recall and lift of the rows with the highest scores, have confidence
-    intervals. G-mean and the confusion matrix depend on the threshold. Standard error says if the model was probably
-    trained on these rows, and how many rows have categories that the training data did not have.
+    intervals. G-mean and the confusion matrix depend on the threshold. Notes say if the model was probably trained on
+    these rows, and how many rows have categories that the training data did not have.
 
     Example: aucforest evaluate model.aucforest test.csv --target label --json metrics.json
     """
@@ -178,7 +178,7 @@ def _check_rule(model: Any, threshold: str | None) -> Any:
 
 
 def _set_threshold(model: Any, threshold: str | None, rule: Any, rows: Labelled) -> str:
-    """Set the threshold of a model that allows it, by these rows if the rule is tuned, and return a description."""
+    """Set the threshold if the model has one, tuned on these rows if the rule needs it; return its description."""
     if threshold is None and getattr(model, "threshold_", None) is not None:
         return "the threshold of the model"
     if not hasattr(model, "set_threshold"):

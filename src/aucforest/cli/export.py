@@ -20,7 +20,7 @@ from aucforest.tables.predictions import ModelColumns
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
-_TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}  # maximum difference of probabilities; ONNX has float32
+_TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}  # maximum difference of probabilities, which are float32 in ONNX
 
 PredictProba = Callable[[NDArray[np.float64]], NDArray[Any]]
 
@@ -41,11 +41,11 @@ def export(
 ) -> None:
     """Write a model as an ONNX file, or a forest as a scikit-learn forest in a skops file.
 
-    The input of both is a matrix: the features in the order of the model, codes in place of categories, and NaN for
-    missing values. ONNX reads it as float64; scikit-learn rounds it to float32. "aucforest inspect MODEL --json -"
-    lists the features, and categories in the order of their codes. Features of the kind "rate" are class frequencies
-    of categories; in Python, model.encode computes them. ONNX includes the threshold; the scikit-learn forest predicts
-    the most probable class. With --check, a file is only written if it agrees with the model.
+    Both take a matrix with the features in the order of the model, categories as codes, and NaN for missing values.
+    ONNX reads it as float64; scikit-learn rounds it to float32. "aucforest inspect MODEL --json -" lists the features,
+    and categories in the order of their codes. Features of the kind "rate" are class frequencies of categories; in
+    Python, model.encode computes them. ONNX includes the threshold; the scikit-learn forest predicts the most probable
+    class. With --check, a file is only written if it agrees with the model.
 
     Example: aucforest export model.aucforest --onnx model.onnx --check new.csv
     """

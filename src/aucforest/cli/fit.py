@@ -1,4 +1,4 @@
-"""``aucforest fit``: a forest or a stack from a labelled table."""
+"""``aucforest fit``: fit a forest or a stack to a labelled table."""
 
 import sys
 from pathlib import Path
@@ -31,8 +31,8 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.target_rates import ENCODINGS
 
 _Model = AUCForestClassifier | AUCStackingClassifier
-# Unless --memory-limit or --folder is given, a text file is read into memory if it has at most _MOST_BYTES, and at most
-# the memory of the machine divided by _MEMORY_DIVISOR. In memory, values of one digit take about 30 times their bytes.
+# Text files of more than _MOST_BYTES, or of more than the memory divided by _MEMORY_DIVISOR, are read in batches. In
+# memory, values of one digit take about 30 times their bytes.
 _MOST_BYTES, _MEMORY_DIVISOR = 2**26, 64
 
 
@@ -46,8 +46,8 @@ def fit(
         Literal["forest", "stack"],
         typer.Option(
             "--model",
-            help="A forest, or a stack of it, a forest of its residuals, boosted trees and an additive model. The"
-            " options of the forest are for both.",
+            help="A forest, or a stack of this forest, a forest fitted to its residuals, boosted trees and an additive"
+            " model. Options of the forest apply to both.",
         ),
     ] = "forest",
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
@@ -56,7 +56,7 @@ def fit(
     ] = "auto",
     sampling: Annotated[
         Literal["bootstrap", "stratified", "balanced", "subsample", "half-samples"],
-        typer.Option(help="How the samples of a tree are drawn; half-samples are for the intervals of predict."),
+        typer.Option(help="How the samples of a tree are drawn; predict --interval needs half-samples."),
     ] = "bootstrap",
     splitter: Annotated[
         Literal["auto", "best", "random"], typer.Option(help="How thresholds of splits are chosen; auto mixes both.")
@@ -77,16 +77,16 @@ def fit(
         str,
         typer.Option(
             metavar="A,B",
-            help="What splits of a column of many categories read: sets (the category), rates (the class frequencies of"
-            " the category), interactions (also those of pairs with another column), several of these, or auto for all"
-            " that help.",
+            help="How columns of many categories are encoded: sets (of categories), rates (the class frequencies of"
+            " each category), interactions (also those of pairs of categories), several of these, or auto for all that"
+            " help.",
         ),
     ] = "auto",
     date_parts: Annotated[
         str,
         typer.Option(
             metavar="A,B",
-            help=f"What is made of dates: auto (time, month, day of week, hour), none, or some of {', '.join(PARTS)}.",
+            help=f"Features of dates: auto (time, month, day of week, hour), none, or some of {', '.join(PARTS)}.",
         ),
     ] = "auto",
     weight: _options.Weight = None,
@@ -111,7 +111,7 @@ def fit(
         typer.Option(
             metavar="BYTES",
             callback=_options.validator(lambda limit: parse_bytes(limit, "--memory-limit")),
-            help="Memory of the process beside the forest, such as 4GiB; 2GiB by default.",
+            help="Memory of the process without the forest, such as 4GiB; 2GiB by default.",
         ),
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
@@ -121,10 +121,10 @@ def fit(
     """Fit a forest or a stack to a labelled table and write it to a model file.
 
     All other columns are features: numbers as numbers, text and booleans as categories, dates by their parts. Values
-    may be missing. Columns that are probably not what they seem are named on standard error: numbers or dates read as
-    text, identifiers, constants, and columns that separate the classes alone. A file need not fit into memory, unless
-    it is cross-validated or the model is a stack. With --groups the bootstrap sample of each tree holds whole groups,
-    too, so that out-of-bag scores are those of new groups.
+    may be missing. Suspicious columns are named on standard error: numbers or dates that are read as text, identifiers,
+    constants, and columns that separate the classes alone. A file need not fit into memory, unless it is
+    cross-validated or the model is a stack. With --groups, bootstrap samples contain whole groups, so that out-of-bag
+    scores estimate performance on new groups.
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
@@ -134,8 +134,8 @@ def fit(
     if keep is not None and reference is None:
         raise typer.BadParameter("needs --reference", param_hint="--keep")
     _outputs.check_model_outputs(out, reference, json_out, [train])
-    limit = "--memory-limit" if memory_limit is not None else "--folder" if folder is not None else None
-    in_batches = _reads_batches(train, estimator == "stack", validate is not None, limit)
+    batch_option = "--memory-limit" if memory_limit is not None else "--folder" if folder is not None else None
+    in_batches = _reads_batches(train, estimator == "stack", validate is not None, batch_option)
     forest = AUCForestClassifier(
         trees,
         criterion=criterion,
@@ -151,8 +151,8 @@ def fit(
         random_state=seed,
         n_jobs=jobs,
     )
-    tuned: dict[str, Any] = {"threshold": parse_rule(threshold), "oob_score": True}
-    model = AUCStackingClassifier(forest, **tuned) if estimator == "stack" else forest.set_params(**tuned)
+    oob_params: dict[str, Any] = {"threshold": parse_rule(threshold), "oob_score": True}
+    model = AUCStackingClassifier(forest, **oob_params) if estimator == "stack" else forest.set_params(**oob_params)
     kept = [name for name in names_in(keep) if name != target]
     columns = LabelledColumns(target, positive, weight, groups, names_in(drop), time, kept, names_in(categorical))
     data = read_training_table(train, columns, read_options, in_batches=in_batches)
@@ -173,7 +173,7 @@ def fit(
 def _cross_validate(
     model: _Model, data: Labelled, columns: LabelledColumns, n_folds: int, seed: int
 ) -> tuple[dict[str, list[MetricValue]], list[dict[str, Any]]]:
-    """Return means over folds with Nadeau and Bengio's intervals, by name, and descriptions of folds by time."""
+    """Return mean metrics over folds with Nadeau and Bengio's intervals, and descriptions of folds by time."""
     cv = split_rows(data, n_folds, 1, seed)
     random = np.random.RandomState(seed)
     models = {"model": clone(model).set_params(oob_score=False)}
@@ -249,20 +249,20 @@ def _print(
     _outputs.write_json(json_out, content, optional=optional)
 
 
-def _reads_batches(train: Path, is_stack: bool, is_validated: bool, limit: str | None) -> bool:
-    """Return whether a table is read in batches. If it cannot be, the option `limit`, if given, is a usage error."""
+def _reads_batches(train: Path, is_stack: bool, is_validated: bool, batch_option: str | None) -> bool:
+    """Return whether to read a table in batches. An option for batches is a usage error if the fit needs memory."""
     if is_stack or is_validated:
-        if limit is not None:
+        if batch_option is not None:
             what = "--model forest: a stack is" if is_stack else "fits without --validate: folds are"
-            raise typer.BadParameter(f"is for {what} fitted in memory", param_hint=limit)
+            raise typer.BadParameter(f"is for {what} fitted in memory", param_hint=batch_option)
         return False
     most = min(_MOST_BYTES, machine_memory() // _MEMORY_DIVISOR)
     is_small = train.is_file() and train.suffix.lower() != ".parquet" and train.stat().st_size <= most
-    return limit is not None or not is_small
+    return batch_option is not None or not is_small
 
 
 def _parse_names(option: str, listed: str, possible: tuple[str, ...], words: dict[str, Any]) -> Any:
-    """Return the value of an option that is one of some words, or names separated by commas."""
+    """Return the value of a word in `words`, or the names in a comma-separated list."""
     if listed in words:
         return words[listed]
     names = names_in(listed)
@@ -273,7 +273,7 @@ def _parse_names(option: str, listed: str, possible: tuple[str, ...], words: dic
 
 
 def _oob_auc(model: _Model, data: Labelled) -> MetricValue:
-    """Return the out-of-bag ROC AUC; for two classes with an interval that assumes independent rows."""
+    """Return the out-of-bag ROC AUC. Its interval assumes two classes and independent rows, else it is NaN."""
     if len(model.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", model.oob_score_)
     is_oob = np.isfinite(model.oob_decision_function_[:, 0])

@@ -44,9 +44,9 @@ def inspect(
 
     For a stack, trees and importances are those of its forest, and the weights of its members are shown.
 
-    The importance is by impurity: the share of a feature in what the splits gain on the training rows, which is large
-    for columns of many values even where they are noise. The importance by permutation of out-of-bag rows is no part
-    of a file, as it takes the training rows: "aucforest report" with --train computes it.
+    Importance by impurity is the share of a feature in the gain of all splits on the training rows. It is large for
+    columns of many values, even if they are noise. Permutation importance needs the training rows: "aucforest report"
+    with --train computes it.
 
     Example: aucforest inspect model.aucforest --text 0
     """
@@ -136,7 +136,7 @@ def _facts_table(facts: dict[str, Any]) -> Table:
         if name == "file_bytes":
             name, value = "file", f"{value / 2**20:,.2f} MiB"
         elif isinstance(value, dict):
-            value = "; ".join(f"{key}={_as_text(part)}" for key, part in value.items())  # commas are in names
+            value = "; ".join(f"{key}={_as_text(part)}" for key, part in value.items())  # variants contain commas
         rows.append([name.replace("_", " "), _as_text(value)])
     return rich_table(None, ["", ""], rows, show_header=False)
 

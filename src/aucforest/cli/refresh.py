@@ -1,4 +1,4 @@
-"""``aucforest refresh``: a fitted model with new rows."""
+"""``aucforest refresh``: update a fitted model with new rows."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,11 +31,11 @@ def refresh(
 ) -> None:
     """Refresh a model with labelled rows that it was not fitted to, and say whether the new model ranks better.
 
-    A model with the same parameters is fitted to the new rows. Both models together are the refreshed one, with weights
-    that the new rows choose: few rows change little, and an outdated model is replaced. The ROC AUCs of the old and the
-    refreshed model on the new rows are compared, with a 95 % interval of their difference. What is fitted to these rows
-    is scored out of bag. With --groups, trees are out of bag for whole groups, and the interval is that of groups.
-    Standard error says if the old model was probably trained on some of the rows.
+    A model with the same parameters is fitted to the new rows. The refreshed model combines it with the old model, with
+    weights that are tuned on the new rows: few rows change the old model little, and an outdated model is replaced. The
+    ROC AUCs of the old and the refreshed model on the new rows are printed, with a 95 % interval of their difference.
+    The model that is fitted to these rows is scored out of bag. With --groups, out-of-bag samples and the interval are
+    based on whole groups. A note says if the old model was probably trained on some of the rows.
 
     Example: aucforest refresh model.aucforest may.csv --target label --out refreshed.aucforest
     """

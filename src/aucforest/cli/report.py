@@ -26,9 +26,7 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 def report(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="MODEL... [DATA]", help="Model files. The last one is the table of --data, if that is not given."
-        ),
+        typer.Argument(metavar="MODEL... [DATA]", help="Model files, followed by the table unless --data is given."),
     ],
     target: TargetColumn,
     out: Annotated[Path, typer.Option(metavar="PAGE", help="The .html file to write.")],
@@ -37,7 +35,7 @@ def report(
         Path | None,
         typer.Option(
             metavar="TRAIN",
-            help="The training table: for out-of-bag importances, drift, and a warning where its rows are in DATA.",
+            help="The training table, for out-of-bag importances, drift, and a warning if its rows are in DATA.",
         ),
     ] = None,
     positive: PositiveOfModel = None,
@@ -45,10 +43,10 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Columns of DATA whose values make subgroups; the model need not know them."),
+        typer.Option(metavar="A,B", help="Columns of DATA that define subgroups; they need not be features."),
     ] = None,
     intended_use: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="For which decisions the model is meant; shown on the page.")
+        str | None, typer.Option(metavar="TEXT", help="The decisions that the model is meant for; shown on the page.")
     ] = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     seed: Seed = 0,

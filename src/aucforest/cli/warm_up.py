@@ -111,7 +111,7 @@ def _fit_sparse(X: NDArray[np.float64], y: NDArray[Any]) -> None:
 
 
 def _fit_rates(X: NDArray[np.float64], y: NDArray[Any]) -> None:
-    """Fit forests with target rates of a column of many categories, of single samples and of groups."""
+    """Fit forests with target rates of a column of many categories, without and with groups."""
     rows, forest = X.copy(), _forest(categorical_features=[3])
     rows[:, 3] = np.arange(len(X)) % 60
     for groups in (None, np.arange(len(X)) // 2):
