@@ -71,7 +71,7 @@ def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
 
 
 def align_columns(**columns: Any) -> list[list[Any]]:
-    """Return the delayed partitions of collections, without those that are None. All except X must be one-dimensional.
+    """Return the delayed partitions of the collections that are not None. All except X must be one-dimensional.
 
     Raises ValueError if numbers or known lengths of partitions differ. Tasks compare lengths that are not known here.
     """

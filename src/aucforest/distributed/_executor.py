@@ -1,4 +1,4 @@
-"""Running of tasks on a Dask cluster, and its errors."""
+"""An executor of tasks on a Dask cluster, and its errors."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator

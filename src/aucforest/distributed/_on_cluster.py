@@ -211,8 +211,8 @@ class RowsOnCluster(TrainingTable):
     def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown.
 
-        Trees grow from a copy of all rows, or from the rows in their samples, which are sent from all parts. In that
-        case two tasks for each thread are submitted at a time, so that rows are sent while trees grow.
+        Trees grow from a copy of all rows ("replicate"), or from their samples, which all parts send ("gather"). To
+        gather samples while trees grow, two tasks for each thread are submitted at a time.
         """
         executor, running, seconds = self._executor, {}, estimate_seconds(growth)
         gathers, n_threads = self._plan.strategy == "gather", executor.workers().n_threads
@@ -305,8 +305,8 @@ def cut_tasks(n_trees: int, n_threads: int, tree_seconds: float, most_trees: int
     least = max(1, min(most, int(_LEAST_TASK_SECONDS / tree_seconds), n_trees // (4 * n_threads)))
     bounds = [0]
     while bounds[-1] < n_trees:
-        left = n_trees - bounds[-1]
-        bounds.append(bounds[-1] + min(left, max(least, min(most, left // (2 * n_threads)))))
+        n_left = n_trees - bounds[-1]
+        bounds.append(bounds[-1] + min(n_left, max(least, min(most, n_left // (2 * n_threads)))))
     return [range(start, stop) for start, stop in pairwise(bounds)]
 
 

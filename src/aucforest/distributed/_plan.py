@@ -12,7 +12,7 @@ STRATEGIES = ("auto", "replicate", "gather")
 
 # The maximum proportion of a worker's memory for the codes of all rows, since trees, tasks and results need the rest.
 _ROWS_FRACTION = 0.4
-# Without max_bins, one worker chooses codes from all values. This is the minimum number of bytes of a value there.
+# Minimum bytes of a value on the worker that chooses codes from all values, if max_bins is None.
 _CHOOSING_BYTES = 24
 # Bytes of a row in memory besides its codes: its label and its weight.
 _ROW_BYTES = 12

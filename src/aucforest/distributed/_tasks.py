@@ -104,7 +104,7 @@ def choose_codes(
 def encode_partition(
     X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
 ) -> tuple[Part | None, NDArray[Any] | None]:
-    """Return the codes of a partition, and its rows `scored` as input of trees; both are None if it is empty."""
+    """Return the codes of a partition, and the values of its rows `scored`; both are None if it is empty."""
     if len(labelled.labels) == 0:
         return None, None
     rows, labels, weights = labelled.kept(classes)

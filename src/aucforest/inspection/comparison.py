@@ -351,16 +351,16 @@ def _verdict(rows: list[ComparisonRow], level: float) -> str:
     significant = [row for row in rows if row.adjusted_pvalue < 1.0 - level]
     better = _subject([row.criterion for row in significant if row.is_better], verbs) or f"No criterion {verbs[0]}"
     worse = _subject([row.criterion for row in significant if not row.is_better], verbs)
-    but = f", and {worse} significantly worse" if worse else ""
+    worse = f", and {worse} significantly worse" if worse else ""
     best = max(rows, key=lambda row: row.difference if metric.higher_is_better else -row.difference)
-    first, second = (best.criterion, "") if best.is_better else (BASELINE, f"then {best.criterion}, ")
+    leader, runner_up = (best.criterion, "") if best.is_better else (BASELINE, f"then {best.criterion}, ")
     extreme, low, high = "highest" if metric.higher_is_better else "lowest", best.difference_low, best.difference_high
     digits = decimals(low, high)
     difference, low_text, high_text = (f"{value:+.{digits}f}" for value in (best.difference, low, high))
     interval = "" if np.isnan(low) else f", {100 * level:g} % interval {low_text} to {high_text}"
     return (
-        f"{better} significantly better than {BASELINE} on these folds{but}; {first} has the {extreme} {metric.title}, "
-        f"{second}{difference}{interval}."
+        f"{better} significantly better than {BASELINE} on these folds{worse}; {leader} has the {extreme} "
+        f"{metric.title}, {runner_up}{difference}{interval}."
     )
 
 
@@ -421,7 +421,7 @@ def holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
 
 
 def decimals(low: float, high: float, value: float = 0.0) -> int:
-    """Return the number of decimals for two digits of half an interval or, without an interval, four of the value."""
+    """Return the decimals that show two digits of half an interval or, without an interval, four of the value."""
     if low < high:
         return max(0, 1 - math.floor(math.log10((high - low) / 2.0)))
     return 4 if abs(value) <= 1.0 else max(0, 3 - math.floor(math.log10(abs(value))))

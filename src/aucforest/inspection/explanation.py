@@ -22,10 +22,10 @@ from aucforest.tables.dates import columns_of_features, format_time, times_in
 from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
-_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # maximum numbers of trees prepared at a time, and of their values
+_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # maximum numbers of trees, and of their values, prepared at a time
 _BLOCK_ROWS = 2**10  # number of rows for which log odds are attributed to features at a time
 _N_STEPS = 4  # number of steps in which log odds are attributed; with more, values hardly change
-_TARGETS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}  # sums of values by scale
+_TARGETS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}  # what values add up to
 _MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
 
 
@@ -347,13 +347,17 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     forests = [forests_of(explained) for explained in models]
     if scale == "probability" and isinstance(model, AUCStackingClassifier):
         raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
-    valid, classes, names = [explained._features_of(X) for explained in models], model.classes_, input_names_of(model)
-    n_rows, n_columns = len(valid[0]), 1 if len(classes) == 2 else len(classes)  # of two classes only the second
+    validated, classes, names = (
+        [explained._features_of(X) for explained in models],
+        model.classes_,
+        input_names_of(model),
+    )
+    n_rows, n_columns = len(validated[0]), 1 if len(classes) == 2 else len(classes)  # of two classes only the second
     what = f"Shapley values of {n_rows:,} rows, {len(names):,} features and {len(classes):,} classes"
     n_steps = _N_STEPS if scale == "log_odds" else 1
     n_arrays = n_steps * sum(map(len, forests)) + (scale == "log_odds")
     check_memory(8.0 * n_rows * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
-    features, inputs, shape = list(map(as_dense, valid)), [], (n_steps, n_columns, n_rows, len(names))
+    features, inputs, shape = list(map(as_dense, validated)), [], (n_steps, n_columns, n_rows, len(names))
     n_trees = sum(len(forest.trees_) for by_name in forests for forest in by_name.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
         for explained, by_name, rows in zip(models, forests, features):
@@ -381,9 +385,10 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
 
 def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
-    """Return an input index of `model` for each feature of the trees of `explained`: `model` itself or an old member.
+    """Return the index of an input of `model` for each feature of the trees of `explained`.
 
-    An old model may read parts of a date that `model` does not read. They count as the first part of the date.
+    `explained` is `model`, or the old member of a refreshed model. This member may read parts of a date that `model`
+    does not read. They count as the first part of the date.
     """
     if explained is model:
         return np.array(model._inputs_of_features)

@@ -19,7 +19,7 @@ from aucforest.tables.rows import indexable_rows
 
 @dataclass(repr=False, eq=False)
 class MixtureDisplay(Display):
-    """Bar plot of the proportion of trees of each variant of a mixed forest, with its out-of-bag ROC AUC.
+    """Bar plot of the proportion of trees, and their out-of-bag ROC AUC, of each variant of a mixed forest.
 
     If trees use different encodings of columns with many categories, there is also a bar for each encoding. The
     proportions depend on what additional trees of a variant contribute to the ROC AUC of the whole forest, not on the
@@ -192,7 +192,7 @@ class OOBCurveDisplay(Display):
 def first_trees(
     forest: Any, rows: TrainingRows, n_points: int
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64]]]:
-    """Yield geometrically spaced numbers of trees, the rows out of bag for the first trees, and their probabilities."""
+    """Yield geometrically spaced numbers of first trees, the rows out of bag for these, and their probabilities."""
     n_trees = np.unique(np.geomspace(1, len(forest.trees_), n_points).round().astype(np.int64))
     total, n_oob_trees = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
     for start, stop in pairwise([0, *n_trees.tolist()]):

@@ -30,7 +30,7 @@ _MOST_PARTS = 10  # maximum number of random parts of the rows; fewer if a class
 _TASK_ORDERS = 32  # number of permutations in a task; each task finds the leaves of the unpermuted rows once
 _MOST_BYTES = 2**28  # bytes of sums and permuted columns that are kept at a time
 
-PartScore = Callable[[NDArray[np.float64]], float]  # the score of a part of the rows from the probabilities of all rows
+PartScore = Callable[[NDArray[np.float64]], float]  # a score of some rows, from probabilities of all rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -268,10 +268,10 @@ def oob_permutation_importance(
 
 
 def scores_of_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer, seed: int) -> list[PartScore]:
-    """Return functions of the class probabilities of the scored rows: the score of all of them, then of random parts.
+    """Return functions that score all rows, and random parts of the rows, given the class probabilities of all rows.
 
-    There are 2 to 10 parts with equal class frequencies if that is possible, else none. `rows` has labels and
-    sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
+    The rows are `scored`. There are 2 to 10 parts with equal class frequencies if that is possible, else none. `rows`
+    has labels and sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
     """
     labels = rows.labels[scored]
     counts = np.bincount(labels)
@@ -301,7 +301,7 @@ def measure_importance(
     """Return permutation importances from `scores_of_parts` and the class probabilities of the scored rows.
 
     `permuted` yields lists of functions that return class probabilities with a feature permuted. A list has all repeats
-    of one or more features. Each repeat is scored on all rows, the first part. Each further part has only one repeat.
+    of one or more features. Each repeat is scored on all rows, and each random part is scored for only one repeat.
     """
     baseline = np.array([part(proba) for part in parts])
     parts_of_repeats = [[0, *range(repeat + 1, len(parts), n_repeats)] for repeat in range(n_repeats)]
@@ -322,7 +322,7 @@ def measure_importance(
 def standard_error(repeat_drops: NDArray[np.float64], part_drops: NDArray[np.float64]) -> float:
     """Return the standard error of the mean drop over repeats. Each of `part_drops` is of one part and one repeat.
 
-    A single repeat varies more with the permutation than the mean over repeats. The difference is subtracted.
+    A single repeat varies more with the permutation than the mean over repeats. This excess variance is subtracted.
     """
     if len(part_drops) < 2:
         return np.nan

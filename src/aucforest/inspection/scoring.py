@@ -53,7 +53,7 @@ def _mean_over_trees(fold: FittedFold, name: str) -> float:
 
 
 class Metric(NamedTuple):
-    """Title of a metric, whether higher is better, function that computes it on a fold, upper bound, and kind."""
+    """A metric, with the function that computes it on a fold."""
 
     title: str
     higher_is_better: bool
@@ -82,7 +82,7 @@ METRICS = {
 
 
 def find_metric(name: str) -> Metric:
-    """Return a metric by name: one of METRICS, or for example "precision_at_0.01"; raise ValueError for other names."""
+    """Return one of METRICS, or a metric such as "precision_at_0.01"; raise ValueError for other names."""
     if name in METRICS:
         return METRICS[name]
     at_k = find_at_k(name)

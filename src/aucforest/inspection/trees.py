@@ -267,16 +267,16 @@ class TreeDisplay(Display):
         nodes = np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
         if len(nodes) > _MOST_NODES:
             raise ValueError(f"max_depth={self.max_depth} plots {len(nodes)} nodes, more than {_MOST_NODES}: lower it")
-        plotted, ends, waiting = set(nodes.tolist()), list[int](), [0]
+        plotted, plotted_leaves, waiting = set(nodes.tolist()), list[int](), [0]
         while waiting:
             node = waiting.pop()
             child = int(tree.left_child[node])
             if child in plotted:
                 waiting += [child + 1, child]
             else:
-                ends.append(node)
+                plotted_leaves.append(node)
         x_positions = np.full(tree.n_nodes, np.nan)
-        x_positions[ends] = range(len(ends))
+        x_positions[plotted_leaves] = range(len(plotted_leaves))
         for node in nodes[::-1]:  # children come after their parents
             if np.isnan(x_positions[node]):
                 child = tree.left_child[node]

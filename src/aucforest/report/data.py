@@ -30,7 +30,7 @@ Pair = tuple[NDArray[Any], NDArray[Any]]  # a column of the rows, and the same c
 
 
 class Training(NamedTuple):
-    """The training data, and the bootstrap samples of a forest or of the forest of a stack, None if unknown."""
+    """The training data, and the bootstrap samples of the forest of a model, None if they are unknown."""
 
     X: Any
     y: NDArray[Any]
@@ -177,8 +177,8 @@ def check_overlap(rows: ScoredRows, training: Training | None) -> tuple[str, str
     """Return a sentence that says whether rows were used for training, and a warning or None.
 
     Without training data, the warning is that the ROC AUC is far above the out-of-bag AUC. With training data, it is
-    that more rows are equal to a training row than chance explains: their proportion exceeds the proportion of training
-    rows that have a duplicate by more than three standard errors.
+    that too many rows are equal to a training row: their proportion exceeds that of training rows with a duplicate by
+    more than three standard errors.
     """
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
@@ -213,7 +213,7 @@ def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
 
 
 def encode_pair(pair: Pair, *, as_text: bool = False) -> list[NDArray[np.int64]]:
-    """Encode two columns with common codes. Missing values have one code, and objects are compared as text."""
+    """Encode two columns with common codes. All missing values have the same code, and objects are encoded as text."""
     columns: list[Any] = list(pair)
     if as_text or any(values.dtype.kind == "O" for values in pair):
         columns = [["" if is_missing(value) else f"={value}" for value in values.tolist()] for values in pair]

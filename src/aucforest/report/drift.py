@@ -31,10 +31,10 @@ def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> li
     pvalues = holm(raw_pvalues).tolist()
     names, order = list(columns), np.argsort(-np.array(psi), kind="stable")
     drifted = [names[j] for j in order if pvalues[j] < 1.0 - LEVEL]
-    most = f"{len(drifted)} of {len(names)}, most of all {drifted[0]}" if drifted else f"none of {len(names)}"
+    n_drifted = f"{len(drifted)} of {len(names)}, most of all {drifted[0]}" if drifted else f"none of {len(names)}"
     lead = (
-        f"Columns that differ from the training rows by more than chance: {most}. A population stability index (PSI) "
-        "above 0.2 usually counts as large."
+        f"Columns that differ from the training rows by more than chance: {n_drifted}. A population stability index "
+        "(PSI) above 0.2 usually counts as large."
     )
     body = [[names[j], *map(number, (psi[j], limits[j], pvalues[j]))] for j in order[:_MOST_LISTED]]
     caption = "The columns that drifted most; p-values are adjusted for the number of columns by Holm's method"
@@ -42,7 +42,7 @@ def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> li
     points = [
         _forest_sentence(list(columns.values())[:_MOST_COLUMNS], seed),
         _labels_sentence(rows, training),
-        "Rows count once each, whatever their weights. Columns of dates are left out.",
+        "Weights of rows are not used, and columns of dates are left out.",
     ]
     return [Section("drift", "Drift", lead, tables=[table], points=points)]
 
@@ -98,7 +98,7 @@ def _forest_sentence(pairs: list[Pair], seed: int) -> str:
 
 
 def _labels_sentence(rows: ScoredRows, training: Training) -> str:
-    """Return the sentence on the frequency of the positive class or, of more than two, of the one that changed most."""
+    """Return the sentence on the frequency of the positive class or, of many classes, of the one that changed most."""
     pair, n_classes = (rows.labels, training.labels), len(rows.classes)
     new, old = (np.bincount(labels, minlength=n_classes) / labels.size for labels in pair)
     k = 1 if n_classes == 2 else int(np.argmax(np.abs(new - old)))

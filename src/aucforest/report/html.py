@@ -230,7 +230,7 @@ def report(
 def _importance(
     rows: ScoredRows, training: Training | None, n_repeats: int, n_jobs: int | None, seed: int
 ) -> tuple[PermutationImportance | None, str]:
-    """Return importances from out-of-bag rows of a forest if they are known, else from the rows, and their source."""
+    """Return importances and their source: out-of-bag rows of a forest if they are known, else the rows."""
     if n_repeats == 0:
         return None, ""
     if training is None or training.bootstrap_samples is None or not isinstance(rows.model, AUCForestClassifier):
@@ -257,8 +257,8 @@ def report_on_models(
     rows = replace(first, X=model_comparison.join_columns([rows.X for rows in scored.values()]))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     # Without training rows, each model is checked, because each has its own out-of-bag rows.
-    checked = {"": rows} if training else {f"{name}: ": model_rows for name, model_rows in scored.items()}
-    checks = {prefix: check_overlap(model_rows, training) for prefix, model_rows in checked.items()}
+    rows_to_check = {"": rows} if training else {f"{name}: ": model_rows for name, model_rows in scored.items()}
+    checks = {prefix: check_overlap(model_rows, training) for prefix, model_rows in rows_to_check.items()}
     warnings = [f"{prefix}{warning}" for prefix, (_, warning) in checks.items() if warning]
     points = [next(iter(checks.values()))[0], *([f"Intended use: {intended_use}"] if intended_use else [])]
     with drawing():
@@ -271,7 +271,7 @@ def report_on_models(
 def _heading(
     rows: ScoredRows, title: str | None, models: dict[str, str], stated: dict[str, str]
 ) -> tuple[str, dict[str, str]]:
-    """Return the title, which by default names models and classes, and the facts; stated ones replace the others."""
+    """Return the title, by default from models and classes, and the facts, in which `stated` ones have priority."""
     subject, classes = f"{len(rows.classes)} classes", {"Classes": str(len(rows.classes))}
     if len(rows.classes) == 2:
         positive = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
@@ -286,4 +286,4 @@ def _heading(
         "Written by": f"aucforest {version('aucforest')}",
     }
     title = f"{', '.join(models.values())}: {subject}" if title is None else title
-    return title, stated | facts | stated  # stated facts come first, and replace others of the same name
+    return title, stated | facts | stated  # the first operand puts stated facts first, the last one keeps their values

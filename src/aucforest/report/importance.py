@@ -42,11 +42,11 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
 
 
 def _with_column_from_rows(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArray[np.int64]], FloatArray]:
-    """Return a function of a column and row indices; it returns the scores with the column taken from these rows.
+    """Return a function of a column and row indices that returns the scores with the column taken from these rows.
 
-    All columns are converted to one matrix of features in advance. Each call replaces the features of a column in the
-    matrix and restores them, because converting a table takes the time of all columns. Only models of other packages,
-    and stacks with such members, get tables. Target rates are replaced with their column, also in interactions.
+    Converting a table is slow, so it is converted to a matrix once. Each call replaces the features of a column in the
+    matrix, including target rates and their interactions, and restores them. Only models of other packages, and stacks
+    with such members, get tables.
     """
     is_stack = isinstance(model, AUCStackingClassifier) and not model._reads_table
     if is_stack or isinstance(model, TreeBasedClassifier):
@@ -116,7 +116,7 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
 
 
 def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
-    """Return values of a column, the index of a row with each value, and the index of a row with a missing value."""
+    """Return values of a column, the indices of rows with these values, and the index of a row with a missing value."""
     if (numeric := as_numbers(column)) is None:
         texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])
         values, firsts, counts = np.unique(texts, return_index=True, return_counts=True)

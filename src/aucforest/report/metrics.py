@@ -29,7 +29,7 @@ _MOST_THRESHOLDS = 500  # approximate number of thresholds of the explorer
 _MOST_TREE_POINTS = 12  # maximum number of points of the curve of the out-of-bag AUC
 _BINS = 10  # number of calibration bins
 _ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a rounding error
-RECALLS = np.linspace(0.0, 1.0, 101)  # recalls at which bootstrapped curves have a precision
+RECALLS = np.linspace(0.0, 1.0, 101)  # recalls at which the precision of bootstrapped curves is computed
 _MEANINGS = {
     "roc_auc": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
     "average_precision": "Mean precision of the class {positive} over all recalls.",
@@ -40,7 +40,7 @@ _MEANINGS = {
 
 
 class Score(NamedTuple):
-    """A metric, its interval (NaN if there is none), and its value for a model without skill."""
+    """A metric with its interval (NaN if there is none) and its value for a model without skill."""
 
     name: str
     value: float
@@ -73,7 +73,7 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
 
 
 def top_proportion(rows: ScoredRows) -> float:
-    """Return the proportion of rows in sentences on top scores: 0.01 for a rare class and many rows, else 0.1."""
+    """Return the proportion of rows that count as the top: 0.01 for a rare class and many rows, else 0.1."""
     return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
 
 
@@ -130,9 +130,8 @@ def bootstrap_weights(rows: ScoredRows, n_bootstrap: int, seed: int) -> Iterator
 def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
     """Assign rows to about `most` groups of equal or adjacent scores of class k, in descending order of the score."""
     cumulated = cumulate_class(rows, k)
-    # The lowest score of each group. Rows with equal scores are in the same group.
-    ends = cumulated.thresholds[thin(cumulated, most)[1:]]
-    return np.searchsorted(-ends, -rows.scores[:, k])
+    lowest_scores = cumulated.thresholds[thin(cumulated, most)[1:]]
+    return np.searchsorted(-lowest_scores, -rows.scores[:, k])
 
 
 def compute_scores(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Score]:

@@ -39,7 +39,7 @@ _MEMBERS = {
 
 
 def importance_section(importance: PermutationImportance, source: str) -> Section:
-    """Return the section on the permutation importances of the features, computed on rows from a source."""
+    """Return the section on permutation importances; `source` describes the rows that they are computed on."""
     mean, intervals = importance.importances_mean, np.clip(importance.importances_interval(LEVEL), -1.0, 1.0)
     caption = "Decrease of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
     widths = np.ptp(intervals, axis=1)
@@ -76,7 +76,7 @@ def dependence_sections(rows: ScoredRows, importance: PermutationImportance, see
     of_class = f" of {rows.classes[1]}" if len(rows.classes) == 2 else ""
     lead = (
         f"The {label}{of_class} if all rows had the same value of one column and kept their other values: the average "
-        "effect of the column in the model. It shows no combinations of columns, and is unsure where values are rare."
+        "effect of the column in the model. It shows no interactions, and is uncertain where values are rare."
     )
     return [Section("dependence", "Partial dependence", lead, drawn)]
 
@@ -88,11 +88,11 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
     label, name = ordered_classes(rows.model).tolist()[1], rows.classes[1]
     explanation = explain(rows.model, safe_indexing(rows.X, highest), n_jobs=n_jobs).of_class(label)
-    names = rows.X.index if hasattr(rows.X, "iloc") else range(len(rows.labels))
+    row_names = rows.X.index if hasattr(rows.X, "iloc") else range(len(rows.labels))
     body = []
     for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS)):
         texts = [f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons]
-        row_name = str(names[row]).removesuffix(" 00:00:00")  # for an index of dates
+        row_name = str(row_names[row]).removesuffix(" 00:00:00")  # for an index of dates
         body.append([row_name, number(rows.scores[row, 1]), rows.classes[rows.labels[row]], "; ".join(texts)])
     lead = (
         f"The {len(body)} rows with the highest scores. The number in brackets is the contribution of the feature: "
@@ -122,8 +122,8 @@ def members_sections(rows: ScoredRows, n_bootstrap: int, seed: int) -> list[Sect
         columns = ["metric", "forest alone", "stack", "difference", "95 % interval"]
         tables.append(Table("The stack and its forest alone, on these rows", columns, body))
     lead = (
-        "The score of a class is the sum of the scores of the members, with two classes of log odds, times their "
-        "weights. A member of weight 0 did not help on the out-of-bag samples, and is not used."
+        "The score of a class is the weighted sum of the scores of the members, or of their log odds for two classes. "
+        "A member of weight 0 did not help on the out-of-bag samples, and is not used."
     )
     return [Section("members", "What each member adds", lead, tables=tables)]
 
@@ -165,8 +165,8 @@ def _curve(forest: AUCForestClassifier, training: TrainingRows, suffix: str) -> 
         return [], ""
     intervals = "" if np.isnan(points[:, 2]).all() else ", with 95 % intervals"
     caption = (
-        f"Out-of-bag ROC AUC{suffix} by the number of trees{intervals}. The first points are of fewer rows: those "
-        "that are out of bag for one of so few trees."
+        f"Out-of-bag ROC AUC{suffix} by the number of trees{intervals}. With few trees, fewer rows are out of bag for "
+        "at least one of them."
     )
     drawn = [plots.picture(plots.trees_plot(points), "trees", caption)]
     return drawn, "The curve shows whether its trees are enough: where it is flat, more do not help."
@@ -174,17 +174,17 @@ def _curve(forest: AUCForestClassifier, training: TrainingRows, suffix: str) -> 
 
 def _forest_table(caption: str, forest: AUCForestClassifier) -> Table:
     """Return a table of the properties of the trees: number, criteria, splitters, encodings, sizes and shrinkage."""
-    size = forest_summary(forest)
+    summary = forest_summary(forest)
     criteria, splitters = (", ".join(dict.fromkeys(names)) for names in zip(*forest.variants_))
     body = [
-        ["trees", f"{size.n_trees:,}"],
+        ["trees", f"{summary.n_trees:,}"],
         ["split criteria", criteria],
         ["splitters", splitters],
         *([["encodings", ", ".join(dict.fromkeys(forest.encodings_))]] if forest.encodings_ else []),
-        ["nodes of a tree, mean", number(float(size.n_nodes.mean()))],
-        ["depth of a tree, mean", number(float(size.max_depth.mean()))],
-        ["depth of the deepest tree", f"{size.max_depth.max()}"],
-        ["size of all trees, MiB", number(float(size.n_bytes.sum() / 2**20))],
+        ["nodes of a tree, mean", number(float(summary.n_nodes.mean()))],
+        ["depth of a tree, mean", number(float(summary.max_depth.mean()))],
+        ["depth of the deepest tree", f"{summary.max_depth.max()}"],
+        ["size of all trees, MiB", number(float(summary.n_bytes.sum() / 2**20))],
         ["shrinkage (lambda)", number(float(forest.shrinkage_))],
     ]
     return Table(caption, ["property", "value"], body)

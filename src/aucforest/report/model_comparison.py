@@ -45,7 +45,7 @@ def named_models(models: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Return distinct names: 2, 3, ... is appended to a name that occurs earlier in the sequence."""
+    """Return distinct names, with 2, 3, ... appended to repeated ones."""
     distinct: list[str] = []
     for name in names:
         numbered = (f"{name} {n}" for n in count(2))
@@ -65,11 +65,11 @@ def join_columns(tables: Sequence[Any]) -> Any:
 
 
 def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int) -> dict[str, list[ComparisonRow]]:
-    """Return the metrics of each model (its name is the `criterion`), and their differences from those of the first.
+    """Return the metrics of each model, whose name is the `criterion`, and the differences from the first model.
 
     For two classes, the ROC AUC has DeLong's interval and test. Other intervals are percentiles of stratified bootstrap
-    samples, the same for all models. Their p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the number of samples
-    with a difference of at least 0, or of at most 0, whichever is smaller. The + 1 counts the sample of all rows.
+    samples, the same for all models. Their p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the smaller of the
+    numbers of samples with a difference of at least 0 and of at most 0. The + 1 counts the sample of all rows.
     """
     baseline, first = next(iter(scored.items()))
     measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
@@ -128,11 +128,11 @@ def models_sections(
     titles = [find_metric(metric).title for metric in compared]
     body = [[model, *(number(rows[i].mean) for rows in compared.values())] for i, model in enumerate(scored)]
     delong = "DeLong's for the ROC AUC, otherwise " if len(first.classes) == 2 else ""
-    least = number(2.0 * len(others) / (n_bootstrap + 1))
+    lowest_pvalue = number(2.0 * len(others) / (n_bootstrap + 1))
     sentences = [
         f"All models are evaluated on the same {first.labels.size:,} rows, and compared with {name}. Better, worse and "
         f"significant mean a p-value below {1.0 - LEVEL:.2g}, adjusted for the number of models by Holm's method; from "
-        f"{n_bootstrap} bootstrap samples, the lowest one is at least {least}.",
+        f"{n_bootstrap} bootstrap samples, the lowest one is at least {lowest_pvalue}.",
         f"Intervals and tests are paired, row by row: {delong}percentiles of stratified bootstrap samples.",
         *(["Rows count by their weights."] if first.sample_weight is not None else []),
     ]
@@ -207,7 +207,7 @@ def criteria_facts(comparison: CriteriaComparison) -> dict[str, str]:
 
 
 def differences_table(metric: str, rows: list[ComparisonRow], kind: str, baseline: str) -> Table:
-    """Return a table of a metric by criterion or model, as `kind` says, and of the differences from a baseline."""
+    """Return a table of a metric and its difference from a baseline. `kind` is "criterion" or "model"."""
     found, value = find_metric(metric), "mean" if kind == "criterion" else "value"
     columns = [kind, value, "95 % interval", f"difference from {baseline}", "95 % interval", "p"]
     columns = columns[:-1] if found.kind == "cost" else columns

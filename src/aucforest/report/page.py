@@ -62,7 +62,7 @@ def number(value: float, decimals: int | None = None) -> str:
 
 
 def _spell(text: str) -> str:
-    """Return a number that Python has formatted with a real minus sign, and "e-05" as a power of ten."""
+    """Return a formatted number with a minus sign instead of a hyphen, and a power of ten instead of "e-05"."""
     digits, is_power, exponent = text.partition("e")
     raised = f" × 10{str(int(exponent)).translate(_SUPERSCRIPTS)}" if is_power else ""
     return digits.replace("-", "−") + raised
@@ -95,8 +95,8 @@ def estimate(
 ) -> list[str]:
     """Return two table cells: an estimate, and its interval, which is a dash if the interval is NaN.
 
-    There are enough decimals for two digits of half of `width`, by default the width of the interval, and at least
-    three. If more than five would be needed, or the width is 0, each number is formatted by its size instead.
+    Decimals suffice for two digits of half of `width`, by default the width of the interval, and are at least three. If
+    more than five would be needed, or the width is 0, each number is formatted by its size instead.
     """
     width = high - low if width is None else width
     needed = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else _MOST_DECIMALS + 1
@@ -110,7 +110,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def shorten(texts: Sequence[str], most: int) -> list[str]:
-    """Shorten texts like `shortened`; texts that would look equal are cut so that their first difference is shown."""
+    """Shorten texts like `shortened`, but show the first difference of texts that would look equal."""
     short = [shortened(text, most) for text in texts]
     for index, (text, brief) in enumerate(zip(texts, list(short))):
         alike = {other for other in texts if shortened(other, most) == brief}

@@ -33,7 +33,7 @@ Groups = dict[str, NDArray[Any]]
 
 
 def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Section:
-    """Return the section with a headline, and with metrics compared with the metrics of a model without skill."""
+    """Return the section with a headline, and with the metrics of the model and of a model without skill."""
     scores = compute_scores(rows, resamples)
     auc = scores[0]
     delong = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
@@ -159,7 +159,7 @@ def metrics_of_top(rows: ScoredRows, k: int) -> MetricsAtK:
 
 
 def alert_depths(n_rows: int) -> dict[int, int]:
-    """Return the number of alerts for each number of alerts per 1,000 rows, without numbers below one."""
+    """Return the numbers of alerts by alerts per 1,000 rows, without numbers below one."""
     return {rate: round(n_rows * rate / 1000) for rate in _PER_1000 if n_rows * rate >= 1000}
 
 
@@ -250,7 +250,7 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
 
 
 def _aims(model: Any) -> dict[str, float]:
-    """Return the explorer's initial alerts per 1,000 rows, precision and recall, from the threshold rule if given."""
+    """Return the alerts per 1,000 rows, precision and recall with which the explorer starts."""
     rule, aims = getattr(model, "threshold", None), {"alerts": 10.0, "precision": 0.5, "recall": 0.8}
     for name, bound in rule.items() if isinstance(rule, dict) else ():
         if name in aims and isinstance(bound, float):  # integer alerts refer to the training rows
@@ -321,7 +321,7 @@ def rates_by(
     proba: FloatArray | None,
     weights: FloatArray | None,
 ) -> GroupRates:
-    """Return the rates of groups: quartile groups of many numbers or dates, or the most frequent values of a column."""
+    """Return the rates of the groups of a column; see `_group_masks`."""
     names, masks = zip(*_group_masks(values))
     rows = PredictedRows(positive, selected, proba, weights)
     return compare_groups(list(names), np.argmax(masks, axis=0), rows, level=LEVEL)
@@ -367,7 +367,7 @@ def _in_one_cell(*arguments: Any) -> str:
 
 
 def _group_masks(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Return names and masks of groups: quartile groups or the most frequent values, and a group of missing values."""
+    """Return names and masks of groups: by quartiles or frequent values of a column, and for missing values."""
     numeric, missing = as_numbers(values), are_missing(values)
     if numeric is None or (values.dtype == object and np.unique(numeric[0][~missing]).size <= _MOST_GROUPS):
         texts = [str(value) for value in values.tolist()]
@@ -386,7 +386,7 @@ def _group_masks(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
 
 
 def _numeric_groups(values: FloatArray, format_value: Callable[[float], str]) -> tuple[FloatArray, list[str]]:
-    """Return the upper ends of groups and their names. The ends are all values or, if these are many, the quartiles."""
+    """Return the upper ends of groups and their names. The ends are all values, or the quartiles of many values."""
     ends, is_number = np.unique(values), format_value is number
     if is_many := ends.size > _MOST_GROUPS:  # quartiles of dates are not interpolated
         ends = np.unique(np.quantile(values, [0.25, 0.5, 0.75], method="linear" if is_number else "lower"))

@@ -72,7 +72,7 @@ def _panels(width: float = _WIDTH, height: float = 4.4, rows: int = 1, **options
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure as SVG with ids that begin with `name`. A `cursor`, "point" or "line", shows the threshold."""
+    """Return a figure as SVG with ids that begin with `name`. The `cursor` for the threshold is "point" or "line"."""
     content = BytesIO()
     with warnings.catch_warnings():
         # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.
@@ -172,7 +172,7 @@ def lift_plot(rows: ScoredRows) -> Any:
 
 
 def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
-    """Draw one curve for each model. Names are below the diagonal; a line connects each with a dot on its curve."""
+    """Draw one curve for each model. A line connects each name, below the diagonal, with a dot on its curve."""
     figure, axes = _panels()
     curves = [_curve(rows, k, kind) for rows in scored.values()]
     top = min(1.0, 1.05 * max(map(np.max, curves))) or 1.0
@@ -292,7 +292,7 @@ def importance_plot(importance: PermutationImportance) -> Any:
 
 
 def mixture_plot(forest: Any) -> Any:
-    """Draw the proportions of the variants of a mixed forest, and of the encodings."""
+    """Draw the proportions of trees of each variant and encoding of a mixed forest."""
     n_bars = sum(len(getattr(forest, name, {"n_trees": ()})["n_trees"]) for name in ("mixture_", "encoding_mixture_"))
     figure, axes = _panels(height=0.8 + 0.3 * n_bars)
     MixtureDisplay.from_estimator(forest, ax=axes)

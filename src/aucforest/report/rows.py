@@ -111,7 +111,7 @@ def check_classifier(model: Any) -> None:
 def check_rows(
     X: Any, y: ArrayLike, sample_weight: ArrayLike | None, name: str
 ) -> tuple[Any, NDArray[Any], FloatArray | None]:
-    """Validate and return X in a form that supports row indexing, labels and weights. `name` is "test" or "train"."""
+    """Validate and return X (with row indexing), the labels and the weights. `name` is "test" or "train"."""
     X, labels = indexable_rows(X), column_or_1d(y)
     if num_samples(X) != len(labels):
         raise ValueError(f"X_{name} has {num_samples(X)} rows, but y_{name} has {len(labels)}")
@@ -124,7 +124,7 @@ def ordered_classes(model: Any) -> NDArray[Any]:
 
 
 def predict_scores(model: Any, X: Any) -> FloatArray:
-    """Return probabilities, or decision values without `predict_proba`, (n_rows, n_classes), like `ordered_classes`."""
+    """Return probabilities, or else decision values, (n_rows, n_classes), in the order of `ordered_classes`."""
     method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
     scores = np.asarray(method(X), dtype=np.float64)
     scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
