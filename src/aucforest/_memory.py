@@ -49,7 +49,7 @@ def check_memory(n_bytes: float, what: str, advice: str) -> None:
 
 
 def parse_bytes(given: Any, name: str) -> int:
-    """Return a number of bytes, given as an integer or as text such as "2GiB", "500MB" or "1.5 GB"; at least 1."""
+    """Return a positive number of bytes, given as an integer or as text such as "2GiB", "500MB" or "1.5 GB"."""
     n_bytes = 0
     if isinstance(given, Integral) and not isinstance(given, bool):
         n_bytes = int(given)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-_LOG_INTERVAL = 60.0  # seconds between two updates of a bar in a log, which keeps every update
+_LOG_INTERVAL = 60.0  # seconds between updates of a bar in a log, where each update is a line
 
 
 def is_watched() -> bool:

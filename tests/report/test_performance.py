@@ -153,8 +153,8 @@ def test_alerts_are_counted_as_they_are_sorted():
         top, hits = performance.metrics_of_top(rows, k), int(RARE_Y[order[:k]].sum())
         assert (top.precision[0], top.recall[0]) == pytest.approx((hits / k, hits / RARE_Y.sum()))
         assert top.threshold == rows.scores[order[k - 1], 1]
-    assert performance.alert_depths(1000)[1] == 1
-    assert performance.alert_depths(250) == {5: 1, 10: 2, 20: 5, 50: 12, 100: 25, 200: 50, 500: 125}
+    assert performance.alert_counts(1000)[1] == 1
+    assert performance.alert_counts(250) == {5: 1, 10: 2, 20: 5, 50: 12, 100: 25, 200: 50, 500: 125}
 
 
 def table_of(model, by, weight=None):

@@ -44,7 +44,7 @@ _MOST_ROWS, _BLOCKS = 2**16, 16
 # A target is refused if it has more than MOST_LABELS distinct labels, and on average fewer than LEAST_ROWS rows per
 # label. For integers, which may be a quantity, the least number of rows is LEAST_ROWS_OF_INTEGERS.
 MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
-OPTION = "--positive "  # the option of the positive label in messages
+OPTION = "--positive "  # the option that messages of `LabelReader` name
 # Pairs of labels of which the second is positive even if it is more frequent.
 _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
 

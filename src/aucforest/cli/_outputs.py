@@ -170,19 +170,19 @@ def check_model_outputs(out: Path, reference: Path | None, json_out: Path | None
 
 def save_model(model: Any, out: Path) -> None:
     """Write a model without the out-of-bag probabilities of the training data and the settings of this machine."""
-    _forget_machine(model)
+    _remove_unsaved(model)
     model.save(out)
     typer.echo(f"model: {out}", err=True)
 
 
-def _forget_machine(model: Any) -> None:
+def _remove_unsaved(model: Any) -> None:
     """Remove from a model and its members, in place, what `save_model` does not write."""
     settings = {"n_jobs": None, "verbose": 0}
     vars(model).pop("oob_decision_function_", None)
     parameters = model.get_params(deep=False)
     for nested in (*getattr(model, "members_", {}).values(), parameters.get("forest")):
         if nested is not None:
-            _forget_machine(nested)
+            _remove_unsaved(nested)
     model.set_params(**{name: value for name, value in settings.items() if name in parameters})
 
 

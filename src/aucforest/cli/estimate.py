@@ -257,7 +257,7 @@ def _as_texts(labels: Any) -> Any:
 
 
 def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None) -> dict[str, Any]:
-    """Return the argument of each parameter of CBPE: features as a frame, others as arrays, None without columns.
+    """Return the value of each parameter of CBPE: a frame for X, arrays for others, None without columns.
 
     Labels are converted to text if classes are given.
     """

@@ -163,7 +163,7 @@ def _rates_table(name: str, rates: GroupRates) -> Any:
 
 
 def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
-    """Raise ValueError if there are fewer rows, or less weight, than a number of alerts."""
+    """Raise ValueError if the number of alerts exceeds the number, or the weight, of all rows."""
     total = len(rows.y) if rows.weight is None else float(rows.weight.sum())
     if parse_number(alerts) > max(total, 1):
         weight = "" if rows.weight is None else f"{total:g}, the weight of "

@@ -30,7 +30,7 @@ from aucforest.tree.binning import SAMPLE_ROWS, bin_matrix
 
 
 def warm_up(native: bool = False) -> None:
-    """Compile for this machine, so that the first fit does not have to, as for a container image.
+    """Compile for this machine before the first fit, for example in a container image.
 
     Machine code that comes with the installation is not compiled again. With --native, all code is compiled for exactly
     this processor.

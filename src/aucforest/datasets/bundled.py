@@ -88,7 +88,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     """
     bunch, categories = _read("page_blocks.csv", {})
     bunch.target -= 1  # The file has classes from 1 to 5.
-    loaded = _as_returned(bunch, categories, return_X_y, as_frame)  # needs the name of the target in target_names
+    loaded = _as_returned(bunch, categories, return_X_y, as_frame)  # while target_names has the name of the target
     bunch.target_names = ["text", "horizontal line", "picture", "vertical line", "graphic"]
     return loaded
 

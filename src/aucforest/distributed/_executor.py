@@ -18,7 +18,7 @@ from aucforest.fitting.job import find_versions
 # Seconds between checks of the cluster, and seconds without an active worker after which a fit fails. Batch systems and
 # clouds take minutes to start workers.
 _CHECK_SECONDS, _IDLE_SECONDS = 1.0, 300.0
-# Number of results that are merged in a task.
+# Maximum number of results that a task merges.
 _MERGED = 8
 
 

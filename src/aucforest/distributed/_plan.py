@@ -16,11 +16,11 @@ _ROWS_FRACTION = 0.4
 _CHOOSING_BYTES = 24
 # Bytes of a row in memory besides its codes: its label and its weight.
 _ROW_BYTES = 12
-# Approximate bytes of the codes of a part, and of the rows that a task gathers. A lost part is computed again.
+# Approximate bytes of the codes of a part, which is computed again if it is lost, and of the rows of a task.
 _PART_BYTES = 2**26
 # Maximum number of parts for each thread, since each task costs milliseconds.
 _PARTS_PER_THREAD = 4
-# Number of copies of a tree's rows for each thread: as sent and as joined, of a running and of a waiting task.
+# Copies of a tree's rows for each thread: a running and a waiting task each have the rows as sent and as joined.
 _COPIES = 4
 
 

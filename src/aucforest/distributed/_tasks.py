@@ -37,7 +37,7 @@ class LabelledPart(NamedTuple):
     def kept(
         self, classes: NDArray[Any]
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.uint16], NDArray[np.float64] | None]:
-        """Return the rows of positive weight, None for all, their labels as indices in `classes`, and their weights."""
+        """Return the rows of positive weight (None for all), their labels as indices in `classes`, and weights."""
         rows, weights = kept_rows(self.sample_weight), self.sample_weight
         labels = np.searchsorted(classes, self.classes).astype(np.uint16)[self.labels]
         if rows is not None and weights is not None:

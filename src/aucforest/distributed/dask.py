@@ -155,10 +155,10 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
     def __sklearn_clone__(self) -> "DaskAUCForestClassifier":
         """Return an unfitted copy with the same client."""
-        # The copy has no client. A clone would contain a deep copy of the client, which is not possible.
-        twin: DaskAUCForestClassifier = AUCForestClassifier.__sklearn_clone__(copy.copy(self))
-        twin.client = self.client
-        return twin
+        # `copy.copy` leaves out the client, because scikit-learn would copy it deeply, which is not possible.
+        clone: DaskAUCForestClassifier = AUCForestClassifier.__sklearn_clone__(copy.copy(self))
+        clone.client = self.client
+        return clone
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

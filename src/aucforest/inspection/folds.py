@@ -65,7 +65,7 @@ def run_folds(
     for forest in forests.values():
         forest._validate_params()  # before the first fit, so that errors come at once
     for forest in progress_bar(forests.values(), desc="compile", leave=False, verbose=verbose):
-        # One tree has too few out-of-bag rows for a score or a threshold. Warnings would be about this tree.
+        # One tree has too few out-of-bag rows for a score or a threshold, and its warnings do not matter.
         forest = clone(forest).set_params(oob_score=False, threshold=None)
         _forest_in(forest).set_params(n_estimators=1)
         with warnings.catch_warnings():

@@ -16,9 +16,9 @@ from aucforest.tree.tree import LEAF, Tree
 
 _INDENT = "|   "
 _BRANCH = "|--- "
-_MOST_CHARACTERS = 2**28  # limit for all trees; indented lines make the text of a deep tree much larger than the tree
+_MOST_CHARACTERS = 2**28  # limit for all trees: with indents, the text of a deep tree is much larger than the tree
 _MOST_CATEGORIES = 4  # maximum number of categories in a box
-_MOST_NODES = 10_000  # maximum number of boxes; each takes about a millisecond, and nobody reads more
+_MOST_NODES = 10_000  # maximum number of boxes; each takes about a millisecond
 
 
 def export_text(

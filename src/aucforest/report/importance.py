@@ -70,7 +70,7 @@ def _with_column_from_rows(model: Any, X: Any, n_columns: int) -> Callable[[int,
 
 
 def columns_in_order(importance: PermutationImportance, model: Any, n_columns: int) -> list[int]:
-    """Return the indices of the columns of X, the most important first; a column of dates has several features."""
+    """Return the indices of the columns of X in the order of their most important features."""
     columns = columns_of_features(n_columns, getattr(model, "dates_", {}))
     order = np.argsort(-importance.importances_mean, kind="stable").tolist()
     return list(dict.fromkeys(columns[feature] for feature in order))
@@ -86,7 +86,7 @@ class Dependence(NamedTuple):
 
 
 def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list[Dependence]:
-    """Return the partial dependence on the given columns, by its definition, on a random sample of the rows.
+    """Return the partial dependence on the given columns, averaged over a random sample of the rows.
 
     Values are copied from rows, so frames of any library keep their types; scikit-learn's function does not accept
     polars frames. The result is empty for sparse rows, which have no columns to replace. Constant columns are omitted.

@@ -56,7 +56,7 @@ def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
 
 
 def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return indices of about `most` thresholds with evenly spaced sums of TPR and FPR, both ends, and `keep`."""
+    """Return indices of about `most` thresholds, evenly spaced by TPR + FPR, of both ends, and of `keep`."""
     n_values = cumulated.tps.size
     if n_values <= most:
         return np.arange(n_values)
@@ -238,7 +238,7 @@ def cost_matrix(model: Any) -> FloatArray | None:
 
 
 def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
-    """Return up to 12 rows of: number of trees, out-of-bag ROC AUC, and its bounds, NaN for more than two classes."""
+    """Return up to 12 rows: number of trees, out-of-bag ROC AUC and its interval (NaN for more than two classes)."""
     points, pairs = [], OutOfBagPairs(forest, training, forest.n_jobs)
     for n_trees, oob_rows, proba in first_trees(forest, training, _MOST_TREE_POINTS):
         labels = training.labels[oob_rows]

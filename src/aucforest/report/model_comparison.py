@@ -131,8 +131,8 @@ def models_sections(
     lowest_pvalue = number(2.0 * len(others) / (n_bootstrap + 1))
     sentences = [
         f"All models are evaluated on the same {first.labels.size:,} rows, and compared with {name}. Better, worse and "
-        f"significant mean a p-value below {1.0 - LEVEL:.2g}, adjusted for the number of models by Holm's method; from "
-        f"{n_bootstrap} bootstrap samples, the lowest one is at least {lowest_pvalue}.",
+        f"significant mean a p-value below {1.0 - LEVEL:.2g}, adjusted for the number of models by Holm's method. "
+        f"P-values from {n_bootstrap} bootstrap samples are at least {lowest_pvalue}.",
         f"Intervals and tests are paired, row by row: {delong}percentiles of stratified bootstrap samples.",
         *(["Rows count by their weights."] if first.sample_weight is not None else []),
     ]

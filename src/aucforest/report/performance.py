@@ -75,7 +75,7 @@ def _headline(rows: ScoredRows, auc: float) -> str:
         "gives 50 %."
     )
     per_1000 = round(1000 * top_proportion(rows))
-    if k := alert_depths(rows.labels.size).get(per_1000):
+    if k := alert_counts(rows.labels.size).get(per_1000):
         top = metrics_of_top(rows, k)
         text += (
             f" Of the {per_1000 // 10} % of rows with the highest scores, {percent(top.precision[0])} are {phrase}, "
@@ -91,7 +91,7 @@ def _headline(rows: ScoredRows, auc: float) -> str:
 
 
 def use_section(rows: ScoredRows, intended_use: str | None, overlap: str, has_groups: bool) -> Section:
-    """Return the section on the intended use and the limits of the metrics; `overlap` is about the training rows."""
+    """Return the section on intended use and limits; `overlap` says if rows were used for training."""
     points = [
         f"Intended use: {intended_use or 'not stated by the author of this page.'}",
         f"All metrics are estimates from {rows.labels.size:,} rows. They hold for new rows that come from the same "
@@ -158,7 +158,7 @@ def metrics_of_top(rows: ScoredRows, k: int) -> MetricsAtK:
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
 
 
-def alert_depths(n_rows: int) -> dict[int, int]:
+def alert_counts(n_rows: int) -> dict[int, int]:
     """Return the numbers of alerts by alerts per 1,000 rows, without numbers below one."""
     return {rate: round(n_rows * rate / 1000) for rate in _PER_1000 if n_rows * rate >= 1000}
 
@@ -167,7 +167,7 @@ def alerts_section(rows: ScoredRows) -> Section:
     """Return the section on cumulative gains, lift, and precision and recall by the number of alerts."""
     positive, phrase = rows.classes[1], rows.row_phrases[1]
     body = []
-    for per_1000, k in alert_depths(rows.labels.size).items():
+    for per_1000, k in alert_counts(rows.labels.size).items():
         top = metrics_of_top(rows, k)
         cells = [*estimate(*top.precision, percent), *estimate(*top.recall, percent)]
         body.append([f"{per_1000}", f"{k:,}", *cells, f"{top.lift[0]:.1f}", number(top.threshold)])
@@ -355,7 +355,7 @@ def _rate_tables(rows: ScoredRows, name: str, values: NDArray[Any], rates: Group
             cell = _in_one_cell(rate.difference, rate.difference_low, rate.difference_high, signed)
             differences.setdefault(rate.group, [rate.group]).append(f"{cell}{' *' if rate.differs else ''}")
     columns = [name, "rows", f"rows {rows.row_phrases[1]}", "ROC AUC", *titles]
-    caption = f"Differences from {rates.reference}; a star marks those whose intervals, which hold together, exclude 0"
+    caption = f"Differences from {rates.reference}; a star marks those whose simultaneous intervals exclude 0"
     tables = [Table(f"Performance by {name}", columns, list(body.values()))]
     return [*tables, Table(caption, [name, *titles], list(differences.values()))] if differences else tables
 
