@@ -1,14 +1,13 @@
 
 "use strict";
 (() => {
-  // tables that are wider than the page say so
-  const hint = () => {
+  const markWideTables = () => {
     for (const box of document.querySelectorAll(".scroll")) {
       box.classList.toggle("wide", box.scrollWidth > box.clientWidth);
     }
   };
-  window.addEventListener("resize", hint);
-  hint();
+  window.addEventListener("resize", markWideTables);
+  markWideTables();
 
   const source = document.getElementById("explorer-data");
   if (source === null) return;
@@ -18,7 +17,7 @@
   const costs = ["cost-fp", "cost-fn"].map((id) => document.getElementById(id));
   const [day, ...aims] = ["per-day", "aim-alerts", "aim-precision", "aim-recall"].map((id) => document.getElementById(id));
   const cells = (name) => Array.from(document.querySelectorAll(`[data-${name}]`));
-  const [now, own] = [cells("metric"), cells("own")];
+  const [cellsHere, cellsOfModel] = [cells("metric"), cells("own")];
 
   const ratio = (part, whole) => (whole > 0 ? part / whole : NaN);
   const metricsAt = (index) => {
@@ -61,15 +60,15 @@
     if (name === "circle") marker.setAttribute("r", "4.5");
     return marker;
   });
-  const where = {
+  const cursorPositions = {
     gains: (metrics) => [metrics["per-1000"] / 1000, metrics.recall],
     roc: (metrics) => [1 - metrics.specificity, metrics.recall],
     pr: (metrics) => [metrics.recall, metrics.precision],
     cuts: (_, index) => [index, 0],
   };
-  const mark = (svg, marker, index, metrics) => {
+  const moveMarker = (svg, marker, index, metrics) => {
     const [left, right, bottom, top, xLow, xHigh, yLow, yHigh] = svg.dataset.axes.split(" ").map(Number);
-    const [x, y] = where[svg.dataset.name](metrics, index);
+    const [x, y] = cursorPositions[svg.dataset.name](metrics, index);
     const px = left + ((x - xLow) / (xHigh - xLow)) * (right - left);
     const py = bottom + ((y - yLow) / (yHigh - yLow)) * (top - bottom);
     marker.style.display = Number.isNaN(px + py) ? "none" : "";
@@ -78,7 +77,7 @@
     for (const [key, value] of Object.entries(ends)) marker.setAttribute(key, value.toFixed(2));
   };
 
-  // the slider's ends stand below those of the axis; its thumb does not reach over its ends
+  // the slider is below the axis, and longer by half of the thumb at each end
   const alignSlider = (svg) => {
     const [left, right] = svg.dataset.axes.split(" ").map(Number), width = svg.viewBox.baseVal.width;
     slider.style.marginLeft = `calc(${(100 * left) / width}% - .5rem)`;
@@ -91,17 +90,16 @@
     shown.dataset.value = threshold === null ? "Infinity" : threshold;
     slider.setAttribute("aria-valuetext",
       `${shown.textContent}: recall ${text("", metrics.recall)}, precision ${text("", metrics.precision)}`);
-    // without both costs there is no cost to show
-    const areUnknown = Number.isNaN(metrics.cost);
-    for (const row of document.querySelectorAll("tr.cost")) row.hidden = areUnknown;
-    const hasDay = !Number.isNaN(day.valueAsNumber), isVague = aims.map((input) => Number.isNaN(input.valueAsNumber));
+    const hasNoCost = Number.isNaN(metrics.cost);
+    for (const row of document.querySelectorAll("tr.cost")) row.hidden = hasNoCost;
+    const hasDay = !Number.isNaN(day.valueAsNumber), isEmpty = aims.map((input) => Number.isNaN(input.valueAsNumber));
     document.querySelector("tr.day").hidden = !hasDay;
     document.getElementById("alerts-unit").textContent = hasDay ? "per day" : "per 1,000 rows";
-    const lacking = { alerts: isVague[0], precision: isVague[1], recall: isVague[2], cost: areUnknown, budget: areUnknown || isVague[0] };
-    for (const [name, lacks] of Object.entries(lacking)) document.querySelector(`[data-best=${name}]`).disabled = lacks;
-    fill(now, "metric", metrics);
-    if (data.own !== null) fill(own, "own", metricsAt(data.own));
-    svgs.forEach((svg, i) => mark(svg, markers[i], index, metrics));
+    const isDisabled = { alerts: isEmpty[0], precision: isEmpty[1], recall: isEmpty[2], cost: hasNoCost, budget: hasNoCost || isEmpty[0] };
+    for (const [name, disabled] of Object.entries(isDisabled)) document.querySelector(`[data-best=${name}]`).disabled = disabled;
+    fill(cellsHere, "metric", metrics);
+    if (data.own !== null) fill(cellsOfModel, "own", metricsAt(data.own));
+    svgs.forEach((svg, i) => moveMarker(svg, markers[i], index, metrics));
   };
 
   // the highest threshold of equally good ones, whose scores may differ by rounding errors
@@ -114,7 +112,7 @@
   const isInBudget = (metrics) =>
     atMost(metrics[Number.isNaN(day.valueAsNumber) ? "per-1000" : "per-day"], aims[0].valueAsNumber);
   const greatestPrecision = () => Math.max(...data.tp.map((_, index) => metricsAt(index).precision || 0));
-  // the highest recall with that precision, or with the greatest there is
+  // the highest recall with at least this precision
   const ofPrecision = (least) => best((metrics) => (atLeast(metrics.precision, least) ? metrics.recall : -1));
   const choices = {
     alerts: () => best((metrics) => (isInBudget(metrics) ? metrics.alerts : -1)),
