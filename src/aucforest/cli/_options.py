@@ -57,7 +57,7 @@ Groups = Annotated[
 Time = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="The column of dates or numbers: each fold is tested on rows after its training."
+        metavar="COLUMN", help="The column of dates or numbers: test rows of a fold are later than its training rows."
     ),
 ]
 

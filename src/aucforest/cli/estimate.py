@@ -277,8 +277,8 @@ def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None
 def _as_table(title: str, result: CBPEResult) -> Table:
     """Return a table with a row for each chunk and metric, and alerts in red."""
     caption = (
-        "Estimates hold as long as P(label | score) is unchanged, which is in doubt if they are not valid: scores or"
-        " features have shifted. A PSI (population stability index) above 0.2 is a large shift of the scores."
+        "Estimates assume that P(label | score) is unchanged. They may not be valid if scores or features have"
+        " shifted. A PSI (population stability index) above 0.2 is a large shift of the scores."
     )
     headings = ["chunk", ">rows", "metric", ">estimate", ">interval", ">realized", ">limits", "alert", "valid", ">PSI"]
     rows = []
@@ -294,7 +294,7 @@ def _as_table(title: str, result: CBPEResult) -> Table:
 
 
 def _report_shifts(result: CBPEResult) -> None:
-    """Print how many chunks have shifted beyond limits, and which measures of the first one are beyond them."""
+    """Print the number of chunks that have shifted beyond limits, and the exceeded limits of the first one."""
     shifted = {chunk: shift for chunk, shift in result.shifts.items() if shift.valid is False}
     if not shifted:
         return

@@ -165,8 +165,8 @@ def _curve(forest: AUCForestClassifier, training: TrainingRows, suffix: str) -> 
         return [], ""
     intervals = "" if np.isnan(points[:, 2]).all() else ", with 95 % intervals"
     caption = (
-        f"Out-of-bag ROC AUC{suffix} by the number of trees{intervals}. With few trees, fewer rows are out of bag for "
-        "at least one of them."
+        f"Out-of-bag ROC AUC{suffix} by the number of trees{intervals}. The first points use fewer rows: those "
+        "that are out of bag for at least one of the first trees."
     )
     drawn = [plots.picture(plots.trees_plot(points), "trees", caption)]
     return drawn, "The curve shows whether its trees are enough: where it is flat, more do not help."
