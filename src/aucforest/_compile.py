@@ -18,7 +18,7 @@ digest_sources()
 
 
 class Compiled:
-    """A compiled function. Its numba dispatcher is created at the first use. Other attributes are the dispatcher's.
+    """A compiled function with the attributes of its numba dispatcher, which is created at the first use.
 
     If a compiled function uses this object, numba reads `_numba_type_` and treats the object as the dispatcher.
     """
@@ -27,7 +27,7 @@ class Compiled:
         self._make = make
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function; at the first call with arguments of these types it is compiled."""
+        """Call the function, which is compiled at the first call with arguments of these types."""
         return self.dispatcher(*arguments)
 
     def __getattr__(self, name: str) -> Any:
@@ -103,7 +103,7 @@ def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
 
 
 def replacing(kind: Any, *names: str) -> Callable[..., Any]:
-    """Return a compiled f(given, *values) that replaces fields of a named tuple. numba does not support `_replace`."""
+    """Return a compiled f(given, *values) like `_replace` of a named tuple, which numba does not support."""
     fields = ", ".join(name if name in names else f"given.{name}" for name in kind._fields)
     return bare_device(eval(f"lambda given, {', '.join(names)}: kind({fields})", {"kind": kind, "__name__": __name__}))
 

@@ -31,19 +31,20 @@ except ImportError as changed:
         stacklevel=2,
     )
 
-# A notice is printed after this many seconds of compiling. After the pause without compiling, it may be printed again.
+# Seconds of compiling before a notice, and seconds without compiling after which the notice is printed again.
 _NOTICEABLE, _PAUSE = 1.0, 3.0
 
 
 def _is_ours(event: Any) -> bool:
-    """Return whether numba compiles a function of this package. The module of other functions may be None."""
+    """Return whether numba compiles a function of this package."""
     return str(event.data["dispatcher"].py_func.__module__).startswith("aucforest.")
 
 
 class _Watch(event.Listener):
     """Listener that prints a notice if compiling takes long, and disables the garbage collector during compiling.
 
-    The collector would scan all objects of numba repeatedly and free few. Numba compiles in one thread at a time.
+    The collector would scan all objects of numba repeatedly and free few. No lock is needed, because numba compiles in
+    one thread at a time.
     """
 
     def __init__(self) -> None:

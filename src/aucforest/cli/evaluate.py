@@ -173,7 +173,7 @@ def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
 def _check_rule(model: Any, threshold: str | None) -> Any:
     """Return the rule of the threshold; raise ValueError if the model has no threshold to set."""
     if threshold is not None and not hasattr(model, "set_threshold"):
-        raise ValueError(f"--threshold is for forests, but the model is a {type(model).__name__}")
+        raise ValueError(f"--threshold is for forests and stacks, but the model is a {type(model).__name__}")
     return rule_for(parse_rule(threshold or RULES[0]), len(model.classes_), positive_last(model)[-1])
 
 

@@ -44,9 +44,9 @@ def _find_path_features(feature, left_child, first_feature, bits):
 
 
 class OutOfBagLeaves(NamedTuple):
-    """Entries with the leaf of an out-of-bag row in a tree, sorted by block of BLOCK_ROWS rows, by tree and by row."""
+    """The leaf of each out-of-bag row in each tree, sorted by block of BLOCK_ROWS rows, by tree and by row."""
 
-    starts: NDArray[np.int64]  # index of the first entry of each tree in each block, then the number of entries
+    starts: NDArray[np.int64]  # index of the first leaf of each tree in each block, then the number of leaves
     rows: NDArray[np.uint32]  # indices of rows in their block
     leaves: NDArray[np.uint32]  # indices of the leaves in their trees
     path_features: NDArray[np.uint64]  # bits of `find_path_features` at the leaves
@@ -93,7 +93,7 @@ class PermutedRows:
         packed, X = self._packed, self._X
         total = np.zeros((len(X), packed.values.shape[1]))
         original = X[:, columns]
-        # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
+        # NaN is not equal to itself, so unchanged rows with NaN descend needlessly and reach the same leaf.
         is_changed = (original != values).any(axis=1)
         X[:, columns] = values
         changed = ChangedRows(X, is_changed.astype(np.uint64) << np.uint64(bit), self._any_missing)
@@ -120,7 +120,7 @@ def _sum_out_of_bag(trees, changed, out_of_bag, buffers, total):
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])
                 leaves[row] = out_of_bag.leaves[entry]
-                # Every row is written, but n_active counts only those that descend: a branch would be unpredictable.
+                # Every row is written, but only those that descend are counted. This avoids an unpredictable branch.
                 active[n_active] = row
                 n_active += np.uint64((out_of_bag.path_features[entry] & bits[row]) != np.uint64(0))
             tree_nodes = nodes_of(trees.nodes, trees.first, tree)

@@ -28,7 +28,7 @@ from aucforest.estimators.log_odds import gauss_legendre
 from aucforest.tree.prediction import TreeNodes, goes_right, split_of
 from aucforest.tree.tree import LEAF, Tree, find_parents
 
-# Limits of the number of rows that descend a tree together; their products fit into the second-level cache.
+# Limits of the number of rows that descend a tree together, so that their products fit into the second-level cache.
 _MOST_ROWS, _LEAST_ROWS, _CACHE_BYTES = 128, 8, 2**20
 # The side that a row goes to at a split; 0 if it left the path at an earlier split of the same player.
 _LEFT, _RIGHT = 1, 2
@@ -94,7 +94,7 @@ def make_scratch(shape: tuple[int, int, int]) -> tuple[NDArray[Any], ...]:
 
 @bare_device
 def _assign_sides(tree, node, X, sides):
-    """Write the side that each row goes to at a split; the row of `sides` is the depth of the split plus 1."""
+    """Write the side that each row goes to at a split to row depth + 1 of `sides`."""
     edge, column, new_sides = tree.last_edge[node], X[tree.nodes.feature[node]], sides[tree.depth[node] + 1]
     # Left children have odd indices.
     old_sides, path_side, split = sides[tree.depth[edge]], _LEFT if edge & 1 else _RIGHT, split_of(tree.nodes, node)
@@ -105,19 +105,19 @@ def _assign_sides(tree, node, X, sides):
 
 @bare_device
 def _index(tree, node):
-    """Return the index of the products of a node; each depth has one for left and one for right children."""
+    """Return the index of the products of a node. Each depth has an index for left and one for right children."""
     return 2 * tree.depth[node] - (node & 1)
 
 
 @bare_device
 def _multiply(tree, values, node, products, n_rows, sides):
-    """Write the products of both children at all points from the products of a node; at leaves, times the value."""
+    """Write the products of both children of a node at all points; those of leaves contain the values of the leaves."""
     left = tree.nodes.left_child[node]
     z_before, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
     v_left = values[left] if tree.nodes.feature[left] == LEAF else 1.0
     v_right = values[left + 1] if tree.nodes.feature[left + 1] == LEAF else 1.0
     # Hot factors are for rows that go to this child, cold ones for rows that go to the other child. Off factors are for
-    # rows that left the path at an earlier split of the player: z_left / z_before, but z may be rounded to 0.
+    # rows that left the path at an earlier split of the player. They are z_left / z_before, without z, which may be 0.
     off_left = tree.nodes.weight[left] / tree.nodes.weight[node] * v_left
     off_right = tree.nodes.weight[left + 1] / tree.nodes.weight[node] * v_right
     for q in range(len(tree.points)):
