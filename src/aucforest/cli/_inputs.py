@@ -254,7 +254,6 @@ def read_for_model(
 
 
 def _title(table: Source, target: str, positive: str | None) -> str:
-    """Return the title of the results."""
     label = "" if positive is None else f" {positive}" if find_comparison(positive) else f" = {positive}"
     return f"{table.name}, {target}{label}"
 

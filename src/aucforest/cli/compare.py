@@ -28,7 +28,6 @@ SIGNIFICANT = 0.05  # p-values below this are significant
 
 
 def _check_criteria(criteria: str) -> None:
-    """Raise ValueError if one of the criteria in a list is unknown."""
     possible = ("auto", STACK, *CRITERIA)
     for name in names_in(criteria):
         if name not in possible:

@@ -38,7 +38,6 @@ _YES_OR_NO = {True: "yes", False: "no", None: ""}
 
 
 def _check_metrics(metrics: str) -> None:
-    """Raise ValueError if one of the metrics in a list is unknown."""
     for name in names_in(metrics):
         if name not in _METRICS and proportion_at_k(name) is None:
             raise ValueError(f"{name!r} is not among {', '.join((*_METRICS, *AT_K))}{nearest(name, _METRICS)}")

@@ -135,11 +135,11 @@ def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
     if len(matrix) > 2:
         return {}
     positive = positive_last(model)[-1]
-    n_alerts, hits, n_positive = matrix[:, positive].sum(), matrix[positive, positive], matrix[positive].sum()
+    n_alerts, tp, n_positive = matrix[:, positive].sum(), matrix[positive, positive], matrix[positive].sum()
     return {
         "alerts": float(n_alerts),
-        "precision": float(hits / n_alerts) if n_alerts else float("nan"),
-        "recall": float(hits / n_positive) if n_positive else float("nan"),
+        "precision": float(tp / n_alerts) if n_alerts else float("nan"),
+        "recall": float(tp / n_positive) if n_positive else float("nan"),
     }
 
 

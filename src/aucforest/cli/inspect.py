@@ -116,7 +116,6 @@ def _facts(model: Any, file: Path) -> dict[str, Any]:
 
 
 def _features(forest: Any, importances: NDArray[np.float64], indices: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Return the name, kind, categories and importance of the features with the given indices."""
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
     dates, features = getattr(forest, "dates_", {}), []
     columns = getattr(forest, "_columns_of_features", range(forest.n_features_in_))
@@ -149,7 +148,6 @@ def _as_text(value: Any) -> str:
 
 
 def _features_table(title: str, features: list[dict[str, Any]], n_features: int, notes: list[str]) -> Table:
-    """Return a table of the most important features, with notes below it."""
     left_out = n_features - len(features)
     if left_out > 0:
         notes = [f"and {left_out} features of less importance, which are in --json", *notes]

@@ -58,7 +58,6 @@ def refuse_sparse(block: Any) -> None:
 
 
 def _describe(value: Any) -> str:
-    """Return the description of a value for error messages."""
     ndim = f" of {value.ndim} dimensions" if hasattr(value, "ndim") else ""
     return f"a {type(value).__module__.partition('.')[0]} {type(value).__name__}{ndim}"
 

@@ -67,7 +67,6 @@ def _count(empty: AUCSketch, *columns: Any) -> tuple[AUCSketch, NDArray[Any]]:
 
 
 def _merge(pairs: list[tuple[AUCSketch, NDArray[Any]]]) -> tuple[AUCSketch, NDArray[Any]]:
-    """Return the merged sketch and labels of partitions."""
     sketch = reduce(AUCSketch.merge, (sketch for sketch, _ in pairs))
     return sketch, np.unique(np.concatenate([labels for _, labels in pairs if len(labels) > 0] or [pairs[0][1]]))
 

@@ -169,17 +169,17 @@ def report(
     """
     for module in ("jinja2", "matplotlib"):  # raises ImportError before slow computations
         import_optional(module, purpose="a report", extra="report")
-    stated = dict(facts or {})
+    given_facts = dict(facts or {})
     if isinstance(model_or_comparison, CriteriaComparison):
         if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
-        shown = model_comparison.criteria_facts(model_or_comparison) | stated
+        shown = model_comparison.criteria_facts(model_or_comparison) | given_facts
         with drawing():
             return Report(title, render(title, shown, model_comparison.criteria_sections(model_or_comparison)))
     check_count("n_bootstrap", n_bootstrap, 2)
     if (target := getattr(y_test, "name", None)) not in (None, ""):
-        stated = {"Target": str(target)} | stated
+        given_facts = {"Target": str(target)} | given_facts
     if isinstance(model_or_comparison, Mapping | list | tuple):
         if by is not None or cost is not None:
             raise ValueError("the report on several models takes no by and no cost: they are for a report on one")
@@ -188,7 +188,7 @@ def report(
         first = next(iter(scored.values())).model
         training = read_training(first, X_train, y_train, sample_weight_train, finds_samples=False)
         options = {"n_bootstrap": n_bootstrap, "random_state": random_state}
-        return report_on_models(scored, training, title=title, facts=stated, intended_use=intended_use, **options)
+        return report_on_models(scored, training, title=title, facts=given_facts, intended_use=intended_use, **options)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -223,7 +223,7 @@ def report(
 
     with drawing():
         parts = list(progress_bar(sections(), desc="report", unit=" sections", verbose=verbose))
-    title, shown = _heading(rows, title, {"Model": type(rows.model).__name__}, stated)
+    title, shown = _heading(rows, title, {"Model": type(rows.model).__name__}, given_facts)
     return Report(title, render(title, shown, parts, [warning] if warning else []))
 
 
@@ -269,9 +269,9 @@ def report_on_models(
 
 
 def _heading(
-    rows: ScoredRows, title: str | None, models: dict[str, str], stated: dict[str, str]
+    rows: ScoredRows, title: str | None, models: dict[str, str], given_facts: dict[str, str]
 ) -> tuple[str, dict[str, str]]:
-    """Return the title, by default from models and classes, and the facts, in which `stated` ones have priority."""
+    """Return the title, by default from models and classes, and all facts. Given facts replace others."""
     subject, classes = f"{len(rows.classes)} classes", {"Classes": str(len(rows.classes))}
     if len(rows.classes) == 2:
         positive = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
@@ -286,4 +286,4 @@ def _heading(
         "Written by": f"aucforest {version('aucforest')}",
     }
     title = f"{', '.join(models.values())}: {subject}" if title is None else title
-    return title, stated | facts | stated  # the first operand puts stated facts first, the last one keeps their values
+    return title, given_facts | facts | given_facts  # first for the order, last to replace others

@@ -173,7 +173,6 @@ def _curve(forest: AUCForestClassifier, training: TrainingRows, suffix: str) -> 
 
 
 def _forest_table(caption: str, forest: AUCForestClassifier) -> Table:
-    """Return a table of the properties of the trees: number, criteria, splitters, encodings, sizes and shrinkage."""
     summary = forest_summary(forest)
     criteria, splitters = (", ".join(dict.fromkeys(names)) for names in zip(*forest.variants_))
     body = [

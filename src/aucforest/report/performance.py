@@ -329,12 +329,12 @@ def rates_by(
 
 def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
     """Return the accuracy in each group of a column."""
-    is_hit, body = rows.predicted == rows.labels, []
+    is_right, body = rows.predicted == rows.labels, []
     for group, inside in _group_masks(values):
         n_rows, cells = np.count_nonzero(inside), ["too few", "–"]
         if n_rows >= _LEAST:
-            hits = rate_estimate(is_hit[inside], rows.weights[inside])
-            cells = estimate(*hits.interval(normal_quantile(LEVEL)), percent)
+            accuracy = rate_estimate(is_right[inside], rows.weights[inside])
+            cells = estimate(*accuracy.interval(normal_quantile(LEVEL)), percent)
         body.append([group, f"{n_rows:,}", *cells])
     return Table(f"Performance by {name}", [name, "rows", "accuracy", _INTERVAL], body)
 
