@@ -89,7 +89,7 @@ def _prediction_names(classes: NDArray[Any]) -> list[str]:
 
 
 def check_reference(other_columns: list[str], classes: NDArray[Any], file: Path) -> None:
-    """Raise ValueError if a column of `file` that the reference contains has the name of a prediction column."""
+    """Raise ValueError if the columns of `file` in a reference repeat names, or have names of prediction columns."""
     for name in repeated([*other_columns, *_prediction_names(classes)]):
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 

@@ -32,7 +32,7 @@ def refresh(
     """Refresh a model with labelled rows that it was not fitted to, and say whether the new model ranks better.
 
     A model with the same parameters is fitted to the new rows. The refreshed model combines it with the old model, with
-    weights that are tuned on the new rows: few rows change the old model little, and an outdated model is replaced. The
+    weights that are tuned on the new rows. Few rows change the old model little; an outdated model is replaced. The
     ROC AUCs of the old and the refreshed model on the new rows are printed, with a 95 % interval of their difference.
     The model that is fitted to these rows is scored out of bag. With --groups, out-of-bag samples and the interval are
     based on whole groups. A note says if the old model was probably trained on some of the rows.
