@@ -145,3 +145,11 @@ def test_a_tree_depends_on_its_key_only(class_weight, least, monkeypatch):
     assert grow_trees(growth, part, []) == []
     assert (trees_per_call(growth, part) > 1) == (class_weight is None)
     assert trees_per_call(growth, part._replace(copies_rows=True)) == 1
+
+
+def test_batches_get_smaller():
+    """They take 1 ms or more, at most 0.1 s unless a thread gets eight of them, and end with small ones."""
+    assert list(_growing._batch_sizes(0, 2, 1.0)) == []
+    assert list(_growing._batch_sizes(100, 1, 1e-3)) == [100]
+    assert list(_growing._batch_sizes(80, 2, 5e-4)) == [26, 18, 12, 8, 5, 3, 2, 2, 2, 2]
+    assert list(_growing._batch_sizes(64, 2, 1.0)) == [4] * 13 + [4, 2, 2, 1, 1, 1, 1]
