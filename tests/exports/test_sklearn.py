@@ -105,7 +105,7 @@ def test_copies_take_little_memory_or_are_refused():
     """Small trees with sets of many features, and of many classes."""
     n_codes = dict.fromkeys(range(500), 60)
     many_sets = random_tree(np.random.default_rng(0), 400, n_codes=n_codes, n_features=500)
-    many_classes = random_tree(np.random.default_rng(1), 200, n_codes=n_codes, n_features=3, n_classes=5000)
+    many_classes = random_tree(np.random.default_rng(4), 300, n_codes=n_codes, n_features=3, n_classes=5000)
     for tree in (many_sets, many_classes):
         tracemalloc.start()
         with pytest.raises(ValueError, match="the trees are too large for scikit-learn"):
