@@ -284,7 +284,7 @@ def test_no_map_outlives_the_fit(monkeypatch, tmp_path, folder, copied):
 def test_verbose_states_the_plan_and_shows_progress(capfd):
     fit_out_of_core(make_forest(verbose=1), TABLE, "label", drop=["weight"], memory_limit="1GiB")
     said = capfd.readouterr().err
-    assert "3,000 rows of 8 features: the binned data fit into the limit, 2 threads, up to " in said
+    assert "3,000 rows of 8 features: the binned data fit into the limit; 2 threads, up to " in said
     for what in ("rows read", "rows coded", "trees"):
         assert f"{what}: 100%" in said
 
