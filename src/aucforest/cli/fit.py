@@ -78,8 +78,8 @@ def fit(
         typer.Option(
             metavar="A,B",
             help="How columns of many categories are encoded: sets (of categories), rates (the class frequencies of"
-            " each category), interactions (also those of pairs of categories), several of these, or auto for all that"
-            " help.",
+            " each category), interactions (also those of pairs with another column), several of these, or auto for all"
+            " that help.",
         ),
     ] = "auto",
     date_parts: Annotated[

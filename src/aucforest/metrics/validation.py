@@ -43,9 +43,8 @@ def unmask(values: Any) -> Any:
         return values
     if not np.ma.is_masked(values):
         return values.data
-    kind, array = values.dtype.kind, values.data.copy()
-    if kind not in "fmM":
-        array = array.astype(np.float64 if kind in "biu" else object)
+    kind = values.dtype.kind
+    array = values.data.astype(values.dtype if kind in "fmM" else np.float64 if kind in "biu" else object)
     array[np.ma.getmaskarray(values)] = "NaT" if kind in "mM" else np.nan if kind in "fbiu" else None
     return array
 

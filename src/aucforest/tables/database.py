@@ -27,6 +27,7 @@ _SETTINGS = {
 _LOCKED_SETTINGS = {"enable_external_access": "false", "lock_configuration": "true"}
 # With these settings, an expression of the user can read only the table of rows, and cannot write files.
 _EXPRESSION_SETTINGS = {"temp_directory": "", **_LOCKED_SETTINGS}
+_ROWS = "rows"  # the name of that table
 # Parts that are refused in expressions, because they need more than one row: names for messages, by parser class.
 _REFUSED = {
     "SUBQUERY": "a subquery",
@@ -112,7 +113,7 @@ def columns_of(expression: str) -> list[str]:
     return list(dict.fromkeys(part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"))
 
 
-def _condition(expression: str, rows: str = "rows") -> str:
+def _condition(expression: str, rows: str = _ROWS) -> str:
     """Return SQL that selects rows; the expression has lines of its own because it may end in a comment."""
     return f"FROM {rows} WHERE (\n{expression}\n)"
 
@@ -151,7 +152,7 @@ def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[
     number = name_of(max(schema.names, key=len) + "\n")  # longer than all column names, so it is not one of them
     with connect(**_EXPRESSION_SETTINGS) as connection:
         connection.register("batches", pa.RecordBatchReader.from_batches(schema, batches))
-        rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS rows"
+        rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS {_ROWS}"
         try:
             sql = f"SELECT {number} {_condition(expression, rows)}"
             (indices,) = connection.execute(sql).fetchnumpy().values()
