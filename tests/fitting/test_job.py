@@ -9,15 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aucforest
-from aucforest.fitting.coding import Coding
-from aucforest.fitting.job import CODING, JobFolder, describe_fit, find_versions
+from aucforest.fitting.job import JobFolder, describe_fit, find_versions
 from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import fold
 from aucforest.persistence.model_file import read_model, write_model
-from aucforest.persistence.plain_values import labels_to_plain
 from aucforest.tables.columns import feature_kinds
-from aucforest.tree.binning import BinValues
-from aucforest.tree.features import CATEGORICAL, NUMERIC
 from tests.persistence.trees import assert_same_trees, make_tree
 
 MANIFEST = {"criterion": "auc", "max_features": 1, "seed": 7, "class_weight": {True: 0.5, "rare": None}}
@@ -55,81 +51,6 @@ def content_of(folder):
 
 def tree_files(folder):
     return sorted(folder.glob("trees-*"))
-
-
-VALUES = BinValues(
-    np.array([0, 2, 5]), np.array([-np.inf, 0.1, 0.0, 1.0, 2.0]), np.array([-1.0, 5e-324, 0.0, 1.0, 2.0])
-)
-
-
-def save_coding(folder, coding, manifest=MANIFEST):
-    with closing(JobFolder(folder, manifest)) as job:
-        job.save_coding(coding)
-
-
-def coding_of(folder, n_features):
-    with closing(JobFolder(folder, MANIFEST)) as job:
-        return job.coding(n_features)
-
-
-@pytest.mark.parametrize("categories", [{}, {1: CATEGORIES}, {0: np.array([1, 2]), 1: np.array([False, True])}])
-def test_codings_come_back_to_the_last_bit(tmp_path, categories):
-    save_coding(tmp_path, Coding(categories, VALUES))
-    coding = coding_of(tmp_path, 2)
-    assert all(np.array_equal(one, other) for one, other in zip(coding.values, VALUES))
-    assert coding.kinds.tolist() == [NUMERIC, CATEGORICAL if len(categories.get(1, [])) > 2 else NUMERIC]
-    assert {j: labels.tolist() for j, labels in coding.categories.items()} == {
-        j: labels.tolist() for j, labels in categories.items()
-    }
-    assert [labels.dtype for labels in coding.categories.values()] == [labels.dtype for labels in categories.values()]
-
-
-def test_other_codings_are_not_believed(tmp_path):
-    assert coding_of(tmp_path / "one", 2) is None
-    save_coding(tmp_path / "one", Coding({1: CATEGORIES}, VALUES))
-    save_coding(tmp_path / "two", Coding({1: CATEGORIES}, VALUES), manifest={})
-    path = tmp_path / "one" / CODING
-    content = path.read_bytes()
-    shutil.copy(tmp_path / "two" / CODING, path)
-    assert coding_of(tmp_path / "one", 2) is None
-    for cut in (0, 5, len(content) // 2, len(content) - 1):
-        path.write_bytes(content[:cut])
-        assert coding_of(tmp_path / "one", 2) is None
-    path.write_bytes(content)
-    assert coding_of(tmp_path / "one", 2) is not None
-
-
-@pytest.mark.parametrize(
-    ("first", "upper", "category"),
-    [
-        ([0, 2, 4], None, 1),  # fewer values than there are
-        ([0, 2, 6], None, 1),
-        ([0, 6, 5], None, 1),  # not rising
-        ([1, 2, 5], None, 1),
-        ([0, 5], None, 1),  # of one feature
-        ([], None, 1),
-        (None, [0.0], 1),
-        (None, np.zeros((5, 1)), 1),
-        (None, None, 2),  # of a third feature
-        (None, None, "x"),
-    ],
-)
-def test_what_compiled_code_would_read_out_of_bounds_is_not_believed(tmp_path, first, upper, category):
-    arrays = VALUES._asdict()
-    arrays |= {} if first is None else {"first": np.array(first, dtype=np.int64)}
-    arrays |= {} if upper is None else {"upper": np.array(upper)}
-    with closing(JobFolder(tmp_path, MANIFEST)) as job:
-        job.write(CODING, arrays, {"categories": {str(category): labels_to_plain(CATEGORIES)}})
-    assert coding_of(tmp_path, 2) is None
-    assert coding_of(tmp_path, 3) is None
-
-
-def test_features_split_by_sets_have_no_more_codes_than_a_set(tmp_path):
-    for n_bins in (255, 256):
-        values = BinValues(np.array([0, n_bins]), *np.tile(np.arange(float(n_bins)), (2, 1)))
-        for categories in ({}, {0: CATEGORIES}):
-            save_coding(tmp_path, Coding(categories, values))
-            assert (coding_of(tmp_path, 1) is None) == (n_bins == 256 and len(categories) > 0)
 
 
 @given(
@@ -223,7 +144,7 @@ def test_folders_of_others_are_left_alone(tmp_path, name, content, sentence):
     assert content_of(tmp_path) == {name: content.encode()}
 
 
-@pytest.mark.parametrize("name", ["trees-000002-000002-0123abcd.safetensors", CODING, "manifest.json", "lock"])
+@pytest.mark.parametrize("name", ["trees-000002-000002-0123abcd.safetensors", "manifest.json", "lock"])
 def test_a_folder_is_no_file(tmp_path, name):
     save(tmp_path, [0, 1])
     tmp_path.joinpath(name).unlink(missing_ok=True)

@@ -19,14 +19,14 @@ import pytest
 import aucforest
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import on_disk
-from aucforest.fitting.code_matrix import CODES, RECORD, CodeMatrix
-from aucforest.fitting.job import CODING, JobFolder
+from aucforest.fitting.code_matrix import CodeMatrix
+from aucforest.fitting.job import JobFolder
 from aucforest.fitting.on_disk import FeatureBatches
 from aucforest.fitting.target import Target
 from aucforest.tables.kinds import to_features
 from aucforest.tables.sources import open_source
 from tests.estimators.data import assert_same_fit
-from tests.fitting.tables import RATED, features_and_labels, make_forest, make_many, make_rows
+from tests.fitting.tables import RATED, copy_rows, features_and_labels, make_forest, make_many, make_rows
 
 TABLE = make_rows()
 EXPECTED = make_forest(oob_score="average_precision", max_samples=0.5, n_estimators=16)
@@ -39,7 +39,6 @@ def expected():
 
 def make_pieces_small(monkeypatch):
     monkeypatch.setattr(on_disk, "_BATCH_CELLS", 800)
-    monkeypatch.setattr(on_disk, "_CHUNK_CELLS", 4000)
 
 
 @pytest.fixture(autouse=True)
@@ -83,9 +82,10 @@ import os, signal, sys
 from itertools import count
 from pathlib import Path
 from aucforest.fitting import code_matrix, growing
+from aucforest.fitting.coding import Coding
 from aucforest.fitting.job import JobFolder
 from tests.fitting.test_on_disk import fit, on_disk
-on_disk._BATCH_CELLS, on_disk._CHUNK_CELLS = 800, 4000
+on_disk._BATCH_CELLS = 800
 growing._LEAST_BATCH_SECONDS = 0.0  # quick trees would be saved together
 
 def kill_after(n, owner, name):
@@ -97,8 +97,8 @@ def kill_after(n, owner, name):
         return result
     setattr(owner, name, call)
 
-early = (1, JobFolder, "save_coding"), (1, code_matrix, "_allocate"), (7, code_matrix.CodeMatrix, "write")
-for kill in [*early, (2, Path, "write_bytes"), (1, JobFolder, "save"), (2, JobFolder, "save"), None]:
+early = (1, on_disk, "choose_coding"), (1, code_matrix, "_allocate"), (7, Coding, "encode")
+for kill in [*early, (1, Path, "write_bytes"), (1, JobFolder, "save"), (2, JobFolder, "save"), None]:
     pid = os.fork()
     if pid == 0:
         if kill:
@@ -114,6 +114,11 @@ def test_killed_at_many_moments(source, tmp_path, expected):
     arguments = [sys.executable, "-c", PROGRAM, str(source), str(tmp_path / "folder")]
     finished = subprocess.run(arguments, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert finished.stdout.split() == [*[str(int(signal.SIGKILL))] * 6, "0"], finished.stderr
+    assert {path.name.partition("-")[0] for path in (tmp_path / "folder").iterdir()} == {
+        "manifest.json",
+        "lock",
+        "trees",
+    }
     model = aucforest.load(tmp_path / "model")
     X, _ = features_and_labels(TABLE)
     assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
@@ -122,8 +127,7 @@ def test_killed_at_many_moments(source, tmp_path, expected):
 @pytest.mark.usefixtures("mapped_files_stay")
 def test_a_finished_fit_is_read_again(source, tmp_path, expected, monkeypatch):
     assert_same_fit(fit(source, tmp_path / "folder"), expected)
-    for name in ("choose_coding", "grow_batches"):
-        monkeypatch.setattr(on_disk, name, None)
+    monkeypatch.setattr(on_disk, "grow_batches", None)
     assert_same_fit(fit(source, tmp_path / "folder"), expected)
 
 
@@ -134,19 +138,27 @@ def test_more_trees_later(source, tmp_path, expected):
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
-@pytest.mark.parametrize("name", [CODES, RECORD, CODING, "trees-*"])
 @pytest.mark.parametrize("damage", ["changed", "cut", "gone"])
-def test_damaged_files_are_made_anew(finished, tmp_path, expected, name, damage):
+def test_damaged_files_are_made_anew(finished, tmp_path, expected, damage):
     source, folder = finished[0], tmp_path / "folder"
-    path = sorted(Path(shutil.copytree(finished[1], folder)).glob(name))[-1]
+    path = sorted(Path(shutil.copytree(finished[1], folder)).glob("trees-*"))[-1]
     content = bytearray(path.read_bytes())
     content[-len(content) // 3] ^= 1
     path.write_bytes(content if damage == "changed" else content[: len(content) // 2])
     if damage == "gone":
         path.unlink()
-    is_noted = name == "trees-*" and damage != "gone"
-    with pytest.warns(UserWarning, match="its trees are grown again") if is_noted else nullcontext():
+    with pytest.warns(UserWarning, match="its trees are grown again") if damage != "gone" else nullcontext():
         assert_same_fit(fit(source, folder), expected)
+
+
+def test_other_files_in_the_folder_stay(finished, tmp_path, expected, monkeypatch):
+    """A checkpoint of a version that also stored codes, say, is resumed."""
+    folder, others = Path(shutil.copytree(finished[1], tmp_path / "folder")), ("codes.bin", "coding.safetensors")
+    for name in others:
+        folder.joinpath(name).write_text("codes")
+    monkeypatch.setattr(on_disk, "grow_batches", None)  # all trees are there
+    assert_same_fit(fit(finished[0], folder), expected)
+    assert [folder.joinpath(name).read_text() for name in others] == ["codes", "codes"]
 
 
 def test_another_fit_in_the_folder_is_refused(source, tmp_path):
@@ -170,8 +182,7 @@ def test_another_fit_in_the_folder_is_refused(source, tmp_path):
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
-@pytest.mark.parametrize(("owner", "name"), [(CodeMatrix, "record"), (JobFolder, "save")])
-def test_a_fit_with_target_rates_goes_on_after_an_interruption(tmp_path, monkeypatch, owner, name):
+def test_a_fit_with_target_rates_goes_on_after_an_interruption(tmp_path, monkeypatch):
     table, params = make_many(), RATED | {"oob_score": True}
     pq.write_table(table, tmp_path / "rows.parquet")
     options = {"sample_weight": "weight", "drop": ["customer"], "folder": tmp_path / "folder"}
@@ -179,16 +190,15 @@ def test_a_fit_with_target_rates_goes_on_after_an_interruption(tmp_path, monkeyp
     def fit(**others):
         return fit_out_of_core(make_forest(**params | others), tmp_path / "rows.parquet", "label", **options)
 
-    original, numbers = getattr(owner, name), count(1)
+    save, numbers = JobFolder.save, count(1)
 
     def interrupt(*arguments):
         if next(numbers) > 1:
             raise KeyboardInterrupt
-        original(*arguments)
+        save(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(on_disk, "_CHUNK_CELLS", 800)
-        patch.setattr(owner, name, interrupt)
+        patch.setattr(JobFolder, "save", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fit()
     expected = make_forest(**params).fit(*features_and_labels(table, ["customer"]), table["weight"].to_numpy())
@@ -204,7 +214,7 @@ def test_what_a_full_disk_has_no_room_for_is_not_believed_later(source, tmp_path
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    for owner, name in [(JobFolder, "save_coding"), (os, "posix_fallocate"), (JobFolder, "save")]:
+    for owner, name in [(os, "posix_fallocate"), (JobFolder, "save")]:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, full)
             with pytest.raises(OSError, match="No space left"):
@@ -221,6 +231,18 @@ def test_nothing_is_left_of_a_temporary_file(source, tmp_path, monkeypatch):
     with pytest.raises(TypeError):
         fit(source, None)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("copies_rows", [False, True])
+def test_codes_that_are_only_copied_are_not_kept_in_memory(source, monkeypatch, copies_rows):
+    released = []
+    monkeypatch.setattr(CodeMatrix, "release", lambda matrix: released.append(1))
+    monkeypatch.setattr(on_disk, "grow_batches", None)
+    if copies_rows:
+        copy_rows(monkeypatch)
+    with pytest.raises(TypeError):
+        fit(source, None)
+    assert len(released) == (30 if copies_rows else 0)  # batches of 100 rows
 
 
 def test_a_warm_start_with_the_seed_of_another_fit_is_another_fit(source, tmp_path):
@@ -251,15 +273,14 @@ def tiny_batches(monkeypatch):
 
 
 @pytest.mark.usefixtures("tiny_batches")
-def test_results_come_in_order_from_any_row_on():
+def test_results_come_in_order():
     def look(start, table):
         time.sleep(0.002 * (start % 3 == 0))
         return start, table.get_column("a").to_list()
 
-    for first_row in (0, 995, 37):
-        results = list(features().map(look, "rows", 3, first_row=first_row))
-        assert [value for _, (_, values) in results for value in values] == list(range(first_row, 1000))
-        assert [stop for stop, _ in results] == [start + len(values) for _, (start, values) in results]
+    results = list(features().map(look, "rows", 3))
+    assert [value for _, values in results for value in values] == list(range(1000))
+    assert [start for start, _ in results] == [values[0] for _, values in results]
 
 
 @pytest.mark.usefixtures("tiny_batches")

@@ -84,8 +84,9 @@ def fit_out_of_core(
         bootstrap rows, so smaller `max_samples` need less memory. In both cases labels take 2 bytes of it for each row,
         weights 16 and groups 8.
     folder : path-like, default=None
-        Checkpoint folder for binned data and finished trees. To resume a fit that was killed, call the function again.
-        Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit.
+        Checkpoint folder for finished trees, and for the temporary file of binned data. To resume a fit that was
+        killed, call the function again: it reads all rows, but grows only the trees that are missing. Needs files as
+        `source` and an integer `random_state`. The folder can be deleted after the fit.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """The job folder of a fit, with which the same fit can be resumed if it is killed.
 
-``manifest.json`` describes the fit. Other files contain finished trees and, out of core, the coding and a record of the
-codes. Each file is written under another name and then renamed, so that it is complete even if the process is killed.
-Checksums reveal damage by a power failure. The content of a lost or damaged file is computed again.
+``manifest.json`` describes the fit. Other files contain finished trees. Each file is written under another name and
+then renamed, so that it is complete even if the process is killed. Checksums reveal damage by a power failure. The
+trees of a lost or damaged file are grown again.
 """
 
 import json
@@ -23,22 +23,17 @@ from numpy.typing import NDArray
 from aucforest._caller import warn
 from aucforest._files import half_written, lock, write_whole
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import Part
 from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import fold, unfold
-from aucforest.persistence.model_file import ModelFormatError, ModelTooLargeError, StoredModel, read_model, write_model
-from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
-from aucforest.tables.columns import feature_kinds
-from aucforest.tables.dates import Dates
-from aucforest.tree.binning import MAX_BINS, BinValues
+from aucforest.persistence.model_file import ModelFormatError, ModelTooLargeError, read_model, write_model
+from aucforest.persistence.plain_values import from_plain, to_plain
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import Tree
 
-CODING = "coding.safetensors"
 _MANIFEST, _LOCK = "manifest.json", "lock"
 _TREES = re.compile(r"trees-(\d+)-(\d+)-[0-9a-f]{8}\.safetensors")
-_WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|co(ding|des)\.safetensors|{_TREES.pattern}")
+_WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|{_TREES.pattern}")
 # Increase it if these files, or the trees that a fit grows, change without a new version of the package.
 _FORMAT = 4
 # Maximum number of characters of a value in an error message.
@@ -143,17 +138,6 @@ class JobFolder:
                 )
         return True
 
-    def read(self, name: str) -> StoredModel:
-        """Read a model file; raise ModelFormatError if it is damaged or of another fit."""
-        stored = read_model(self.folder / name)
-        if stored.take("fit", str) != self._fit_digest:
-            raise ModelFormatError("it belongs to another fit")
-        return stored
-
-    def write(self, name: str, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any] | None = None) -> None:
-        """Write a model file atomically."""
-        write_model(self.folder / name, arrays, {"fit": self._fit_digest, **(metadata or {})})
-
     def trees(self, kinds: NDArray[np.int8], n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
         """Return the saved trees by index; `variant_of` are the variants of the requested trees by index.
 
@@ -166,7 +150,7 @@ class JobFolder:
             match = _TREES.fullmatch(path.name)
             if match and any(int(match[1]) <= number <= int(match[2]) for number in variant_of):
                 try:
-                    stored = self._read_trees(path.name, kinds, n_classes)
+                    stored = self._read_trees(path, kinds, n_classes)
                     trees |= {number: tree for number, variant, tree in stored if variant_of.get(number) == variant}
                 except ModelTooLargeError:
                     raise
@@ -175,9 +159,11 @@ class JobFolder:
                     path.unlink()
         return trees
 
-    def _read_trees(self, name: str, kinds: NDArray[np.int8], n_classes: int) -> Iterator[tuple[int, int, Tree]]:
+    def _read_trees(self, path: Path, kinds: NDArray[np.int8], n_classes: int) -> Iterator[tuple[int, int, Tree]]:
         """Return the indices, variants and trees of a file; raise ModelFormatError if it is not valid."""
-        stored = self.read(name)
+        stored = read_model(path)
+        if stored.take("fit", str) != self._fit_digest:
+            raise ModelFormatError("it belongs to another fit")
         trees = unfold(stored, len(kinds), n_classes, np.flatnonzero(kinds != NUMERIC))
         numbers, variants = (stored.take_array(name, "q", (len(trees),)).tolist() for name in ("numbers", "variants"))
         stored.check_taken()
@@ -189,39 +175,13 @@ class JobFolder:
         """Write trees without shrinkage, in ascending order, to a new file; threads may call it concurrently."""
         # Trees with the same indices may have other variants if they replace trees that a mixed forest dropped.
         digest = crc32(np.array([numbers, variants], dtype=np.int64).tobytes())
-        name = f"trees-{numbers[0]:06d}-{numbers[-1]:06d}-{digest:08x}.safetensors"
+        path = self.folder / f"trees-{numbers[0]:06d}-{numbers[-1]:06d}-{digest:08x}.safetensors"
         arrays = {"numbers": np.array(numbers, dtype=np.int64), "variants": np.array(variants, dtype=np.int64)}
         try:
-            self.write(name, fold(trees) | arrays)
+            write_model(path, fold(trees) | arrays, {"fit": self._fit_digest})
         except OSError as error:
             message = f"trees {numbers[0]} to {numbers[-1]} cannot be saved: {error.strerror}"
-            raise OSError(error.errno, message, str(self.folder / name)) from error
-
-    def save_coding(self, coding: Coding) -> None:
-        """Write the coding of the fit."""
-        categories = {str(feature): labels_to_plain(values) for feature, values in coding.categories.items()}
-        self.write(CODING, coding.values._asdict(), {"categories": categories})
-
-    def coding(self, n_features: int, dates: Dates | None = None) -> Coding | None:
-        """Return the coding of the fit, or None if there is none or it is not safe for compiled code.
-
-        `dates` are not in the file, because the types of columns determine them.
-        """
-        try:
-            stored = self.read(CODING)
-            first, *edges = (stored.take_array(name, dtype, (-1,)) for name, dtype in zip(BinValues._fields, "qdd"))
-            plain = stored.take("categories", dict)
-            if not plain.keys() <= set(map(str, range(n_features))):
-                return None
-            categories = {int(feature): labels_from_plain(labels) for feature, labels in plain.items()}
-        except (FileNotFoundError, ModelFormatError):
-            return None
-        values = BinValues(first, *edges)
-        n_bins, by_set = values.n_bins, feature_kinds(categories, n_features) != NUMERIC
-        is_valid = len(n_bins) == n_features and first[0] == 0 and all(len(edge) == first[-1] for edge in edges)
-        if is_valid and np.all(n_bins >= 0) and np.all(n_bins[by_set] <= MAX_BINS):
-            return Coding(categories, values, dates or {})
-        return None
+            raise OSError(error.errno, message, str(path)) from error
 
 
 def _as_text(fit: Mapping[str, Any], name: str) -> str:

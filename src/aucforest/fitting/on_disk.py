@@ -29,8 +29,6 @@ from aucforest.tree.prediction import PackedTrees
 
 # Number of values of a batch: several batches fit into memory, and the overhead of Python per value is small.
 _BATCH_CELLS = 2**21
-# Approximate number of codes of a chunk, which has one checksum.
-_CHUNK_CELLS = 2**25
 # With more codes, freed memory is returned to the system, which takes some 30 ms.
 _LARGE_CELLS = 2**24
 
@@ -56,26 +54,25 @@ class FeatureBatches(NamedTuple):
         rows = indices_within(kept, start, len(table))
         return rows, int(np.searchsorted(kept, start)), len(rows)
 
-    def map(
-        self, function: Callable[[int, Table], Any], what: str, n_threads: int, verbose: int = 0, first_row: int = 0
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield, for each batch in order, the index after its last row and function(index of its first row, table)."""
+    def map(self, function: Callable[[int, Table], Any], what: str, n_threads: int, verbose: int = 0) -> Iterator[Any]:
+        """Yield, for each batch in order, function(index of its first row, table)."""
 
         def call(start: int, batch: Any) -> tuple[int, Any]:
-            return start + batch.num_rows, function(start, read_table(self.to_frame(batch)))
+            return batch.num_rows, function(start, read_table(self.to_frame(batch)))
 
-        n_rows, row = len(self.target.labels), first_row
-        with progress_bar(total=n_rows, initial=first_row, desc=what, unit_scale=True, verbose=verbose) as progress:
-            for stop, result in _in_order(call, self._numbered(first_row), n_threads):
-                progress.update(stop - row)
-                row = stop
-                yield row, result
-        if row != n_rows:
-            raise self._changed(f"{row:,}")
+        n_rows, n_read = len(self.target.labels), 0
+        with progress_bar(total=n_rows, desc=what, unit_scale=True, verbose=verbose) as progress:
+            for n_of_batch, result in _in_order(call, self._numbered(), n_threads):
+                progress.update(n_of_batch)
+                n_read += n_of_batch
+                yield result
+        if n_read != n_rows:
+            raise self._changed(f"{n_read:,}")
 
-    def _numbered(self, row: int) -> Iterator[tuple[int, Any]]:
+    def _numbered(self) -> Iterator[tuple[int, Any]]:
         """Yield the first row of each batch and the batch."""
-        for batch in self.source.batches(self.names, row, max(1, _BATCH_CELLS // len(self.names))):
+        row = 0
+        for batch in self.source.batches(self.names, max_rows=max(1, _BATCH_CELLS // len(self.names))):
             if row + batch.num_rows > len(self.target.labels):
                 raise self._changed(f"{row + batch.num_rows:,} or more")
             yield row, batch
@@ -91,8 +88,8 @@ class FeatureBatches(NamedTuple):
 class RowsOnDisk(TrainingTable):
     """Training data of a table that is read in batches; see `TrainingTable`.
 
-    Codes and trees are stored in a job folder, which is opened after all checks; without one, the codes are in a
-    temporary file. `used` bytes of the memory limit are in use besides the labels, weights and groups.
+    Trees are stored in a job folder, which is opened after all checks. `used` bytes of the memory limit are in use
+    besides the labels, weights and groups.
     """
 
     def __init__(
@@ -110,26 +107,19 @@ class RowsOnDisk(TrainingTable):
         self._open_job = open_job
 
     def _encode_rows(self) -> Coding:
-        """Choose codes, and write the codes of all rows that are not yet in the job folder."""
-        target, rows_with_values = self.target, self._spec.rows_with_values
+        """Choose codes, and write those of all rows to a temporary file, which is in the job folder if there is one."""
         self._make_plan()
         if self._open_job is not None:
             self._job = self._open_job()
-        coding = None if self._job is None else self._job.coding(self.n_features, self.dates)
-        if coding is None:
-            coding = self._choose_coding()
-            if self._job is not None:
-                self._job.save_coding(coding)
-        self._coding = coding.with_rated(self._spec.encodings)
+        self._coding = self._choose_coding().with_rated(self._spec.encodings)
         if self._coding.rated:  # these columns are known only now
             self._make_plan(self._coding)
-        n_rows, n_digits = len(target.kept_labels), self._coding.digits.n_rows
-        self._matrix = CodeMatrix(self._job, self._coding.n_codes, n_rows, rows_with_values, n_digits)
+        folder = None if self._job is None else self._job.folder
+        self._matrix = CodeMatrix(self._coding.n_codes, len(self.target.kept_labels), folder)
         self._codes = self._matrix.codes
-        self._write_codes()
+        self.X = self._write_codes()
         if self._codes.size > _LARGE_CELLS:
             return_freed_memory()  # of batches and of the values that bins were chosen from
-        self.X = RowsWithValues(target.rows_at(rows_with_values), self._matrix.values)
         return self._coding
 
     def _make_plan(self, coding: Coding | None = None) -> None:
@@ -169,8 +159,8 @@ class RowsOnDisk(TrainingTable):
             part = part._replace(release=self._matrix.release)  # codes are only read to be copied
         return grow_batches(growth, part, keys, self._plan.n_threads)
 
-    def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
-        return self._features.map(function, what, self._plan.n_readers, self._spec.verbose, first_row)
+    def _map(self, function: Callable[[int, Table], Any], what: str) -> Iterator[Any]:
+        return self._features.map(function, what, self._plan.n_readers, self._spec.verbose)
 
     def _choose_coding(self) -> Coding:
         """Choose codes as in a fit in memory, from summaries of the batches."""
@@ -187,7 +177,7 @@ class RowsOnDisk(TrainingTable):
 
         # Summaries of equal size are merged in pairs, so that each is copied only a few times.
         merged: list[tuple[int, Summary]] = []
-        for _, summary in self._map(summarize_batch, "rows read"):
+        for summary in self._map(summarize_batch, "rows read"):
             size = 1
             while merged and merged[-1][0] == size:
                 summary = Summary.joined([merged.pop()[1], summary], spec.max_bins)
@@ -199,25 +189,22 @@ class RowsOnDisk(TrainingTable):
             warn_of_text({all_rows.names[feature]: counted for feature, counted in all_rows.counted.items()})
         return choose_coding(all_rows, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
 
-    def _write_codes(self) -> None:
-        """Write the codes that are not yet in the file. Keep the feature values of rows that are scored or compared."""
-        matrix, rows_with_values = self._matrix, self._spec.rows_with_values
+    def _write_codes(self) -> RowsWithValues:
+        """Write the codes of all rows; return the feature values of rows that are scored or compared."""
+        codes, coding, rows_with_values = self._codes, self._coding, self._spec.rows_with_values
+        kept_values = np.zeros((len(rows_with_values), self.n_features))
 
-        def write(start: int, table: Table) -> int:
+        def write(start: int, table: Table) -> None:
             rows, index, n_rows = self._features.rows_of(start, table)
-            values = self._coding.read(table, rows)
-            matrix.write(index, self._coding.encode(values))
+            values = coding.read(table, rows)
+            codes[:, index : index + n_rows] = coding.encode(values)
             first, stop = np.searchsorted(rows_with_values, (index, index + n_rows))
-            matrix.values[first:stop] = values[rows_with_values[first:stop] - index]
-            return index + n_rows
+            kept_values[first:stop] = values[rows_with_values[first:stop] - index]
 
-        chunk_rows, n_rows = _CHUNK_CELLS // self.n_features, len(self.target.labels)
-        if matrix.n_read < n_rows:
-            for n_read, n_written in self._map(write, "rows coded", matrix.n_read):
-                if n_written - matrix.n_written >= chunk_rows or n_read == n_rows:
-                    matrix.record(n_read, n_written)
-                    if self._plan.copies_rows:
-                        matrix.release()
+        for _ in self._map(write, "rows coded"):
+            if self._plan.copies_rows:
+                self._matrix.release()
+        return RowsWithValues(self.target.rows_at(rows_with_values), kept_values)
 
 
 def _in_order(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:

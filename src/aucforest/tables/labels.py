@@ -250,10 +250,10 @@ class SteadyRows:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str], max_rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns; see `TextFiles.batches`. ValueError if the labels have changed."""
-        start = first_row
-        for batch in self._source.batches([*columns, self._reader.target], first_row, max_rows):
+        start = 0
+        for batch in self._source.batches([*columns, self._reader.target], max_rows=max_rows):
             expected = self._labels[start : start + batch.num_rows]
             # The caller checks the number of rows.
             labels = self._reader.read_again(batch.column(self._reader.target))[: len(expected)]
