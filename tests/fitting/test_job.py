@@ -144,14 +144,7 @@ def test_folders_of_others_are_left_alone(tmp_path, name, content, sentence):
     assert content_of(tmp_path) == {name: content.encode()}
 
 
-@pytest.mark.parametrize("name", ["trees-000002-000002-0123abcd.safetensors", "manifest.json", "lock"])
-def test_a_folder_is_no_file(tmp_path, name):
-    save(tmp_path, [0, 1])
-    tmp_path.joinpath(name).unlink(missing_ok=True)
-    tmp_path.joinpath(name).mkdir()
-    sentence = f"{name} is a folder where a checkpoint has a file: remove it, or use another"
-    with pytest.raises(ValueError, match=sentence):
-        trees_of(tmp_path)
+def test_a_folder_is_no_file(tmp_path):
     tmp_path.joinpath("fit").touch()
     with pytest.raises(ValueError, match="fit is a file, not a folder"):
         JobFolder(tmp_path / "fit", MANIFEST)
@@ -160,13 +153,17 @@ def test_a_folder_is_no_file(tmp_path, name):
 def test_what_kills_left_is_removed_and_nothing_else(tmp_path):
     save(tmp_path / "fit", [0])
     whole = content_of(tmp_path / "fit")
-    for name in whole:
+    for name in whole.keys() - {"lock"}:  # which is not written anew
         tmp_path.joinpath("fit", f".{name}.{'0a' * 16}").write_text("half of it")
     others = {"notes.txt": b"", f".notes.txt.{'0a' * 16}": b"", f".mine.safetensors.{'0a' * 16}": b"", ".trees": b""}
     for name in others:
         tmp_path.joinpath("fit", name).touch()
     assert_trees(tmp_path / "fit", [0])
     assert content_of(tmp_path / "fit") == whole | others
+    tmp_path.joinpath("new").mkdir()
+    tmp_path.joinpath("new", f".manifest.json.{'0a' * 16}").write_text("half of it")
+    save(tmp_path / "new", [0])
+    assert content_of(tmp_path / "new") == whole
 
 
 def test_damaged_files_are_left_out_and_made_anew(tmp_path):

@@ -33,7 +33,6 @@ from aucforest.tree.tree import Tree
 
 _MANIFEST, _LOCK = "manifest.json", "lock"
 _TREES = re.compile(r"trees-(\d+)-(\d+)-[0-9a-f]{8}\.safetensors")
-_WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|{_TREES.pattern}")
 # Increase it if these files, or the trees that a fit grows, change without a new version of the package.
 _FORMAT = 4
 # Maximum number of characters of a value in an error message.
@@ -104,7 +103,8 @@ class JobFolder:
                 text = json.dumps({"checkpoint": _FORMAT, "fit": fit}, indent=1)
                 write_whole(self.folder / _MANIFEST, f"{text}\n".encode())
             for path in self.folder.iterdir():
-                if _WRITTEN_WHOLE.fullmatch(half_written(path) or ""):
+                name = half_written(path) or ""
+                if name == _MANIFEST or _TREES.fullmatch(name):
                     path.unlink()
         except BaseException:
             self.close()
@@ -116,9 +116,6 @@ class JobFolder:
 
     def _has_fit(self, fit: Mapping[str, Any]) -> bool:
         """Return whether the folder has this fit; raise ValueError if it has another fit or other files."""
-        for path in self.folder.iterdir():
-            if path.is_dir() and _WRITTEN_WHOLE.fullmatch(half_written(path) or path.name):
-                raise ValueError(f"{path} is a folder where a checkpoint has a file: remove it, or use another folder")
         path = self.folder / _MANIFEST
         if not path.exists():
             for path in self.folder.iterdir():
