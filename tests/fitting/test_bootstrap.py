@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import multivariate_hypergeom
 
 import aucforest
 from aucforest.fitting.bootstrap import (
@@ -15,7 +14,6 @@ from aucforest.fitting.bootstrap import (
     N_HALVES,
     BootstrapSampler,
     HalfSampler,
-    _subsample_sizes,
     half_of,
     resolve_sampler,
 )
@@ -301,27 +299,14 @@ def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
     assert small_forest(2).fit(table[:500], y[:500])._sample_records[0].stream == "aucforest 0.3"
 
 
-def test_a_subsample_of_more_rows_than_numpy_samples_from():
-    """Moments of what stands in for numpy are compared below."""
-    n_rows, n_sampled = 2 * 10**9, round(0.632 * 2 * 10**9)
-    sampler = BootstrapSampler.for_rows(n_rows, n_sampled, replace=False)
-    sizes, *others = (sampler.block_sizes(key)[:, 0] for key in (3, 3, 4))
-    assert sizes.dtype == np.int32
-    assert sizes.sum(dtype=np.int64) == n_sampled
-    assert [np.array_equal(sizes, other) for other in others] == [True, False]
-    every = BootstrapSampler.for_rows(n_rows, n_rows, replace=False).block_sizes(3)[:, 0]
-    assert np.array_equal(every, np.diff(sampler.starts, axis=1)[:, 0])
-
-
-@pytest.mark.parametrize("size", [1, 300, 399])
-def test_subsamples_of_many_rows_are_those_of_few(size, monkeypatch):
-    """What stands in for numpy where that refuses, where both can be asked: moments of blocks of all sizes."""
-    monkeypatch.setattr("aucforest.fitting.bootstrap._MOST_HYPERGEOMETRIC", 0)
-    rows, generator, n_trials = np.array([250, 100, 49, 1]), np.random.default_rng(size), 4000
-    found = np.array([_subsample_sizes(generator, rows, size) for _ in range(n_trials)])
-    assert np.all(found.sum(axis=1) == size)
-    assert np.all((found >= 0) & (found <= rows))
-    expected = multivariate_hypergeom(rows, size)
-    # Standard errors: of means at most 0.12, of covariances below 1.2.
-    np.testing.assert_allclose(found.mean(axis=0), expected.mean(), atol=0.6)
-    np.testing.assert_allclose(np.cov(found.T), expected.cov(), atol=0.06 * expected.cov().max() + 1e-9)
+@pytest.mark.parametrize("sampling", ["subsample", "half-samples"])
+def test_more_rows_than_numpy_samples_from_without_replacement(sampling):
+    params = {"sampling": sampling, "max_samples": None, "bootstrap": True, "n_estimators": 100}
+    labels, groups = np.broadcast_to(np.uint16(0), 10**9), np.array([0, 10**9], dtype=np.int32)
+    sentence = rf"^sampling='{sampling}' needs fewer than 1,000,000,000 %s: set sampling='bootstrap'$"
+    with pytest.raises(ValueError, match=sentence % "samples, but there are 1,000,000,000"):
+        resolve_sampler(params, labels, np.arange(1))
+    with pytest.raises(ValueError, match=sentence % "groups, but there are 1,000,000,001"):
+        resolve_sampler(params, labels[:2], np.arange(1), groups)
+    resolve_sampler(params, labels[1:], np.arange(1))
+    resolve_sampler({**params, "sampling": "bootstrap"}, labels, np.arange(1))

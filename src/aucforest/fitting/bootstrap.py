@@ -34,8 +34,8 @@ N_HALVES, _LEAST_TREES_OF_HALVES = 25, 100
 _STREAM = "aucforest 0.3"
 # Maximum number of copies of a row; counts have 16 bits.
 _MOST_COPIES = 10_000
-# NumPy supports sampling without replacement from fewer rows than this.
-_MOST_HYPERGEOMETRIC = 10**9
+# NumPy samples without replacement from fewer rows than this.
+_TOO_MANY_ROWS = 10**9
 
 
 @bare_device
@@ -99,22 +99,6 @@ def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
                 copy[i] = column[positions[i]]
         n_copied += n_sampled
     return n_copied
-
-
-def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Return the number of rows of each block in a sample of `size` rows without replacement.
-
-    If there are too many rows for NumPy, each row is first sampled with the same probability. Given its size, this is a
-    sample without replacement. Then missing rows are sampled from the other rows, or excess rows are removed at random.
-    """
-    if rows.sum() < _MOST_HYPERGEOMETRIC:
-        return generator.multivariate_hypergeometric(rows, size, method="marginals")
-    sizes = generator.binomial(rows, size / rows.sum())
-    excess = int(sizes.sum()) - size
-    ends = np.cumsum(sizes if excess > 0 else rows - sizes)
-    moved = generator.choice(ends[-1], abs(excess), replace=False, shuffle=False)
-    by_block = np.bincount(np.searchsorted(ends, moved, side="right"), minlength=len(rows))
-    return sizes - np.sign(excess) * by_block
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +186,7 @@ class BootstrapSampler:
             if self.replace:
                 columns.append(generator.multinomial(size, rows / max(rows.sum(), 1)))
             else:
-                columns.append(_subsample_sizes(generator, rows, int(size)))
+                columns.append(generator.multivariate_hypergeometric(rows, int(size), method="marginals"))
         return np.stack(columns, axis=1, dtype=np.int32, casting="same_kind")
 
     def store_sizes(self, keys: Sequence[int]) -> Self:
@@ -362,15 +346,20 @@ def resolve_sampler(
 
 def _unstratified_sampler(params: Mapping[str, Any], n_units: int, units: str, seed: int) -> BootstrapSampler:
     """Return a sampler of rows, or groups, of all classes together."""
-    max_samples, n_trees = params["max_samples"], params["n_estimators"]
-    if params["sampling"] == HALVES:
+    sampling, max_samples, n_trees = params["sampling"], params["max_samples"], params["n_estimators"]
+    if sampling != "bootstrap" and n_units >= _TOO_MANY_ROWS:
+        raise ValueError(
+            f"sampling={sampling!r} needs fewer than {_TOO_MANY_ROWS:,} {units}, but there are {n_units:,}: set"
+            " sampling='bootstrap'"
+        )
+    if sampling == HALVES:
         if max_samples is not None:
             raise ValueError(f"max_samples={max_samples} must be None with sampling={HALVES!r}")
         if n_trees < _LEAST_TREES_OF_HALVES:
             least = f"at least {_LEAST_TREES_OF_HALVES}"
             raise ValueError(f"n_estimators={n_trees} must be {least} with sampling={HALVES!r}")
         return HalfSampler.of(n_units, seed)
-    replace = params["sampling"] == "bootstrap"
+    replace = sampling == "bootstrap"
     default = n_units if replace else max(1, round(_SUBSAMPLE * n_units))
     return BootstrapSampler.for_rows(n_units, _n_sampled(max_samples, n_units, default, units), replace=replace)
 
