@@ -308,7 +308,7 @@ class TextFiles(Files):
         is_stray = f"({typed}) IS NULL AND {NOT_BLANK.replace('{0}', text_value)}"
         ((row, value),) = self._first_row(is_stray, text_value)
         what = f"column {name!r} has the value {value!r}, which is not a {stray.kind}"
-        raise ValueError(f"{self.location(row)}: {what}; {stray}{stray.advice}")
+        raise ValueError(f"{self.location(row)}: {what}; {stray}")
 
     def refuse_repeated_header(self) -> None:
         """Raise ValueError if a row has the names of all columns, as where files were appended to each other."""

@@ -47,15 +47,6 @@ class StrayText(NamedTuple):
         are = f"is no {self.kind}" if self.n_stray == 1 else f"are no {' of '.join([f'{noun}s', *rest])}"
         return f"{self.n_stray:,} of {self.n_values:,} values {are} ({', '.join(map(repr, self.examples[:_EXAMPLES]))})"
 
-    @property
-    def advice(self) -> str:
-        """The advice on stray values that are numbers in another spelling, or "" if no example is such a number."""
-        spelled = next(filter(is_number, self.examples), None) if self.kind == "number" else None
-        if spelled is None:
-            return ""
-        options = "--decimal or --thousands (in Python, decimal or thousands)"
-        return f"; numbers such as {spelled!r} need the unit of the others, and perhaps {options}"
-
 
 def _find_stray(pattern: re.Pattern[str], kind: str, texts: Sequence[str], counts: Sequence[int]) -> StrayText:
     """Return the values that do not match a pattern as `StrayText`, with all distinct ones as examples."""
@@ -168,7 +159,7 @@ def folded(text: str) -> str:
 def read_as_missing(name: str, stray: StrayText, can_be_text: bool) -> str:
     """Return a note on stray text that is read as missing, with the option to read the column as text, if any."""
     option = "; --stray-text text (in Python, stray_text='text') reads the column as text" if can_be_text else ""
-    return f"column {name!r}: {stray}, read as missing{option}{stray.advice}"
+    return f"column {name!r}: {stray}, read as missing{option}"
 
 
 def listed(words: Sequence[str], most: int = MOST_NAMES) -> str:
