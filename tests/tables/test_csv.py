@@ -131,7 +131,7 @@ def test_separators_encodings_and_compressed_files(written, ending, separator, g
 OPEN = "a quote is not closed, or text follows a closing quote: double the quotes within values"
 ROW_NAMES = ": name the first column if it has names of rows"
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
-NAMELESS, NONE = "columns without a name (columns", "and is probably no header: remove the rows above the header"
+NAMELESS = "columns without a name (columns {}): name or remove them, or remove the rows above the header"
 RAGGED = "t.csv, line {}: the header has {} columns, but the row has {}"
 ZIP = "cannot read t.csv: it is a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
 # Contents, their encoding and that which is given, and the beginning of the sentence on them.
@@ -155,10 +155,10 @@ REFUSED = [
     ("a,b\n\x81,1\n", "latin-1", "cp1252", "cannot read t.csv: it is not encoded in cp1252"),
     ("ü,b\n1,1\n", "cp1252", "ascii", "cannot read t.csv: it is not encoded in ascii"),
     ("a,b\n1,1\n", None, "utf-16", "cannot read t.csv: it is not encoded in utf-16"),
-    ("M,,,,\n1\n", None, None, f"t.csv has 4 {NAMELESS} 2, 3, 4, 5): the first row holds only 'M' {NONE}"),
-    ("M,a,b,c,d,e,f,,,,,,\n1\n", None, None, f"t.csv has 6 {NAMELESS} 8, 9, 10, 11, 12 and more): name or remove them"),
-    (",,\n1,2,3\n", None, None, f"t.csv has 3 {NAMELESS} 1, 2, 3): the first row is empty {NONE}"),
-    ("a,b,c,,\n1\n", None, None, f"t.csv has 2 {NAMELESS} 4, 5): name or remove them"),
+    ("M,,,,\n1\n", None, None, f"t.csv has 4 {NAMELESS.format('2, 3, 4, 5')}"),
+    ("M,a,b,c,d,e,f,,,,,,\n1\n", None, None, f"t.csv has 6 {NAMELESS.format('8, 9, 10, 11, 12 and more')}"),
+    (",,\n1,2,3\n", None, None, f"t.csv has 3 {NAMELESS.format('1, 2, 3')}"),
+    ("a,b,c,,\n1\n", None, None, f"t.csv has 2 {NAMELESS.format('4, 5')}"),
     ("a,b,b,\n1\n", None, None, "t.csv has two columns named 'b': column names must be unique"),
     ('v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n", None, None, RAGGED.format(54, 2, 3)),
     ("a;b\n1;2\n3\n", None, None, "t.csv.gz, line 3: the header has 2 columns, but the row has 1"),

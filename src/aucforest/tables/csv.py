@@ -288,9 +288,6 @@ def _check_header(name: str, columns: Sequence[str]) -> None:
     if len(nameless) < 2:
         check_column_names(name, columns)
         return
-    named, advice = [column for column in columns if column], "name or remove them"
-    if len(named) <= len(nameless):
-        holds = f"holds only {', '.join(map(repr, named))}" if named else "is empty"
-        advice = f"the first row {holds} and is probably no header: remove the rows above the header"
     which = f"columns {', '.join(nameless[:5])}{' and more' if nameless[5:] else ''}"
+    advice = "name or remove them, or remove the rows above the header"
     raise ValueError(f"{name} has {len(nameless)} columns without a name ({which}): {advice}")

@@ -120,27 +120,22 @@ def spelled_dates(text_format: Mapping[str, str], arrow: Any, note: str = "") ->
 _ONE_SPACE = "regexp_replace(trim(replace({0}, '\u202f', ' ')), ' +', ' ', 'g')"
 
 
-def dates_in(date_format: str) -> str:
-    """Return the SQL that converts dates in a format; unless it has a time of day, one may follow the dates."""
+def dates_in(date_format: str, *, are_rare: bool = False) -> str:
+    """Return the SQL that converts dates in a format; unless it has a time of day, one may follow the dates.
+
+    If `are_rare` is True, it is faster for values that are not in the format, but slower for dates.
+    """
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
     pattern = spellings.date_pattern(date_format)
     has_weekday = pattern is not None and spellings.has_month_name(date_format)
     day = f"regexp_replace({_ONE_SPACE}, '^{spellings.WEEKDAY}', '')" if has_weekday else _ONE_SPACE
     date = f"try_strptime({day}, [{texts(formats)}])"
-    return f"coalesce({_ISO}, {date if pattern is None else _if(pattern, date)})"
-
-
-def _possible_dates_in(date_format: str) -> str:
-    """Return SQL with the same result as that of `dates_in`, but faster for values that are not in the format.
-
-    The date without its time of day is tested before the formats of all times are tried.
-    """
-    pattern = spellings.date_pattern(date_format)
     if pattern is None:
-        return dates_in(date_format)
-    day = _ONE_SPACE.replace("{0}", f"regexp_extract({{0}}, {text(pattern)}, 1)")
-    is_day = f"try_strptime({day}, {text(date_format)}) IS NOT NULL"
-    return f"CASE WHEN {_matches(spellings.ISO_DATE)} OR {is_day} THEN {dates_in(date_format)} END"
+        return f"coalesce({_ISO}, {date})"
+    # The date without its time of day is tested before the formats of all times are tried.
+    first = _ONE_SPACE.replace("{0}", f"regexp_extract({{0}}, {text(pattern)}, 1)")
+    is_date = f"try_strptime({first}, {text(date_format)}) IS NOT NULL" if are_rare else _matches(pattern)
+    return f"coalesce({_ISO}, CASE WHEN {is_date} THEN {date} END)"
 
 
 # Fields of spaces, which programs write in columns of fixed width, do not count as values except in columns of text.
@@ -400,7 +395,7 @@ def _types_of_dates(
         return {}
     counts_of_formats = [
         sql
-        for date in map(_possible_dates_in, formats)
+        for date in (dates_in(form, are_rare=True) for form in formats)
         for sql in (_n_rows(f"{date} IS NOT NULL"), _n_rows(_has_clock(date)), f"max({date}) - min({date})")
     ]
     fits = {}
