@@ -237,8 +237,7 @@ def read_for_model(
     kinds.find_column(table, *non_features)
     reader = _label_reader(model, table, target, positive)
     numbers = [] if weight is None else [weight]
-    table.read_numbers(numbers if reader is None else reader.numbers(weight))
-    model_columns = ModelColumns(model, table, non_features)
+    model_columns = ModelColumns(model, table, non_features, numbers if reader is None else reader.numbers(weight))
     features, batches = list[Any](), list[Any]()
     for features_of_batch, batch in model_columns.batches(non_features):
         features.append(features_of_batch)

@@ -32,10 +32,11 @@ class ModelColumns:
     """The feature columns of a fitted model in a table.
 
     They are found by name. For a model without feature names, they are all columns of the table except `other_columns`,
-    which must exist. Text is converted to the types of the model, see `TextFiles.read_as`.
+    which must exist. Text is converted to the types of the model, see `TextFiles.read_as`, and in the other columns
+    `numbers` to numbers.
     """
 
-    def __init__(self, model: Any, table: Any, other_columns: Sequence[str] = ()) -> None:
+    def __init__(self, model: Any, table: Any, other_columns: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
         self.n_rows = 0  # the number of rows that `batches` has read
         # For each column with unseen categories: the number of their rows, and examples of them.
@@ -71,8 +72,8 @@ class ModelColumns:
                 self._categories[self.names[j]] = np.append(self._categories[self.names[j]], old.categories_[j])
         if table.is_text:
             formats = getattr(model, "text_formats_", {})
-            types = zip(self.names, self._kinds)
-            table.read_as({name: _text_type(kind, formats.get(name, {})) for name, kind in types})
+            kinds = dict.fromkeys(numbers, NUMBER) | dict(zip(self.names, self._kinds))
+            table.read_as({name: _text_type(kind, formats.get(name, {})) for name, kind in kinds.items()})
 
     def batches(self, other_columns: Sequence[str] = ()) -> Iterator[tuple[Any, Any]]:
         """Yield for each batch a table of the features, in the kinds of the model, and a batch with `other_columns`."""

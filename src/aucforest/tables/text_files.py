@@ -21,7 +21,6 @@ from aucforest.tables.text_types import (
     N_ZEROS,
     NESTED,
     NOT_BLANK,
-    NUMBER,
     RAW,
     TEXT,
     UNMARKED,
@@ -77,7 +76,6 @@ class TextFiles(Files):
         self.stray: dict[str, StrayText] = {}
         self.remarks: dict[str, str] = {}
         self.rounded: set[str] = set()
-        self._numbers: Sequence[str] = ()
         self._n_rows = 0
         self._as_text = as_text
         self._read_header()
@@ -133,9 +131,9 @@ class TextFiles(Files):
     def keep_as_text(self, columns: Sequence[str] | None, typed: Collection[str] = ()) -> None:
         """Replace `as_text`, the columns that stay strings (None for all).
 
-        Only the columns `typed` and those of `read_numbers` keep their types; others are inferred again when needed.
+        Only the columns `typed` keep their types; others are inferred again when needed.
         """
-        self._as_text, typed = columns, {*typed, *self._numbers}
+        self._as_text, typed = columns, set(typed)
         self._types = {name: type_ for name, type_ in self._types.items() if name in typed or type_ == NESTED}
         self.stray = {name: stray for name, stray in self.stray.items() if name in typed}
         self.remarks = {name: remark for name, remark in self.remarks.items() if name in typed}
@@ -199,8 +197,7 @@ class TextFiles(Files):
 
     def read_numbers(self, columns: Sequence[str]) -> None:
         """Read columns as numbers, even if they are among the columns that stay strings."""
-        self._numbers = columns
-        self._as_text = None if self._as_text is None else [name for name in self._as_text if name not in columns]
+        self._as_text = [name for name in self._as_text or () if name not in columns]
 
     def read_as(self, types: Mapping[str, TextType]) -> None:
         """Set the types of columns that a model requires; ValueError if too many values of a column have another type.
@@ -209,7 +206,6 @@ class TextFiles(Files):
         `types` decide, in this order. Zeros in place of dates become missing values, however many there are.
         """
         self.can_be_text = False
-        types = {**dict.fromkeys(self._numbers, NUMBER), **types}
         unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
         options, known = self._options, _shared_formats(types)
         inferred, self.rounded = infer_types(unknown, self._count, options, known=known, has_numbers=self._has_numbers)
