@@ -1,7 +1,7 @@
 """The base class of the tree and the forest: parameters, training rows, and fitted attributes."""
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import Interval, RealNotInt, StrOptions
 from aucforest.estimators._exports import TreeExports
-from aucforest.estimators._foreign_names import describe_foreign
 from aucforest.estimators._validation import check_weights
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.in_memory import RowsInMemory
@@ -58,33 +57,6 @@ class TreeBasedClassifier(TreeExports):
     """Base of the classifiers whose fitted state is a list of trees, `trees_`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
-
-    def __new__(cls, *_: Any, **params: Any) -> Self:
-        """Raise TypeError for a parameter of another library that has a different name here or no counterpart."""
-        if message := describe_foreign(cls, params):
-            raise TypeError(message)
-        return super().__new__(cls)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name.
-
-        Parameters
-        ----------
-        **params : dict
-
-        Returns
-        -------
-        self : AUCTreeClassifier or AUCForestClassifier
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter; the message names the counterpart of a parameter of another library.
-        """
-        if message := describe_foreign(type(self), params):
-            raise ValueError(message)
-        super().set_params(**params)
-        return self
 
     def _params(self) -> dict[str, Any]:
         """Return the parameters by name, without the slow inspection of the signature in `get_params`."""
