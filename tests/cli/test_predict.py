@@ -14,11 +14,9 @@ import pytest
 
 import aucforest
 from aucforest.inspection import explain
-from aucforest.persistence.model_file import write_model
 from aucforest.tables import files as table_files
 from aucforest.tables import text_files
 from tests.cli.data import check_refusal, check_usage, frame_of, mixed, read_json, run, succeed
-from tests.estimators.test_model_files import read
 
 
 def predict(arguments, **options):
@@ -50,12 +48,6 @@ def test_reasons_of_a_stack_in_batches(stack, monkeypatch):
     assert predicted[["reason_1", "reason_2"]].to_numpy().tolist() == expected
     assert "250 rows: standard output" in result.stderr
     assert "calibration" not in result.stderr
-    arrays, metadata = read("stack.aucforest")
-    del arrays["linear/column_means_"]
-    write_model("before", {**arrays, "coef_": np.ones(4)}, metadata)
-    result = run("predict before test.csv --reasons 2 --out p.csv")
-    check_refusal(result, "the stack is from an older model file")
-    assert not Path("p.csv").exists()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

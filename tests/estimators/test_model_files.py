@@ -333,15 +333,14 @@ def known():
     return json.loads((DATA / "positive_first.json").read_text())
 
 
-@pytest.mark.parametrize("name", ["forest", "stack"])
-def test_older_files_predict_as_they_did(known, name, tmp_path):
-    X, expected, file = pd.DataFrame(known["rows"]), known[name], DATA / f"positive_first_{name}.safetensors"
+def test_older_files_predict_as_they_did(known, tmp_path):
+    X, expected, file = pd.DataFrame(known["rows"]), known["forest"], DATA / "positive_first_forest.safetensors"
     for _ in range(2):  # and again after a save
         model = aucforest.load(file)
         assert model.classes_.tolist() == ["bad", "good"]
         assert (model.pos_label, model.pos_label_, model.threshold_) == ("bad", "bad", expected["threshold"])
         proba = model.predict_proba(X)
-        # the sums of an additive model were in another order
+        # logarithms and exponentials differ from machine to machine
         np.testing.assert_allclose(proba.T, [expected["probability_bad"], expected["probability_good"]], rtol=1e-15)
         np.testing.assert_array_equal(model.predict(X), expected["prediction"])
         assert np.any(proba[:, 0] == model.threshold_)
@@ -367,9 +366,9 @@ def test_costs_of_older_files_are_in_the_order_of_the_classes(tmp_path):
     assert aucforest.load(tmp_path / "m.safetensors").threshold == {"cost": [[0, 10], [1, 0]]}
 
 
-@pytest.mark.parametrize("name", ["tree.total", "class_prior_", "drawn", "linear/coef_", "calibration"])
+@pytest.mark.parametrize("name", ["tree.total", "class_prior_", "drawn", "calibration"])
 def test_damaged_older_files_are_refused(tmp_path, name):
-    arrays, metadata = read(DATA / f"positive_first_{'stack' if name == 'linear/coef_' else 'forest'}.safetensors")
+    arrays, metadata = read(DATA / "positive_first_forest.safetensors")
     for items, value in ((arrays, np.float64(1.0)), (metadata, [1])):
         if name in items:
             items[name] = value

@@ -3,7 +3,6 @@
 import copy
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 
 import aucforest
 from aucforest import AUCStackingClassifier
-from aucforest.persistence.model_file import write_model
 from tests.persistence.trees import change_bytes
 
 from .data import assert_same, make_table, own_auc, small_forest
@@ -118,6 +116,10 @@ HOSTILE = {
     "unknown within": (at("residual", "extra", put=1), "extra is unknown"),
     "an unknown member": (array("other/coef_", 1.0), "other/coef_ is unknown"),
     "unknown parameter": (at("parameters", "forest__depth", put=1), "AUCForestClassifier has no parameter 'depth'"),
+    "from before boosted trees": (
+        lambda _, metadata: metadata["parameters"].pop("boosted"),
+        "the file is from before stacks had boosted trees: fit the stack again$",
+    ),
     "absurd parameter": (at("parameters", "forest__n_estimators", put=-1), "'n_estimators' parameter of AUCForest"),
     "a forest of text": (at("parameters", "forest", put="big"), "forest is stored twice"),
     "numbers left out": (at("left_out", put=[5]), "left_out are not names"),
@@ -160,38 +162,6 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_stacks_are_refused(name, contents, tmp_path):
     check_refused(contents["categories"], *HOSTILE[name], tmp_path)
-
-
-def test_in_older_files_all_categories_beyond_254_had_the_code_254(tmp_path):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"x": rng.normal(size=1200), "id": pd.Categorical(rng.integers(400, size=1200).astype(str))})
-    y = X["x"] + rng.normal(size=400)[X["id"].cat.codes] + rng.normal(size=1200) > 0.0
-    stack = AUCStackingClassifier(small_forest(20), random_state=0).fit(X, y)
-    stack.weights_ = np.maximum(stack.weights_, 0.1)
-    arrays, metadata = assert_comes_back(stack, X, tmp_path)
-    coef, codes = arrays["linear/coef_"], arrays["linear/codes_"]
-    assert len(codes) == len(stack.categories_[1]) > 300
-    n_first = coef.shape[1] - len(codes)
-    kept = np.flatnonzero((codes <= 254) & (codes != 7))  # and that of 7 was rare
-    arrays["linear/coef_"] = np.hstack((coef[:, :n_first], coef[:, n_first + kept]))
-    for name in ("linear/codes_", "linear/code_features_"):
-        arrays[name] = arrays[name][kept]
-    del arrays["linear/penalties_"], arrays["linear/column_means_"]
-    write_model(tmp_path / "before", arrays, metadata)
-    loaded = aucforest.load(tmp_path / "before")
-    now, then = stack.members_["linear"], loaded.members_["linear"]
-    assert then.penalties_.tolist() == [1.0]
-    encoded = np.asarray(stack.encode(X))
-    before = np.column_stack((encoded[:, 0], np.where(encoded[:, 1] == 7, np.nan, np.minimum(encoded[:, 1], 254))))
-    np.testing.assert_allclose(then.predict_proba(encoded), now.predict_proba(before), rtol=1e-12)
-    assert_same(loaded, saved(loaded, tmp_path))
-
-
-def test_older_files_have_no_boosted_trees(contents, tmp_path):
-    arrays, metadata = contents["sparse"]
-    parameters = {name: value for name, value in metadata["parameters"].items() if name != "boosted"}
-    write_model(tmp_path / "old", arrays, metadata | {"parameters": parameters})
-    assert aucforest.load(tmp_path / "old").boosted is False
 
 
 def test_a_scale_without_boosted_trees_is_refused(contents, tmp_path):

@@ -80,7 +80,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     penalties_: NDArray[np.float64]  # (n_features_with_codes,); all other coefficients have the penalty 1
     # (1 or n_classes, n_columns), for numbers, their splines, the indicators of missing values, and categories
     column_weights_: NDArray[np.float64]
-    column_means_: NDArray[np.float64]  # (n_columns,), weighted means of training samples; not in older files
+    column_means_: NDArray[np.float64]  # (n_columns,), weighted means of training samples
 
     # Scaled numbers are clipped to +-MOST_SCALED, so that a few outliers do not determine the coefficient.
     MOST_SCALED: ClassVar[float] = 5.0

@@ -286,8 +286,8 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
     if name == "LinearAUCClassifier":  # parameters of the second solver in older files
         for parameter in ("solver", "n_pairs", "learning_rate", "decay", "random_state"):
             values.pop(parameter, None)
-    if name == "AUCStackingClassifier":  # older files have no boosted trees
-        values.setdefault("boosted", False)
+    if name == "AUCStackingClassifier":  # until then, files of stacks could lack other parts, too
+        require("boosted" in values, "the file is from before stacks had boosted trees: fit the stack again")
     for outer, kind in _ESTIMATORS[name]._nested.items():
         prefix = f"{outer}__"
         nested = {key.removeprefix(prefix): values.pop(key) for key in list(values) if key.startswith(prefix)}
@@ -345,10 +345,8 @@ def _sort_classes(model: Any, stored: StoredModel) -> None:
     In older files of the command line, the classes are in reverse order if the first one is positive. The threshold is
     a probability of the positive class and does not change.
     """
-    for name in ("tree.total", "tree.value", "class_prior_", "oob_decision_function_", "intercept_"):
+    for name in ("tree.total", "tree.value", "class_prior_", "oob_decision_function_"):
         stored.change(name, lambda values: np.flip(values, axis=-1).copy())
-    for name in ("linear/coef_", "linear/intercept_"):
-        stored.change(name, np.negative)
     for name in ("calibration", "prior_correction"):  # the last two numbers are the intercepts of the classes
         stored.change(name, lambda numbers: np.append(numbers[:-2], numbers[:-3:-1]))
     stored.change("drawn", lambda drawn: [[n_rows, sizes[::-1], *others] for n_rows, sizes, *others in drawn])

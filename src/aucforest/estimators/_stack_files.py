@@ -22,7 +22,6 @@ from aucforest.persistence.model_file import Arrays, StoredModel, require
 from aucforest.tables.columns import check_same_categories
 from aucforest.tables.dates import n_added
 from aucforest.tables.target_rates import RateTable, are_same_rates
-from aucforest.tree.tree import SHARED_CODE
 
 _FOREST = "AUCForestClassifier"
 # Maximum sum of absolute coefficients, so that sums of products with scores and columns are finite.
@@ -91,10 +90,10 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
         Field("missing_", lambda _: (-1,), below_features, dtype="q"),
         Field("code_features_", lambda _: (-1,), below_coded, dtype="q"),
         Field("codes_", lambda model: model.code_features_.shape, are_codes),
-        Field("penalties_", lambda model: np.unique(model.code_features_).shape, _are_positive, is_optional=True),
+        Field("penalties_", lambda model: np.unique(model.code_features_).shape, _are_positive),
         Field("coef_", lambda model: (n_rows, n_columns(model)), _are_bounded, attribute="column_weights_"),
         Field("intercept_", lambda _: (n_rows,), _are_bounded, attribute="intercepts_"),
-        Field("column_means_", lambda model: (n_columns(model),), _are_bounded, is_optional=True),
+        Field("column_means_", lambda model: (n_columns(model),), _are_bounded),
     )
 
 
@@ -152,39 +151,22 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
     model.is_sparse_, model.classes_ = stored.take("is_sparse", bool), np.arange(len(forest.classes_))
     require(not (model.is_sparse_ and model.interactions), "an additive model of a sparse matrix has interactions")
     model.n_features_, model.numbers_ = n_features, model.find_numbers(n_features)
-    is_older = "penalties_" not in stored
     restore_fields(model, stored, _additive_fields(forest))
     if model.is_sparse_:
         are_numbers = model.column_weights_.shape[1] == len(model.numbers_) == n_features and not model.centre_.any()
         require(are_numbers, "an additive model of a sparse matrix has columns other than its numbers")
     stored.check_taken()
-    if is_older:
-        require(not hasattr(model, "column_means_"), "there is column_means_, but no penalties_")
-        model.penalties_ = np.ones(len(np.unique(model.code_features_)))
-        _split_shared_code(model, forest)
     return model
 
 
 def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> tuple[RateTable, ...]:
-    """Return the interactions of an additive model; older files have none."""
+    """Return the interactions of an additive model; they are only stored if there are any."""
     tables = list[RateTable]()
     for i, item in enumerate(stored.take("interactions", list) if "interactions" in stored else []):
         edges = stored.take_array(f"interactions.{i}.edges", "d", (-1,))
         tables.append(restore_rate_table(item, edges, forest.categories_, n_features))
         require(tables[-1].is_interaction, "an interaction of the additive model has only one feature")
     return tuple(tables)
-
-
-def _split_shared_code(model: AdditiveClassifier, forest: Any) -> None:
-    """Give each rare category its own code and coefficient; in older files, rare categories share one."""
-    n_other_columns = model.column_weights_.shape[1] - len(model.codes_)
-    n_categories = np.array([len(forest.categories_[feature]) for feature in model.code_features_.tolist()], np.int64)
-    n_copies = np.where(model.codes_ == SHARED_CODE, n_categories - SHARED_CODE, 1)
-    indices = np.repeat(np.arange(len(n_copies)), n_copies)
-    increase = np.arange(len(indices)) - np.repeat(np.cumsum(n_copies) - n_copies, n_copies)
-    model.code_features_, model.codes_ = model.code_features_[indices], model.codes_[indices] + increase
-    columns = np.concatenate((np.arange(n_other_columns), n_other_columns + indices))
-    model.column_weights_ = np.ascontiguousarray(model.column_weights_[:, columns])
 
 
 STACK_SECTION = FileSection(_store_stack, _restore_stack)

@@ -310,9 +310,9 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     Raises
     ------
     ValueError
-        If X does not match the model, `scale` is unknown or "probability" for a stack, a stack is from an older model
-        file, or the values need more than half of the machine's memory. They need 40 bytes for each row and feature, 8
-        with ``scale="probability"`` and up to 104 for a stack, times the number of classes if there are more than two.
+        If X does not match the model, `scale` is unknown or "probability" for a stack, or the values need more than
+        half of the machine's memory. They need 40 bytes for each row and feature, 8 with ``scale="probability"`` and
+        up to 104 for a stack, times the number of classes if there are more than two.
     TypeError
         If the model is not supported, for example a stack with a custom linear model.
 
