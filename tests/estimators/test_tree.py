@@ -26,10 +26,6 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-def of_nodes(model, name, *, leaves=False):
-    return np.concatenate([getattr(tree, name)[tree.is_leaf == leaves] for tree in model.trees_])
-
-
 @both
 def test_criteria_differ_and_log_loss_is_entropy(make):
     trees = [str(digest(make(criterion=name).fit(X, Y))) for name in [*CRITERIA, "log_loss"]]
@@ -37,44 +33,23 @@ def test_criteria_differ_and_log_loss_is_entropy(make):
     assert len(set(trees)) == 4
 
 
-@both
-def test_depth_and_samples_of_split_nodes(make):
-    whole, shallow, large = (make(**params).fit(X, Y) for params in ({}, {"max_depth": 3}, {"min_samples_split": 24}))
-    assert {tree.max_depth for tree in shallow.trees_} == {3}
-    assert min(tree.max_depth for tree in whole.trees_) > 3
-    assert of_nodes(whole, "n_samples").min() < 24 <= of_nodes(large, "n_samples").min()
-    assert digest(make(min_samples_split=0.1).fit(X, Y)) == digest(large)
-
-
-WEIGHTS_OF_ROWS = {"rows": None, "weights": np.linspace(0.5, 2, 240), "every other row": np.arange(240) % 2 * 1.0}
-
-
-@both
-@pytest.mark.parametrize("weights", WEIGHTS_OF_ROWS.values(), ids=WEIGHTS_OF_ROWS)
-def test_min_samples_leaf(make, weights):
-    model = make(min_samples_leaf=12).fit(X, Y, weights)
-    free = make().fit(X, Y, weights)
-    assert of_nodes(free, "n_samples", leaves=True).min() < 12 <= of_nodes(model, "n_samples", leaves=True).min()
-    fraction = 12 / (240 if weights is None else np.count_nonzero(weights))
-    assert digest(make(min_samples_leaf=fraction).fit(X, Y, weights)) == digest(model)
+BOUNDS = {
+    "max_depth": (3, lambda tree: tree.max_depth == 3),
+    "min_samples_split": (24, lambda tree: tree.n_samples[~tree.is_leaf].min() >= 24),
+    # A fraction is one of the rows that weigh something.
+    "min_samples_leaf": (0.1, lambda tree: 12 <= tree.n_samples[tree.is_leaf].min() < 24),
+    "min_weight_fraction_leaf": (0.1, lambda tree: np.all(tree.weight[tree.is_leaf] >= 0.1 * tree.weight[0])),
+    "max_leaf_nodes": (7, lambda tree: tree.n_leaves == 7),
+}
 
 
 @both
-@pytest.mark.parametrize("weights", [None, np.linspace(0.1, 3, 240) ** 3], ids=["rows", "weights"])
-def test_min_weight_fraction_leaf(make, weights):
-    bounded, free, halves = (make(min_weight_fraction_leaf=least).fit(X, Y, weights).trees_ for least in (0.1, 0, 0.5))
-    assert all((tree.weight[tree.is_leaf] >= 0.1 * tree.weight[0]).all() for tree in bounded)
-    assert any((tree.weight[tree.is_leaf] < 0.1 * tree.weight[0]).any() for tree in free)
-    assert max(tree.n_leaves for tree in halves) <= 2
-
-
-@both
-@pytest.mark.parametrize(
-    "alike", [[None, 5, 1.0, 9], ["sqrt", "log2", 2, 0.4, 0.59], [1, 1e-9, 0.2]], ids=["all", "two", "one"]
-)
-def test_max_features(make, alike):
-    first, *others = [digest(make(max_features=value).fit(X, Y)) for value in alike]
-    assert others == [first] * len(others)
+@pytest.mark.parametrize("name", BOUNDS)
+def test_trees_keep_to_bounds(make, name):
+    value, holds = BOUNDS[name]
+    weights = np.where(np.arange(240) % 2, np.linspace(0.5, 2.0, 240), 0.0)
+    assert all(map(holds, make(**{name: value}).fit(X, Y, weights).trees_))
+    assert not any(map(holds, make().fit(X, Y, weights).trees_))
 
 
 @both
@@ -92,8 +67,10 @@ def test_max_bins(make):
     # Every value has its own code already, so there is no difference; with two bins there is one threshold a feature.
     assert digest(make(max_bins=240).fit(X, Y)) == digest(make(max_bins=None).fit(X, Y))
     coarse = make(max_bins=2).fit(X, Y)
-    cuts = zip(of_nodes(coarse, "feature"), of_nodes(coarse, "threshold"))
-    thresholds = {(feature, threshold) for feature, threshold in cuts if np.isfinite(threshold)}
+    cuts = np.concatenate(
+        [np.stack((tree.feature, tree.threshold))[:, ~tree.is_leaf] for tree in coarse.trees_], axis=1
+    )
+    thresholds = {(feature, threshold) for feature, threshold in cuts.T.tolist() if np.isfinite(threshold)}
     assert len(thresholds) == len(dict(thresholds))
 
 
@@ -159,16 +136,6 @@ def test_random_state(make):
 X_OPTIONS, Y_OPTIONS = make_table(missing=0.1)
 FRAME = pd.DataFrame(X_OPTIONS, columns=list("abcde"))
 KINDS = FRAME.assign(c=list("uvw") * 80)
-
-
-@both
-def test_max_leaf_nodes(make):
-    whole = make().fit(X_OPTIONS, Y_OPTIONS)
-    most = max(tree.n_leaves for tree in whole.trees_)
-    for n_leaves in (2, 7, most):
-        limited = make(max_leaf_nodes=n_leaves).fit(X_OPTIONS, Y_OPTIONS)
-        assert [tree.n_leaves for tree in limited.trees_] == [min(n_leaves, t.n_leaves) for t in whole.trees_]
-    np.testing.assert_array_equal(limited.predict_proba(X_OPTIONS), whole.predict_proba(X_OPTIONS))
 
 
 @given(st.integers(0, 2**31 - 1), st.sampled_from([*CRITERIA, own_auc]), st.data())
