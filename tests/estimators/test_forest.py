@@ -244,12 +244,8 @@ def test_bootstrap_samples_that_are_not_known():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"criterion": "gini"}, {"splitter": "random"}, {"max_leaf_nodes": 20}, {"min_weight_fraction_leaf": 0.01},
-     {"bootstrap": False, "shrinkage": 0.0}, {"class_weight": "balanced_subsample"}, {"sampling": "balanced"},
-     {"shrinkage": 20.0}, {"class_weight": "balanced"}],
-    ids=str,
-)  # fmt: skip
+    "options", [{}, {"splitter": "random", "min_weight_fraction_leaf": 0.01, "shrinkage": 20.0}], ids=str
+)
 @pytest.mark.parametrize("values", [[1.0], [0.3, 0.7, 1.9], [1.0, 2.0, 3.0]], ids=["alike", "fractions", "integers"])
 def test_a_factor_of_all_weights_changes_nothing(options, n_classes, values):
     """Up to rounding, if any. Constant weights are as none. Columns are of few values, so that many splits tie."""

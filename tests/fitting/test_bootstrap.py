@@ -83,28 +83,15 @@ def test_samples_do_not_depend_on_how_blocks_are_spread(key, n_rows, replace):
     assert np.array_equal(sampler.counts_of_trees([7, key]), [sampler.counts(7), whole])
 
 
-def test_counts_are_those_of_a_bootstrap():
-    n_rows, n_trees = 5000, 200
-    sampler = BootstrapSampler.for_rows(n_rows, n_rows)
-    counts = np.array([sampler.counts(key) for key in tree_keys(3, range(n_trees))])
-    # A million sampled rows: standard errors of the proportions are below 0.0005, of a row's mean 0.07.
-    poisson = np.exp(-1.0) / np.array([1, 1, 2, 6, 24])
-    assert np.bincount(counts.ravel())[:5] / counts.size == pytest.approx(poisson, abs=0.0025)
-    assert np.abs(counts.mean(axis=0) - 1).max() < 0.07 * 5.5
-    # Neighbouring rows and neighbouring trees are unrelated, but that all counts of a tree sum to n.
-    assert abs(np.corrcoef(counts[:, :-1].ravel(), counts[:, 1:].ravel())[0, 1]) < 0.005
-    assert abs(np.corrcoef(counts[:-1].ravel(), counts[1:].ravel())[0, 1]) < 0.005
-
-
-def test_a_subsample_takes_every_row_alike():
-    n_rows, n_trees = BLOCK_ROWS + 904, 400
-    sampler = BootstrapSampler.for_rows(n_rows, n_rows // 4, replace=False)
-    counts = np.array([sampler.counts(key) for key in tree_keys(1, range(n_trees))])
-    # The mean of a row has a standard error of 0.022, that of all rows of a block none to speak of.
-    assert np.abs(counts.mean(axis=0) - 0.25).max() < 0.022 * 5
-    assert counts[:, :BLOCK_ROWS].mean() == pytest.approx(0.25, abs=0.002)
-    assert counts.std(axis=0).mean() == pytest.approx(np.sqrt(0.25 * 0.75), abs=0.002)
-    assert abs(np.corrcoef(counts[:, :-1].ravel(), counts[:, 1:].ravel())[0, 1]) < 0.005
+@pytest.mark.parametrize("replace", [True, False])
+def test_sizes_of_blocks(replace):
+    """Mean and variance of the binomial or hypergeometric distribution, within five standard errors."""
+    n_rows, n_sampled, n_trees, share = 5000, 2500, 400, BLOCK_ROWS / 5000
+    sampler = BootstrapSampler.for_rows(n_rows, n_sampled, replace=replace)
+    sizes = np.array([sampler.block_sizes(key)[0, 0] for key in tree_keys(3, range(n_trees))])
+    variance = n_sampled * share * (1.0 - share) * (1.0 if replace else (n_rows - n_sampled) / (n_rows - 1))
+    assert sizes.mean() == pytest.approx(n_sampled * share, abs=5.0 * np.sqrt(variance / n_trees))
+    assert sizes.var() == pytest.approx(variance, rel=5.0 * np.sqrt(2.0 / n_trees))
 
 
 @given(WORDS, SIZES, st.lists(st.integers(1, 3000), min_size=1, max_size=5), st.integers(0, 9))

@@ -50,7 +50,7 @@ def test_summary_is_the_corrected_resampled_test(seed, n_folds):
             assert (row.difference, row.difference_low, row.difference_high, row.pvalue) == (0, 0, 0, 1)
         else:
             _, pvalue = corrected_resampled_ttest(differences, N_TRAIN, N_TEST)
-            assert row.pvalue == pytest.approx(pvalue, abs=1e-9)  # Simpson's rule is good to that
+            assert row.pvalue == pytest.approx(pvalue, abs=1e-12)
         # The test rejects the bounds of a 90 % interval of the difference at 10 %, up to a difference of 1.
         upper = 1.0 if metric == "roc_auc" else np.inf
         for end in (row.difference_low, row.difference_high):

@@ -44,20 +44,6 @@ def holm(pvalues):
     return adjusted
 
 
-def log_loss(codes, proba, weights):
-    """Return the weighted mean of -log p of the true class."""
-    losses = [-w * math.log(p[code]) for code, p, w in zip(codes, proba, weights)]
-    return math.fsum(losses) / math.fsum(weights)
-
-
-def brier(codes, proba, weights):
-    """Return the weighted mean squared error over the classes, halved for two."""
-    n_classes, total = len(proba[0]), []
-    for code, p, w in zip(codes, proba, weights):
-        total += [w * (p[k] - (code == k)) ** 2 for k in range(n_classes)]
-    return math.fsum(total) / math.fsum(weights) / (2.0 if n_classes == 2 else 1.0)
-
-
 def top_hits(codes, proba, weights, proportion):
     """Return (positives, size): the weight of positives in the top proportion, of a tie that is cut its share."""
     left = size = proportion * math.fsum(weights)

@@ -1,14 +1,6 @@
 """Hierarchical shrinkage by its definition, node by node from the root."""
 
 
-def path_to(left_child, node) -> list[int]:
-    """Return the nodes from the root to a node."""
-    path = [node]
-    while path[0] != 0:
-        path.insert(0, next(i for i, left in enumerate(left_child) if left >= 0 and path[0] in (left, left + 1)))
-    return path
-
-
 def shrink(left_child, weight, value, amount) -> list[list[float]]:
     """Return h_root = p_root, h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent) for all nodes."""
     shrunk = {0: list(value[0])}

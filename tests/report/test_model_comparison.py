@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.svm import LinearSVC
 
 from aucforest.inspection import compare_criteria
@@ -47,12 +48,14 @@ TWO_CLASSES = {
     "average_precision": lambda y, p, w: metrics.average_precision([code == 1 for code in y], [q[1] for q in p], w),
     "precision_at_0.1": precision,
     "recall_at_0.1": lambda y, p, w: brute.top_hits(y, p, w, 0.1)[0] / np.dot(y, w),
-    "log_loss": brute.log_loss,
-    "brier": brute.brier,
+    "log_loss": lambda y, p, w: log_loss(y, p, sample_weight=w),
+    "brier": lambda y, p, w: brier_score_loss(y, np.asarray(p)[:, 1], sample_weight=w),
 }
 THREE_CLASSES = {
-    "roc_auc": lambda y, p, w: metrics.hand_till(y, p, 3, w), "log_loss": brute.log_loss, "brier": brute.brier,
-}  # fmt: skip
+    "roc_auc": lambda y, p, w: metrics.hand_till(y, p, 3, w),
+    "log_loss": TWO_CLASSES["log_loss"],
+    "brier": lambda y, p, w: np.average(np.sum((np.asarray(p) - np.eye(3)[y]) ** 2, axis=1), weights=w),
+}
 
 
 def check_paired(models, of_metrics, weight):
