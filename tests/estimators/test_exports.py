@@ -35,20 +35,15 @@ X3, Y3 = make_table(400, n_classes=3)
 BALANCED, FEW = {"n_estimators": 20, "sampling": "balanced"}, np.maximum(Y3 - 1, 0)
 MODELS = {
     "two classes": (small_forest(), X, Y),
-    "many classes": (small_forest(), *make_table(400, n_classes=5)),
     "missing values": (small_forest(), *make_table(missing=0.3)),
-    "deep": (small_forest(max_features=1), *make_table(2000)),
     "names of columns": (small_forest(), pd.DataFrame(X).add_prefix("x"), Y),
-    "text": (small_forest(), X, np.array(["no", "yes"])[Y]),
     "categories": (small_forest(), *make_frame()),
     "more categories than codes": (small_forest(1, max_depth=3), *make_frame(900, 300)),
-    "balanced": (small_forest(**BALANCED), X3, FEW),
     "balanced and tuned": (small_forest(**BALANCED, threshold="gmean"), X3, FEW),
     "costs": (small_forest(threshold={"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}), *make_table(n_classes=3)),
     "tuned": (small_forest(20, threshold="youden"), X, Y),
     "tuned for the first class": (small_forest(20, threshold="youden", pos_label=0), X, Y),
     "a tree": (small_tree(), *make_table(missing=0.1)),
-    "a leaf": (small_tree(min_samples_leaf=200), X, Y),
 }
 
 
