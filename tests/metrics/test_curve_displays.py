@@ -34,9 +34,9 @@ def test_roc_curve_of_one_model(rows):
 
 def test_roc_curves_of_several_models_and_their_paired_test(rows):
     X, y = rows
-    ax, options = pyplot.subplots()[1], {"n_bootstrap": 20, "random_state": 1, "level": 0.8}
+    ax = pyplot.subplots()[1]
     scores = {"a": X[:, 0], "b": X[:, 0] + X[:, 1]}
-    display = RocCurveDisplay.from_predictions(y, scores, band="bootstrap", ax=ax, **options)
+    display = RocCurveDisplay.from_predictions(y, scores, level=0.8, ax=ax)
     assert display.ax_ is ax
     assert display.entries["a"].comparison is None
     expected = compare_auc(y, scores["b"], scores["a"], level=0.8)
@@ -44,7 +44,7 @@ def test_roc_curves_of_several_models_and_their_paired_test(rows):
     assert f"{expected.difference:+.3f} (p = {expected.pvalue:.2g})" in display.lines_[1].get_label()
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
     assert legend == [line.get_label() for line in display.lines_]
-    band = roc_confidence_band(y, X[:, 0], method="bootstrap", **options)
+    band = roc_confidence_band(y, X[:, 0], level=0.8)
     np.testing.assert_array_equal(display.entries["a"].band.high, band.high)
 
 
@@ -78,6 +78,8 @@ def test_invalid_scores_and_classifiers(rows):
             RocCurveDisplay.from_estimator(classifiers, X, labels)
     with pytest.raises(ValueError, match="empty mapping"):
         RocCurveDisplay.from_predictions(y, {})
+    with pytest.raises(ValueError, match=r"^band must be one of 'simultaneous', None, but is 'bootstrap'$"):
+        RocCurveDisplay.from_predictions(y, X[:, 0], band="bootstrap")
     with pytest.raises(ValueError, match="kind must be one of 'gains', 'lift', but is 'loss'"):
         GainsDisplay.from_predictions(y, X[:, 0], kind="loss")
 

@@ -1,16 +1,15 @@
 """Statistical inference for ROC curves: DeLong's covariance, intervals and the paired test of AUCs, and bands."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogi, stdtr
 
-from aucforest.metrics.intervals import normal_quantile, require_level, score_interval, t_quantile, tails
+from aucforest.metrics.intervals import normal_quantile, require_level, score_interval, t_quantile
 from aucforest.metrics.ranking import cumulate, placements
 from aucforest.metrics.validation import (
     FloatArray,
-    check_option,
     check_scores,
     is_positive,
     relative_weights,
@@ -301,32 +300,22 @@ def roc_confidence_band(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
-    method: Literal["simultaneous", "bootstrap"] = "simultaneous",
     level: float = 0.95,
     n_points: int = 201,
-    n_bootstrap: int = 1000,
-    random_state: int | np.random.Generator | None = None,
 ) -> RocBand:
     """Compute a confidence band of the ROC curve.
 
-    "simultaneous" covers the whole true curve with probability `level` or more. With probability sqrt(level)
-    each, all false positive rates are within a Kolmogorov-Smirnov distance d of the true ones, and all true positive
-    rates within a distance e. So the true positive rate at t is between TPR(t - d) - e and TPR(t + d) + e [1]_. The
-    band has a positive width also at the ends of the curve. "bootstrap" covers the true positive rate at each t
-    separately, by percentiles of bootstrap curves. Its coverage is too low near rates of 0 and 1.
+    It covers the whole true curve with probability `level` or more. With probability sqrt(level) each, all false
+    positive rates are within a Kolmogorov-Smirnov distance d of the true ones, and all true positive rates within a
+    distance e. So the true positive rate at t is between TPR(t - d) - e and TPR(t + d) + e [1]_. The band has a
+    positive width also at the ends of the curve.
 
     Parameters
     ----------
     y_true, y_score, level
         As in `auc_confidence_interval`.
-    method : {"simultaneous", "bootstrap"}, default="simultaneous"
-        The type of band.
     n_points : int, default=201
         The number of false positive rates.
-    n_bootstrap : int, default=1000
-        The number of bootstrap samples for "bootstrap".
-    random_state : int, numpy.random.Generator or None
-        Controls the bootstrap samples for "bootstrap".
 
     Returns
     -------
@@ -353,25 +342,13 @@ def roc_confidence_band(
     >>> bool(np.all(band.low <= band.high)), band.fpr.tolist()
     (True, [0.0, 0.25, 0.5, 0.75, 1.0])
     """
-    check_option("method", method, ("simultaneous", "bootstrap"))
     require_level(level)
-    if min(n_points, n_bootstrap) < 2:
-        raise ValueError(f"n_points and n_bootstrap must be at least 2, but are {n_points} and {n_bootstrap}")
+    if n_points < 2:
+        raise ValueError(f"n_points must be at least 2, but is {n_points}")
     tps, fps, _ = cumulate(*two_classes(y_true, y_score, None))
     if min(tps[-1], fps[-1]) == 0.0:
         raise ValueError("y_true must have two classes, but has one")
     grid = np.linspace(0.0, 1.0, n_points)
-    if method == "bootstrap":
-        # In a bootstrap sample, the numbers of positives (or negatives) at the distinct scores are multinomial.
-        generator, n_positive, n_negative = np.random.default_rng(random_state), int(tps[-1]), int(fps[-1])
-        positives, negatives = np.diff(tps) / n_positive, np.diff(fps) / n_negative
-        curves = np.empty((n_bootstrap, grid.size))
-        for curve in curves:
-            tpr = np.cumsum(generator.multinomial(n_positive, positives)) / n_positive
-            fpr = np.cumsum(generator.multinomial(n_negative, negatives)) / n_negative
-            curve[:] = np.interp(grid, np.append(0.0, fpr), np.append(0.0, tpr))
-        low, high = np.quantile(curves, tails(level), axis=0)
-        return RocBand(grid, low, high)
     distance = kolmogi(1.0 - np.sqrt(level))  # asymptotic, so the band is a little too wide
     fpr_distance, tpr_distance = distance / np.sqrt(fps[-1]), distance / np.sqrt(tps[-1])
     fpr, tpr = fps / fps[-1], tps / tps[-1]

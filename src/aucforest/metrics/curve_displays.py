@@ -90,10 +90,8 @@ class RocCurveDisplay(Display):
         y_score: ArrayLike | Mapping[str, ArrayLike],
         *,
         name: str = "model",
-        band: Literal["simultaneous", "bootstrap"] | None = "simultaneous",
+        band: Literal["simultaneous"] | None = "simultaneous",
         level: float = 0.95,
-        n_bootstrap: int = 1000,
-        random_state: int | None = None,
         ax: Any = None,
     ) -> Self:
         """Plot the ROC curves of given scores.
@@ -106,10 +104,10 @@ class RocCurveDisplay(Display):
             Scores of one or several models. The legend compares each model with the first by DeLong's paired test.
         name : str, default="model"
             The name of a single model.
-        band : {"simultaneous", "bootstrap"} or None, default="simultaneous"
-            The confidence band of each curve, the `method` of `roc_confidence_band`.
-        level, n_bootstrap, random_state
-            As in `roc_confidence_band`; `level` is also for the intervals.
+        band : {"simultaneous"} or None, default="simultaneous"
+            The confidence band of each curve, see `roc_confidence_band`. None draws no bands.
+        level : float in (0, 1), default=0.95
+            Confidence level of bands and intervals.
         ax : matplotlib Axes, optional
             The axes to plot on. By default a new figure is created.
 
@@ -121,16 +119,16 @@ class RocCurveDisplay(Display):
         Raises
         ------
         ValueError, ImportError
-            If the mapping is empty, as in `roc_confidence_band`, and if matplotlib is not installed.
+            If the mapping is empty, `band` is unknown, as in `roc_confidence_band`, and if matplotlib is not installed.
         """
+        check_option("band", band, ("simultaneous", None))
         scores = _scores_by_name(y_score, name)
         entries: dict[str, RocEntry] = {}
         first = next(iter(scores.values()))
-        options: dict[str, Any] = {"level": level, "n_bootstrap": n_bootstrap, "random_state": random_state}
         for label, values in scores.items():
             fpr, tpr, _ = roc_curve(y_true, values)
             interval = auc_confidence_interval(y_true, values, level=level)
-            area = None if band is None else roc_confidence_band(y_true, values, method=band, **options)
+            area = None if band is None else roc_confidence_band(y_true, values, level=level)
             comparison = compare_auc(y_true, values, first, level=level) if entries else None
             entries[label] = RocEntry(fpr, tpr, interval, area, comparison)
         return cls(entries).plot(ax)
