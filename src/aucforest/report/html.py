@@ -83,9 +83,9 @@ def report(
 
     The page on one model has a summary in plain words, metrics compared with a model without skill, ROC and
     precision-recall curves, calibration, permutation importances, partial dependence, performance in subgroups, and the
-    data. For two classes it also has gains, lift, precision at k, an explorer of thresholds and costs, and the reasons
-    for the highest scores of a tree, forest or stack. For a forest, or the forest of a stack, it has the trees and,
-    given the training rows, the out-of-bag AUC by the number of trees. For a stack it also has the weights of the
+    data. For two classes it also has gains, precision and lift at k, an explorer of thresholds and costs, and the
+    reasons for the highest scores of a tree, forest or stack. For a forest, or the forest of a stack, it has the trees
+    and, given the training rows, the out-of-bag AUC by the number of trees. For a stack it also has the weights of the
     members, and compares the metrics with the forest alone.
 
     The page on several models says which have a higher or lower ROC AUC than the first. It has their metrics, paired
@@ -165,7 +165,7 @@ def report(
     >>> forest = AUCForestClassifier(20, random_state=0).fit(X, y)
     >>> page = report(forest, X_test, y_test, title="Old abalone", n_bootstrap=50, n_repeats=1, random_state=0)
     >>> "Old abalone" in page.html, page.html.count("<svg")
-    (True, 15)
+    (True, 14)
     """
     for module in ("jinja2", "matplotlib"):  # raises ImportError before slow computations
         import_optional(module, purpose="a report", extra="report")

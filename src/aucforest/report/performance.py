@@ -164,7 +164,7 @@ def alert_counts(n_rows: int) -> dict[int, int]:
 
 
 def alerts_section(rows: ScoredRows) -> Section:
-    """Return the section on cumulative gains, lift, and precision and recall by the number of alerts."""
+    """Return the section on cumulative gains, and precision, recall and lift by the number of alerts."""
     positive, phrase = rows.classes[1], rows.row_phrases[1]
     body = []
     for per_1000, k in alert_counts(rows.labels.size).items():
@@ -177,11 +177,7 @@ def alerts_section(rows: ScoredRows) -> Section:
         f"Cumulative gains: the proportion of all rows {phrase} found among the rows with the highest scores. The dot "
         "is the threshold chosen below."
     )
-    lift = f"Lift: how many times more frequent rows {phrase} are among those with the highest scores than among all."
-    drawn = [
-        plots.picture(plots.gains_plot(rows), "gains", gains, cursor="point"),
-        plots.picture(plots.lift_plot(rows), "lift", lift),
-    ]
+    drawn = [plots.picture(plots.gains_plot(rows), "gains", gains, cursor="point")]
     lead = f"What is found if only the rows with the highest scores are alerted on; {positive} is the positive class."
     return Section("alerts", "Alerts", lead, drawn, [table] if body else ())
 

@@ -153,24 +153,6 @@ def gains_plot(rows: ScoredRows) -> Any:
     return figure
 
 
-def lift_plot(rows: ScoredRows) -> Any:
-    """Draw the lift against the proportion of rows with the highest scores, starting at five rows."""
-    figure, axes = _panels()
-    cumulated = cumulate_class(rows, 1)
-    indices = thin(cumulated, _MOST_POINTS)
-    selected, positives = cumulated.selected[indices], cumulated.tps[indices]
-    shown = selected >= min(5.0 / rows.labels.size, 0.5) * selected[-1]
-    shown[0] = True
-    curve = selected[shown] / selected[-1], positives[shown] / positives[-1]
-    (line,) = GainsDisplay({"model": curve}, float(rows.frequencies[1])).plot(kind="lift", ax=axes).lines_
-    axes.set(xscale="log", xlabel="rows alerted, % (logarithmic)", ylabel="lift")
-    # the curve of a perfect model may be far above the limit of the axis
-    axes.set(xlim=(min(0.5, line.get_xdata()[0]), 1), ylim=(0, 1.1 * line.get_ydata().max()))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100.0 * value:g}")
-    axes.xaxis.set_minor_formatter(lambda value, _: "")
-    return figure
-
-
 def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
     """Draw one curve for each model. A line connects each name, below the diagonal, with a dot on its curve."""
     figure, axes = _panels()
