@@ -77,7 +77,7 @@ def test_suspicious_columns_are_named():
 
 def overlap(model, X, train, y_train=None, test=slice(300, 500)):
     y_train = Y[: len(train)] if y_train is None else y_train
-    return check_overlap(score_rows(model, X[test], Y[test], None), Training(train, y_train, y_train, None, None))
+    return check_overlap(score_rows(model, X[test], Y[test], None), Training(train, y_train, y_train, None, False))
 
 
 def test_rows_of_the_training_are_counted():
@@ -101,7 +101,7 @@ def test_frames_are_compared_by_name_whatever_their_types(frames):
     train = frames.DataFrame({"id": ids, "name": names, "count": [float(row) for row in range(200)]})
     test = frames.DataFrame({"name": names[:50], "count": range(50), "id": ids[:100:2]})
     rows = score_rows(small_forest(5).fit(train, y), test[["id", "name", "count"]], y[:50], None)
-    text, _ = check_overlap(rows, Training(train, y, y, None, None))
+    text, _ = check_overlap(rows, Training(train, y, y, None, False))
     assert text.startswith("1 of the 50 rows")  # float64 would call 50 of the identifiers equal
 
 

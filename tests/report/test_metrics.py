@@ -9,7 +9,6 @@ from sklearn import metrics as expected_metrics
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 
-from aucforest.estimators.out_of_bag import training_rows
 from aucforest.metrics import auc_confidence_interval
 from aucforest.report import metrics
 from aucforest.report.rows import score_rows
@@ -121,13 +120,6 @@ def test_intervals_of_drawn_rows_are_as_wide_as_the_spread_of_means(model):
     assert resamples["brier"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
     (brier,) = (score for score in metrics.compute_scores(rows, resamples) if score.name == "Brier score")
     assert [brier.low, brier.high] == np.quantile(resamples["brier"], [0.025, 0.975]).tolist()
-
-
-def test_the_last_point_by_trees_is_the_score_of_the_forest():
-    forest = small_forest(40, oob_score=True, threshold="gmean").fit(X, Y)
-    points = metrics.auc_by_trees(forest, training_rows(forest, X, Y, None))
-    assert points[-1, :2].tolist() == [40, forest.oob_score_]
-    assert (np.diff(points[:, [2, 1, 3]]) > 0).all()
 
 
 def test_costs_are_those_of_the_forest(model):

@@ -12,10 +12,10 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
-from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import PermutationImportance, explain
 from aucforest.metrics import compare_auc, hand_till_score
 from aucforest.report import report
+from aucforest.report.data import read_training
 from aucforest.report.model import importance_section, members_sections, model_section, reasons_sections
 from aucforest.report.rows import score_rows
 from tests.estimators.data import small_forest
@@ -129,7 +129,7 @@ def test_reasons_of_a_stack_are_of_the_log_odds_of_the_score(data):
 )
 def test_few_trees_have_words_in_place_of_a_curve(n_trees, words):
     forest = small_forest(n_trees, criterion="gini", splitter="best").fit(X[TRAIN], Y[TRAIN])
-    section = model_section(forest, training_rows(forest, X[TRAIN], Y[TRAIN], None))
+    section = model_section(forest, read_training(forest, X[TRAIN], Y[TRAIN], None))
     assert len(section.plots) == (n_trees >= 3)
     assert words in section.lead
 

@@ -8,6 +8,7 @@ import pytest
 
 from aucforest.inspection import PermutationImportance
 from aucforest.report import plots
+from aucforest.report.data import read_training
 from aucforest.report.importance import Dependence
 from aucforest.report.rows import score_rows
 from tests.estimators.data import make_table, small_forest
@@ -76,3 +77,21 @@ def test_each_model_has_a_line_of_its_own_with_its_name(kind):
         assert text.xy == (dot.get_xdata()[0], dot.get_ydata()[0])
         assert np.interp(text.xy[0], *line.get_data()) == pytest.approx(text.xy[1])
     assert len({text.get_text() for text in axes.texts}) == 4
+
+
+def test_numbers_of_trees_without_an_out_of_bag_row_of_a_class_are_not_drawn():
+    """Without a warning, and the last point is the score of the forest."""
+    X, _ = make_table(n_rows=200)
+    for n_positives, n_drawn in ((100, 7), (2, 4), (1, 0)):
+        y = (np.arange(200) < n_positives).astype(int)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            forest = small_forest(8, oob_score=True, random_state=8).fit(X, y)
+        figure = plots.trees_plot(forest, read_training(forest, X, y, None))
+        if n_drawn == 0:
+            assert figure is None
+        else:
+            (line,) = figure.axes[0].get_lines()
+            n_trees, scores = line.get_data()
+            assert np.count_nonzero(np.isfinite(scores)) == n_drawn
+            assert (n_trees[-1], scores[-1]) == (8, forest.oob_score_)

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.models import forest_of
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import is_missing
@@ -30,27 +29,29 @@ Pair = tuple[NDArray[Any], NDArray[Any]]  # a column of the rows, and the same c
 
 
 class Training(NamedTuple):
-    """The training data, and the bootstrap samples of the forest of a model, None if they are unknown."""
+    """The training data, and whether the forest of the model has out-of-bag rows among them."""
 
     X: Any
     y: NDArray[Any]
     labels: NDArray[np.int64]
     sample_weight: FloatArray | None
-    bootstrap_samples: TrainingRows | None
+    has_oob_rows: bool
 
 
 def read_training(
     model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, finds_samples: bool = True
 ) -> Training | None:
-    """Return the training data, or None if not given. With `finds_samples`, add a forest's bootstrap samples."""
+    """Return the training data, or None if not given. With `finds_samples`, a forest must have been fitted to them."""
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
         raise ValueError("the training data are X_train and y_train: give both or none")
     X, y_true, weights = check_rows(X, y, sample_weight, "train")
     labels, forest = class_indices(y_true, ordered_classes(model), "y_train"), forest_of(model)
-    has_bootstrap = finds_samples and forest is not None and forest.bootstrap
-    return Training(X, y_true, labels, weights, training_rows(forest, X, y_true, weights) if has_bootstrap else None)
+    has_oob_rows = finds_samples and forest is not None and forest.bootstrap
+    if has_oob_rows:
+        training_rows(forest, X, y_true, weights)  # raises ValueError for other rows before the long computations
+    return Training(X, y_true, labels, weights, has_oob_rows)
 
 
 def data_section(rows: ScoredRows, training: Training | None) -> Section:

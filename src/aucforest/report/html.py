@@ -217,7 +217,7 @@ def report(
             yield from model.dependence_sections(rows, importance, seed)
         yield from model.reasons_sections(rows, n_jobs)
         yield from model.members_sections(rows, n_bootstrap, seed)
-        yield model.model_section(rows.model, training and training.bootstrap_samples)
+        yield model.model_section(rows.model, training)
         yield from drift_sections(rows, training, seed)
         yield data_section(rows, training)
 
@@ -233,7 +233,7 @@ def _importance(
     """Return importances and their source: out-of-bag rows of a forest if they are known, else the rows."""
     if n_repeats == 0:
         return None, ""
-    if training is None or training.bootstrap_samples is None or not isinstance(rows.model, AUCForestClassifier):
+    if training is None or not training.has_oob_rows or not isinstance(rows.model, AUCForestClassifier):
         return held_out_importance(rows, n_repeats, seed), "rows of this report"
     options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": n_jobs, "random_state": seed}
     importance = oob_permutation_importance(rows.model, training.X, training.y, n_repeats=n_repeats, **options)

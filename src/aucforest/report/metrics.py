@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import entr
 
-from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs
 from aucforest.estimators.thresholds import takes_costs
-from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection.forest_displays import first_trees
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics import average_precision_score
 from aucforest.metrics.classification import brier_losses, g_mean, log_losses
@@ -26,7 +23,6 @@ from aucforest.report.rows import FloatArray, ScoredRows
 LEVEL = 0.95  # confidence level of all intervals and bands of the page
 _MOST_GROUPS = 2000  # maximum number of distinct scores for bootstrapped curves; more are merged into groups
 _MOST_THRESHOLDS = 500  # approximate number of thresholds of the explorer
-_MOST_TREE_POINTS = 12  # maximum number of points of the curve of the out-of-bag AUC
 _BINS = 10  # number of calibration bins
 _ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a rounding error
 RECALLS = np.linspace(0.0, 1.0, 101)  # recalls at which the precision of bootstrapped curves is computed
@@ -235,18 +231,3 @@ def cost_matrix(model: Any) -> FloatArray | None:
         return None
     costs = np.asarray(rule["cost"], dtype=np.float64)
     return costs.mean(axis=0) if costs.ndim == 3 else costs
-
-
-def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
-    """Return up to 12 rows: number of trees, out-of-bag ROC AUC and its interval (NaN for more than two classes)."""
-    points, pairs = [], OutOfBagPairs(forest, training, forest.n_jobs)
-    for n_trees, oob_rows, proba in first_trees(forest, training, _MOST_TREE_POINTS):
-        labels = training.labels[oob_rows]
-        if np.unique(labels).size < len(forest.classes_):
-            continue
-        weights, low, high = training.weights_of(oob_rows), np.nan, np.nan
-        auc = pairs.correct(class_roc_auc(labels, proba, weights), n_trees, oob_rows, proba)
-        if len(forest.classes_) == 2:
-            _, low, high = auc_with_interval(labels == 1, proba[:, 1], weights, auc=auc)
-        points.append([n_trees, auc, low, high])
-    return np.reshape(points, (-1, 4))

@@ -9,15 +9,14 @@ from aucforest._sklearn import changed_params, safe_indexing
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.log_odds import can_be_explained
 from aucforest.estimators.stacking import AUCStackingClassifier
-from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection import PermutationImportance, forest_summary
 from aucforest.inspection.explanation import explain
 from aucforest.inspection.models import forest_of
 from aucforest.inspection.scoring import find_metric
 from aucforest.report import plots
-from aucforest.report.data import column_names
+from aucforest.report.data import Training, column_names
 from aucforest.report.importance import columns_in_order, partial_dependence
-from aucforest.report.metrics import LEVEL, auc_by_trees
+from aucforest.report.metrics import LEVEL
 from aucforest.report.model_comparison import compare_models
 from aucforest.report.page import Plot, Section, Table, estimate, number, shortened, signed
 from aucforest.report.rows import ScoredRows, ordered_classes, predict_scores
@@ -128,7 +127,7 @@ def members_sections(rows: ScoredRows, n_bootstrap: int, seed: int) -> list[Sect
     return [Section("members", "What each member adds", lead, tables=tables)]
 
 
-def model_section(model: Any, training: TrainingRows | None) -> Section:
+def model_section(model: Any, training: Training | None) -> Section:
     """Return the section on parameters and, for a forest or the forest of a stack, on the trees and their number."""
     lead, drawn, tables = "How the model was fitted.", [], []
     changed = sorted(changed_params(model).items())
@@ -148,28 +147,27 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
                 "best kind alone."
             )
             drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
-        if training is not None:
+        if training is not None and training.has_oob_rows:
             curves, sentence = _curve(forest, training, suffix)
             drawn, lead = [*drawn, *curves], f"{lead} {sentence}"
     return Section("model", "Model", lead, drawn, tables)
 
 
-def _curve(forest: AUCForestClassifier, training: TrainingRows, suffix: str) -> tuple[list[Plot], str]:
+def _curve(forest: AUCForestClassifier, training: Training, suffix: str) -> tuple[list[Plot], str]:
     """Return a plot of the out-of-bag AUC by the number of trees, and a sentence that explains or replaces the plot."""
     n_trees = len(forest.trees_)
     if n_trees < _FEWEST_TREES:
         trees = "A single tree is" if n_trees == 1 else f"{n_trees} trees are"
         return [], f"{trees} too few for a curve that shows whether more would help."
-    points = auc_by_trees(forest, training)
-    if not points.size:
+    figure = plots.trees_plot(forest, training)
+    if figure is None:
         return [], ""
-    intervals = "" if np.isnan(points[:, 2]).all() else ", with 95 % intervals"
     caption = (
-        f"Out-of-bag ROC AUC{suffix} by the number of trees{intervals}. The first points use fewer rows: those "
-        "that are out of bag for at least one of the first trees."
+        f"Out-of-bag ROC AUC{suffix} by the number of trees. The first points use fewer rows: those that are out of "
+        "bag for at least one of the first trees."
     )
-    drawn = [plots.picture(plots.trees_plot(points), "trees", caption)]
-    return drawn, "The curve shows whether its trees are enough: where it is flat, more do not help."
+    sentence = "The curve shows whether its trees are enough: where it is flat, more do not help."
+    return [plots.picture(figure, "trees", caption)], sentence
 
 
 def _forest_table(caption: str, forest: AUCForestClassifier) -> Table:

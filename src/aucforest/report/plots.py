@@ -8,11 +8,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest._optional import import_optional
 from aucforest.inspection import MixtureDisplay, OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
 from aucforest.metrics import GainsDisplay, RocBand, RocCurveDisplay, RocEntry
 from aucforest.metrics.curve_displays import threshold_curves
+from aucforest.report.data import Training
 from aucforest.report.importance import Dependence
 from aucforest.report.metrics import RECALLS, Bin, Thresholds, cumulate_class, reliability, thin
 from aucforest.report.page import Plot, number, shorten, shortened
@@ -281,13 +283,14 @@ def mixture_plot(forest: Any) -> Any:
     return figure
 
 
-def trees_plot(points: FloatArray) -> Any:
-    """Draw the out-of-bag AUC against the number of trees, with its intervals."""
+def trees_plot(forest: Any, training: Training) -> Any:
+    """Draw the out-of-bag AUC against the number of trees; None if it is not defined for any number."""
     figure, axes = _panels(height=2.9)
-    numbers, scores, low, high = points.T
-    OOBCurveDisplay(numbers, scores, scoring="ROC AUC").plot(axes)
-    axes.fill_between(numbers, low, high, alpha=0.14, linewidth=0.0)
-    axes.set_xscale("log")
-    axes.minorticks_off()
-    axes.set_xticks(numbers[::-2], [f"{n:,.0f}" for n in numbers[::-2]])
-    return figure
+    with warnings.catch_warnings():
+        # Rare classes may have no row that is out of bag for the first trees. Such points are not drawn.
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        display = OOBCurveDisplay.from_estimator(
+            forest, training.X, training.y, n_points=12, sample_weight=training.sample_weight, ax=axes
+        )
+    axes.set_ylabel("out-of-bag ROC AUC")
+    return None if np.isnan(display.scores).all() else figure
