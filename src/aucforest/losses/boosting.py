@@ -21,10 +21,44 @@ def _unpack(first: Any, second: Any, weight: Any, group_sizes: Any) -> tuple[Any
     return second.get_label(), first, weight if weight.size else None, np.diff(bounds) if bounds.size else None
 
 
-class BoostingObjective:
-    """Pairwise loss as an objective of LightGBM and XGBoost, created by `boosting_objective`."""
+class boosting_objective:
+    """A pairwise loss as an objective of LightGBM or XGBoost.
 
-    def __init__(self, loss: Loss, eps: float) -> None:
+    It is a function of (y_true, y_pred, sample_weight, group) or (y_pred, data set) that returns gradient and hessian.
+    They are scaled such that ``min_child_weight`` has the same meaning as for log loss: the mean over pairs times half
+    the sum of weights.
+
+    Pass it as ``objective`` of their scikit-learn classifiers, as ``params["objective"]`` of ``lightgbm.train`` or as
+    ``obj`` of ``xgboost.train``. Labels, weights and groups are used as in `pairwise_loss`.
+
+    On the data sets of ``benchmarks/losses_boosting.py``, "exp", "logistic" and "sigmoid" rank about as well as log
+    loss; "squared_hinge" ranks rare classes worse. The models predict scores, not probabilities: use ``raw_score=True``
+    (LightGBM) or ``output_margin=True`` (XGBoost) in ``predict``.
+
+    ``metric="auc"`` of LightGBM and ``eval_metric="auc"`` of XGBoost are the exact weighted AUC of these scores.
+    The metric of XGBoost needs labels 0 and 1. For data with groups, it is a different metric.
+
+    Parameters
+    ----------
+    loss, eps
+        As in `pairwise_loss`. "sigmoid" is not convex, so its hessian is replaced by an upper bound.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the loss is unknown or eps is not a positive number. The objective raises the errors of `pairwise_loss`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.losses import boosting_objective
+    >>> objective = boosting_objective("exp")
+    >>> gradient, hessian = objective(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.35, 0.8]))
+    >>> gradient.round(3)
+    array([ 0.876, -1.197,  1.124, -0.803])
+    """
+
+    def __init__(self, loss: Loss = "exp", *, eps: float = 1.0) -> None:
         check_option("loss", loss, get_args(Loss))
         self.loss = loss
         self.eps = check_eps(eps)
@@ -48,45 +82,3 @@ class BoostingObjective:
         # of the libraries, and no node would be split.
         scale = 0.5 * (scores.size if pairs.weights is None else pairs.weights.sum())
         return gradient * scale, hessian * scale
-
-
-def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjective:
-    """Create a pairwise loss as an objective of LightGBM or XGBoost.
-
-    Pass it as ``objective`` of their scikit-learn classifiers, as ``params["objective"]`` of ``lightgbm.train`` or as
-    ``obj`` of ``xgboost.train``. Labels, weights and groups are used as in `pairwise_loss`.
-
-    On the data sets of ``benchmarks/losses_boosting.py``, "exp", "logistic" and "sigmoid" rank about as well as log
-    loss; "squared_hinge" ranks rare classes worse. The models predict scores, not probabilities: use ``raw_score=True``
-    (LightGBM) or ``output_margin=True`` (XGBoost) in ``predict``.
-
-    ``metric="auc"`` of LightGBM and ``eval_metric="auc"`` of XGBoost are the exact weighted AUC of these scores.
-    The metric of XGBoost needs labels 0 and 1. For data with groups, it is a different metric.
-
-    Parameters
-    ----------
-    loss, eps
-        As in `pairwise_loss`. "sigmoid" is not convex, so its hessian is replaced by an upper bound.
-
-    Returns
-    -------
-    objective : callable
-        A function of (y_true, y_pred, sample_weight, group) or (y_pred, data set) that returns gradient and hessian.
-        They are scaled such that ``min_child_weight`` has the same meaning as for log loss: the mean over pairs times
-        half the sum of weights.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the loss is unknown or eps is not a positive number. The objective raises the errors of `pairwise_loss`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aucforest.losses import boosting_objective
-    >>> objective = boosting_objective("exp")
-    >>> gradient, hessian = objective(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.35, 0.8]))
-    >>> gradient.round(3)
-    array([ 0.876, -1.197,  1.124, -0.803])
-    """
-    return BoostingObjective(loss, eps)

@@ -233,17 +233,17 @@ def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
 
 
 def score_plot(rows: ScoredRows) -> Any:
-    """Draw the distribution of the scores of each class."""
+    """Draw the distribution of the predicted probabilities of each class."""
     figure, axes = _panels(rows=2, sharex=True)
     scores = rows.scores[:, 1]
-    limits = (0.0, float(scores.max()) or 1.0) if rows.is_probability else (float(scores.min()), float(scores.max()))
+    limits = (0.0, float(scores.max()) or 1.0)
     for k, panel in enumerate(axes):
         members = rows.labels == k
         weights = rows.weights[members] / rows.totals[k]
         panel.hist(scores[members], bins=40, range=limits, weights=weights, color=COLORS[1 - k], alpha=0.85)
         panel.set_ylabel("proportion")
         panel.set_title(f"{rows.classes[k]}: {int(members.sum()):,} rows", fontsize=9, loc="left")
-    axes[1].set_xlabel("predicted probability" if rows.is_probability else "decision value")
+    axes[1].set_xlabel("predicted probability")
     return figure
 
 
