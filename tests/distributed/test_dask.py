@@ -187,13 +187,6 @@ def test_labels_can_be_numbers_and_a_class_in_a_single_partition(client):
     assert_same_fit(AUCForestClassifier(**OPTIONS).fit(X, y), forest)
 
 
-def test_scores(forest, local):
-    rows, labels, weights = chunked(3, X, Y, WEIGHTS)
-    assert forest.score(rows, labels) == pytest.approx(local.score(X, Y), abs=1e-12)
-    assert forest.score(rows, labels, weights) == pytest.approx(local.score(X, Y, WEIGHTS), abs=1e-12)
-    assert forest.score(X, Y) == local.score(X, Y)
-
-
 def test_warm_start_adds_trees(client):
     models = [kind(4, random_state=0, warm_start=True) for kind in (AUCForestClassifier, DaskAUCForestClassifier)]
     for n_estimators in (4, 6):
@@ -252,12 +245,13 @@ def test_no_method_computes_a_collection_without_saying_so(local):
             found = getattr(forest, name)(X_)
             with pytest.raises(ZeroDivisionError):
                 found.compute(scheduler="sync")
-        refused += [("decision_path", X_), ("predict_interval", X_)]
+        refused += [("decision_path", X_), ("predict_interval", X_), ("score", X_, Y), ("score", X_, labels)]
         refused += [("set_threshold", "f1", X_, Y), ("set_threshold", 0.5, X_)]
     sentence = r"does not support Dask collections: call it on to_local\(\) with X\.compute\(\)"
     for method, *arguments in refused:
         with pytest.raises(TypeError, match=sentence):
             getattr(forest, method)(*arguments)
+    assert forest.score(X, Y, WEIGHTS) == local.score(X, Y, WEIGHTS)
     assert forest.set_threshold("f1", X, Y) is forest
     np.testing.assert_array_equal(forest.predict(X), copy(local).set_threshold("f1", X, Y).predict(X))
 

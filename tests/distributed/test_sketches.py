@@ -1,4 +1,4 @@
-"""AUC and accuracy of Dask collections: those of all rows, whatever their partitions are."""
+"""AUC of Dask collections: that of all rows, whatever their partitions are."""
 
 import dask.array as da
 import dask.dataframe as dd
@@ -8,7 +8,6 @@ import pytest
 from dask import delayed
 
 from aucforest.distributed import auc_sketch
-from aucforest.distributed._sketches import accuracy
 from aucforest.metrics import AUCSketch
 
 GENERATOR = np.random.default_rng(0)
@@ -54,10 +53,3 @@ def test_invalid_labels_and_lengths_are_refused(client):
     ):
         with pytest.raises(error, match=sentence):
             auc_sketch(*given)
-
-
-def test_accuracy_compares_the_lengths_of_partitions():
-    """Lengths that are not known before; a single label is not compared to all predictions."""
-    y_pred, y_true = (da.from_delayed(delayed(np.ones)(n_rows), (np.nan,), dtype=np.float64) for n_rows in (3, 1))
-    with pytest.raises(ValueError, match=r"different numbers of rows in y_pred, y and sample_weight: \[3, 1\]"):
-        accuracy(y_pred, y_true)

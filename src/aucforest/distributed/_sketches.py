@@ -1,4 +1,4 @@
-"""AUC and accuracy of Dask collections."""
+"""AUC of Dask collections."""
 
 from functools import reduce
 from typing import Any
@@ -69,21 +69,3 @@ def _count(empty: AUCSketch, *columns: Any) -> tuple[AUCSketch, NDArray[Any]]:
 def _merge(pairs: list[tuple[AUCSketch, NDArray[Any]]]) -> tuple[AUCSketch, NDArray[Any]]:
     sketch = reduce(AUCSketch.merge, (sketch for sketch, _ in pairs))
     return sketch, np.unique(np.concatenate([labels for _, labels in pairs if len(labels) > 0] or [pairs[0][1]]))
-
-
-def accuracy(y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
-    """Return the accuracy of Dask collections of labels."""
-    delayed = import_dask().delayed
-    columns = align_columns(y_pred=y_pred, y=y_true, sample_weight=sample_weight)
-    right, total = delayed(sum)([delayed(_count_right)(*parts) for parts in zip(*columns)]).compute()
-    return float(right / total)
-
-
-def _count_right(y_pred: Any, y_true: Any, sample_weight: Any = None) -> NDArray[np.float64]:
-    """Return the weight of correctly labelled rows, and of all rows."""
-    lengths = [len(column) for column in (y_pred, y_true, sample_weight) if column is not None]
-    if len(set(lengths)) > 1:
-        raise ValueError(f"a partition has different numbers of rows in y_pred, y and sample_weight: {lengths}")
-    right = np.asarray(y_pred) == np.asarray(y_true)
-    weights = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return np.array([weights[right].sum(), weights.sum()])

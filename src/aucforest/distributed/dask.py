@@ -16,7 +16,6 @@ from aucforest.distributed._executor import DaskExecutor, default_client
 from aucforest.distributed._on_cluster import RowsOnCluster, explain_plan
 from aucforest.distributed._plan import STRATEGIES, ClusterPlan
 from aucforest.distributed._prediction import predict_lazily
-from aucforest.distributed._sketches import accuracy
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.job import check_seed
 from aucforest.tables.columns import check_table
@@ -92,8 +91,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     Notes
     -----
     `predict`, `predict_proba`, `predict_log_proba`, `apply` and `encode` are lazy for Dask collections. They return an
-    Array with the chunks of X; for a DataFrame, labels are a Series and `encode` returns a DataFrame. `score` is
-    computed partition by partition. Other methods need data in memory: call them on `to_local` with ``X.compute()``.
+    Array with the chunks of X; for a DataFrame, labels are a Series and `encode` returns a DataFrame. Other methods
+    need data in memory: call them on `to_local` with ``X.compute()``. The ROC AUC is computed by `auc_sketch`.
 
     This process keeps the trees, and the labels and weights of all samples (2 and 8 bytes each). The workers keep the
     partitions until they are binned, and compute them once more if `oob_score` or `threshold` needs out-of-bag
@@ -244,24 +243,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     decision_path = _in_memory(AUCForestClassifier.decision_path)
     predict_interval = _in_memory(AUCForestClassifier.predict_interval)
     set_threshold = _in_memory(AUCForestClassifier.set_threshold)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of `predict`; for the ROC AUC see `aucforest.distributed.auc_sketch`.
-
-        Parameters
-        ----------
-        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
-        y : dask Series or Array, or array-like, of shape (n_samples,)
-        sample_weight : dask Series or Array, or array-like, of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-        """
-        if is_collection(X):
-            return accuracy(self.predict(X), y, sample_weight)
-        refuse_collections(y, sample_weight)
-        return float(self.to_local().score(X, y, sample_weight))
+    score = _in_memory(AUCForestClassifier.score)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted forest to a file, from which `aucforest.load` restores an `AUCForestClassifier`.
