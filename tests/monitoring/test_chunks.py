@@ -9,14 +9,13 @@ from aucforest.monitoring import Chunks
 from tests.monitoring.data import load
 
 CASES = [case for case in load("cbpe_unit")["chunkers"] if isinstance(case["chunks"], list)]
-SIZES = [case for case in CASES if case["kind"] == "size"]
 PERIODS = [case for case in CASES if case["kind"] == "period"]
 TIMES = np.datetime64("2023-01-30") + 2 * np.arange(25)
 
 
-@pytest.mark.parametrize("case", SIZES, ids=lambda case: case["incomplete"])
-def test_recorded_chunks_by_size(case):
-    chunks = Chunks.by_size(case["size"], incomplete=case["incomplete"]).split(case["n"])
+def test_recorded_chunks_by_size():
+    (case,) = (case for case in CASES if (case["kind"], case.get("incomplete")) == ("size", "keep"))
+    chunks = Chunks.by_size(case["size"]).split(case["n"])
     assert [(c.key, c.start, c.end, c.rows.stop - c.rows.start, c.is_full) for c in chunks] == [
         (c["key"], c["start"], c["end"], c["n"], c["n"] >= case["size"]) for c in case["chunks"]
     ]
@@ -68,7 +67,6 @@ def test_timestamps_of_any_kind(make):
     ("make", "sentence"),
     [
         (lambda: Chunks.by_size(0), "size must be at least 1, but is 0"),
-        (lambda: Chunks.by_size(5, incomplete="maybe"), "incomplete must be"),
         (lambda: Chunks.by_number(0), "number must be at least 1, but is 0"),
         (lambda: Chunks.by_period(["2023-01-01"], "decade"), "period must be one of 'h', 'D', 'W', 'M', 'Q', 'Y'"),
         (lambda: Chunks.by_period(["soon"], "D"), "timestamps must be dates"),
@@ -79,7 +77,6 @@ def test_timestamps_of_any_kind(make):
         (lambda: Chunks.by_period([["2023-01-01"]], "D"), "one dimension"),
         (lambda: Chunks.by_period(["2023-01-01"], "D").split(2), "timestamps has 1 samples, but y_score has 2"),
         (lambda: Chunks.by_number(3).split(2), "2 samples cannot be split into 3 chunks"),
-        (lambda: Chunks.by_size(3, incomplete="drop").split(2), "2 samples do not fill a chunk of 3"),
         (lambda: Chunks.by_size(3).split(0), "no samples"),
     ],
 )
@@ -117,5 +114,5 @@ def test_first_and_last_periods_with_few_rows_are_not_full():
     assert [chunk.key for chunk in chunks] == ["2024-01", "2024-02", "2024-03", "2024-04"]
     assert [chunk.is_full for chunk in chunks] == [False, True, True, False]
     assert Chunks.by_period(days[:1], "M").split(1)[0].is_full
-    (chunk,) = Chunks.by_size(10, incomplete="append").split(7)
+    (chunk,) = Chunks.by_size(10).split(7)
     assert (chunk.key, chunk.is_full) == ("[0:6]", False)

@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest.metrics.validation import are_missing, check_option
 from aucforest.monitoring._rows import IntArray
 
-Incomplete = Literal["keep", "append", "drop"]
-
 # By period: (unit of datetime64, units per period, units from the start of a period to 1970-01-01).
 _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 0), "Q": ("M", 3, 0), "Y": ("Y", 1, 0)}
 _DATE_AND_TIME = re.compile(r"\s*[+-]?\d+-\d\d-\d\d[T ]\d\d(:\d\d(:\d\d(\.\d*)?)?)?")
@@ -62,24 +60,12 @@ class Chunks:
         self._split, self.has_timestamps = split, has_timestamps
 
     @classmethod
-    def by_size(cls, size: int, *, incomplete: Incomplete = "keep") -> "Chunks":
-        """Split into chunks of `size` samples.
+    def by_size(cls, size: int) -> "Chunks":
+        """Split into chunks of `size` samples; the last one may be smaller.
 
-        Parameters
-        ----------
-        size : int
-            The number of samples in a chunk.
-        incomplete : {"keep", "append", "drop"}, default="keep"
-            Whether to keep a smaller last chunk, append it to the previous chunk, or drop it.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If `size` is not a positive integer or `incomplete` is unknown.
+        Raises a ValueError or TypeError unless `size` is a positive integer.
         """
-        size = _positive_integer("size", size)
-        check_option("incomplete", incomplete, ("keep", "append", "drop"))
-        return cls(partial(_split_sizes, size, incomplete))
+        return cls(partial(_split_sizes, _positive_integer("size", size)))
 
     @classmethod
     def by_number(cls, number: int) -> "Chunks":
@@ -111,8 +97,7 @@ class Chunks:
     def split(self, n_rows: int) -> list[Chunk]:
         """Return the chunks of `n_rows` samples.
 
-        Raises a ValueError without samples, with fewer samples than chunks, with a different number of timestamps, or
-        if all samples would be dropped.
+        Raises a ValueError without samples, with fewer samples than chunks, or with a different number of timestamps.
         """
         if n_rows < 1:
             raise ValueError("there are no samples to split into chunks")
@@ -126,15 +111,9 @@ def _split_evenly(number: int, n_rows: int) -> list[Chunk]:
     return [_make_chunk(start, end) for start, end in pairwise([k * n_rows // number for k in range(number + 1)])]
 
 
-def _split_sizes(size: int, incomplete: Incomplete, n_rows: int) -> list[Chunk]:
-    """Return chunks of `size` samples; the remainder is kept, appended or dropped."""
-    edges, left_over = [*range(0, n_rows, size), n_rows], n_rows % size
-    if left_over and incomplete == "drop":
-        edges.pop()
-        if len(edges) < 2:
-            raise ValueError(f"{n_rows} samples do not fill a chunk of {size}, and incomplete='drop' drops it")
-    if left_over and incomplete == "append" and len(edges) > 2:
-        del edges[-2]
+def _split_sizes(size: int, n_rows: int) -> list[Chunk]:
+    """Return chunks of `size` samples, and one of the samples that are left over."""
+    edges = [*range(0, n_rows, size), n_rows]
     return [_make_chunk(start, end, end - start >= size) for start, end in pairwise(edges)]
 
 
