@@ -27,14 +27,7 @@ _MOST_BYTES = 2**24 * (64 + 2 * 8)
 _UNDEFINED = -2  # the feature and the threshold of a leaf in scikit-learn
 
 
-class _WithAdvice(type):
-    """Metaclass that adds advice to the repr of a class; error messages, such as those of shap, contain the repr."""
-
-    def __repr__(cls) -> str:
-        return f"{super().__repr__()}; pass its attribute `estimator`, the forest before calibration"
-
-
-class CalibratedForestClassifier(ClassifierMixin, BaseEstimator, metaclass=_WithAdvice):
+class CalibratedForestClassifier(ClassifierMixin, BaseEstimator):
     """A fitted classifier that calibrates the probabilities of a forest.
 
     Tools that read trees, such as SHAP and treelite, do not accept it, because they would ignore the calibration. Pass
