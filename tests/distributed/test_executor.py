@@ -58,18 +58,18 @@ def other_client(client):
 
 def test_results_in_the_order_of_completion_or_submission(executor):
     numbers = {executor.submit(operator.mul, number, 2): number for number in range(5)}
-    completed, found = executor.as_completed(numbers), []
-    for future, result in completed:
+    submitted, found = list(numbers), []
+    for future, result in executor.as_completed(submitted):
         found.append((numbers[future], result))
         if len(found) == 2:  # futures can be added in the loop
             numbers[executor.submit(operator.mul, 5, 2)] = 5
-            completed.add(list(numbers)[-1])
+            submitted.append(list(numbers)[-1])
     assert sorted(found) == [(number, 2 * number) for number in range(6)]
     futures = list(numbers)
     assert executor.gather(futures[::-1]) == [10, 8, 6, 4, 2, 0]
     # Futures can be gathered again, and an iterator need not be exhausted.
-    assert next(iter(executor.as_completed(futures[3:4]))) == (futures[3], 6)
-    assert list(executor.as_completed()) == executor.gather([]) == []
+    assert next(executor.as_completed(futures[3:4])) == (futures[3], 6)
+    assert list(executor.as_completed([])) == executor.gather([]) == []
 
 
 @pytest.mark.parametrize("n", [5, 10**6])

@@ -1,7 +1,7 @@
 """An executor of tasks on a Dask cluster, and its errors."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from functools import cache
 from itertools import count
@@ -98,9 +98,17 @@ class DaskExecutor:
         remaining = iter(futures)
         return [[next(remaining) for _ in column] for column in columns]
 
-    def as_completed(self, futures: Iterable[Any] = ()) -> "_Completed":
-        """Iterate over futures and results in the order of completion, and raise errors; futures can be added."""
-        return _Completed(self, futures)
+    def as_completed(self, futures: list[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield futures and results in the order of completion, and raise errors.
+
+        Futures are removed from the list, to which others can be added meanwhile.
+        """
+        pending = self._distributed.as_completed(loop=self._client.loop)
+        while futures or not pending.is_empty():
+            pending.update(futures)
+            futures.clear()
+            batch = [self._wait_for(pending.__anext__), *pending.next_batch(block=False)]
+            yield from zip(batch, self.gather(batch))
 
     def gather(self, futures: list[Any]) -> list[Any]:
         """Return all results in order; errors of tasks are raised."""
@@ -175,20 +183,6 @@ class DaskExecutor:
             self._client.rpc.remove(lost)
         self._threads = {worker: properties["nthreads"] for worker, properties in workers.items()}
         return workers
-
-
-class _Completed:
-    """Iterator over futures and results in the order of completion."""
-
-    def __init__(self, executor: DaskExecutor, futures: Iterable[Any]) -> None:
-        self._executor = executor
-        self._ended = executor._distributed.as_completed(futures, loop=executor._client.loop)
-        self.add = self._ended.add
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        while not self._ended.is_empty():
-            batch = [self._executor._wait_for(self._ended.__anext__), *self._ended.next_batch(block=False)]
-            yield from zip(batch, self._executor.gather(batch))
 
 
 def merge_in_groups(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:

@@ -217,7 +217,7 @@ class RowsOnCluster(TrainingTable):
         executor, running, seconds = self._executor, {}, estimate_seconds(growth)
         gathers, n_threads = self._plan.strategy == "gather", executor.workers().n_threads
         most_trees = self._plan.trees_per_task if gathers else int(_MOST_TASK_SECONDS / seconds)
-        shared, completed = executor.share(growth), executor.as_completed()
+        shared, submitted = executor.share(growth), list[Any]()
         # The longest tasks are submitted first.
         waiting = deque(cut_tasks(len(keys), n_threads, seconds, most_trees))
 
@@ -230,11 +230,11 @@ class RowsOnCluster(TrainingTable):
             else:
                 future = executor.submit(_tasks.grow, shared, self._parts[0], task_keys, in_order=True)
             running[future] = task
-            completed.add(future)
+            submitted.append(future)
 
         for _ in range(min(2 * n_threads, len(waiting)) if gathers else len(waiting)):
             submit_next()
-        for future, trees in completed:
+        for future, trees in executor.as_completed(submitted):
             if waiting:
                 submit_next()
             yield running.pop(future), trees
