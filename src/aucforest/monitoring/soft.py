@@ -158,13 +158,7 @@ def is_small(p: FloatArray) -> bool:
     return p.shape[1] == 1 and bool(min(positive, p.size - positive) < FEW)
 
 
-def soft_auc_multiclass(
-    *,
-    p: ArrayLike,
-    y_score: ArrayLike,
-    multi_class: Literal["ovo", "ovr"] = "ovo",
-    average: Literal["macro"] | None = "macro",
-) -> float | FloatArray:
+def soft_auc_multiclass(*, p: ArrayLike, y_score: ArrayLike, multi_class: Literal["ovo", "ovr"] = "ovo") -> float:
     """Compute the multiclass ROC AUC if sample i is of class c with probability p[i, c].
 
     "ovo" is Hand and Till's mean over ordered pairs, the same as `aucforest.metrics.hand_till_score`, with
@@ -182,19 +176,16 @@ def soft_auc_multiclass(
         Finite scores of each class.
     multi_class : {"ovo", "ovr"}, default="ovo"
         One-vs-one or one-vs-rest.
-    average : {"macro"} or None, default="macro"
-        None returns all A(c, d) for "ovo", or the AUC of each class for "ovr".
 
     Returns
     -------
-    float, or ndarray of shape (n_classes, n_classes) or (n_classes,)
-        The AUC, or the matrix of A(c, d) with a NaN diagonal. NaN with an UndefinedMetricWarning if the probability of
-        a class is 0 for all samples.
+    float
+        The AUC. NaN with an UndefinedMetricWarning if the probability of a class is 0 for all samples.
 
     Raises
     ------
     ValueError, TypeError
-        As `soft_auc`. ValueError also if an option is unknown or rows of p do not sum to 1.
+        As `soft_auc`. ValueError also if `multi_class` is unknown or rows of p do not sum to 1.
 
     Examples
     --------
@@ -203,22 +194,15 @@ def soft_auc_multiclass(
     >>> p = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.2, 0.1, 0.7]])
     >>> round(soft_auc_multiclass(p=p, y_score=p), 4)
     0.7901
-    >>> soft_auc_multiclass(p=p, y_score=p, multi_class="ovr", average=None).round(4)
-    array([0.7707, 0.8022, 0.7991])
+    >>> round(soft_auc_multiclass(p=p, y_score=p, multi_class="ovr"), 4)
+    0.7907
     """
     check_option("multi_class", multi_class, ("ovo", "ovr"))
-    check_option("average", average, ("macro", None))
     rows = check_scored(y_score, p, n_dims=2)
     impossible = np.flatnonzero(rows.p.sum(axis=0) == 0.0)
     if impossible.size:
         warn_undefined(f"the AUC is not defined: column {impossible[0]} of p is 0 throughout")
-        shape = (rows.p.shape[1],) * (2 if multi_class == "ovo" else 1)
-        return np.nan if average else np.full(shape, np.nan)
-    if average == "macro":
-        return MULTICLASS_AUCS[multi_class](rows).value
-    if multi_class == "ovo":
-        return ordered_pairs(rows.columns, rows.p)[0]
-    return np.array([soft_roc_auc(column).value for column in rows.by_column()])
+    return MULTICLASS_AUCS[multi_class](rows).value
 
 
 def soft_roc_auc(rows: Rows) -> Estimate:
