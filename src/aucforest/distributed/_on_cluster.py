@@ -7,7 +7,6 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise, zip_longest
 from operator import getitem
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -41,42 +40,36 @@ _LEAST_TASK_SECONDS, _MOST_TASK_SECONDS = 0.5, 20.0
 _GROUP_BYTES = 2**28
 
 
-def read_target(
-    executor: DaskExecutor, partitions: Partitions
-) -> tuple[Target, list[Any], list[Any], NDArray[np.int64]]:
-    """Return the target, futures of the labels and of the table of each partition, and the bounds of the partitions."""
-    # Tables and labels are computed together, so that their common inputs are read once.
-    y, weights, tables = executor.compute(partitions.y, partitions.sample_weight or [], partitions.X)
-    labelled = [
-        executor.submit(_tasks.read_partition_target, index, labels, weight)
-        for index, (labels, weight) in enumerate(zip_longest(y, weights))
-    ]
-    parts = executor.gather(labelled)
-    sample_weight = np.concatenate([part.sample_weight for part in parts]) if weights else None
-    first_rows = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
-    return Target.from_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows
-
-
-def find_columns(meta: Any, n_columns: int, params: dict[str, Any]) -> _tasks.ColumnTypes:
-    """Return the categorical columns of a collection, and its columns of dates with their features."""
-    # The meta of an array has no columns.
-    table = read_table(meta if hasattr(meta, "columns") else np.empty((0, n_columns), dtype=meta.dtype))
-    categorical = find_categorical(table, params["categorical_features"])
-    return _tasks.ColumnTypes(categorical, find_dates(table, params["date_parts"], categorical))
-
-
 class RowsOnCluster(TrainingTable):
     """Training data as partitions on a Dask cluster; `params` are the parameters of the forest."""
 
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
         self._executor, self._params, self._delayed = executor, params, partitions.X
-        names = get_feature_names(partitions.meta)
-        self._columns = find_columns(partitions.meta, partitions.n_features, params)
-        self.dates = self._columns.dates
+        meta, names = partitions.meta, get_feature_names(partitions.meta)
+        # The meta of an array has no columns.
+        table = read_table(meta if hasattr(meta, "columns") else np.empty((0, partitions.n_features), dtype=meta.dtype))
+        categorical = find_categorical(table, params["categorical_features"])
+        self.dates = find_dates(table, params["date_parts"], categorical)
+        self._columns = _tasks.ColumnTypes(categorical, self.dates)
         self.n_features = partitions.n_features + n_added(self.dates)
         self.names = None if names is None else names.tolist()
-        self.may_have_rates = len(self._columns.categorical) > 0
-        self.target, self._labelled, self._X, self._first_rows = read_target(executor, partitions)
+        self.may_have_rates = len(categorical) > 0
+        if partitions.y:
+            self._read_target(partitions)
+
+    def _read_target(self, partitions: Partitions) -> None:
+        """Read labels and weights, and keep futures of the labels and of the table of each partition."""
+        executor = self._executor
+        # Tables and labels are computed together, so that their common inputs are read once.
+        y, weights, self._X = executor.compute(partitions.y, partitions.sample_weight or [], partitions.X)
+        self._labelled = [
+            executor.submit(_tasks.read_partition_target, index, labels, weight)
+            for index, (labels, weight) in enumerate(zip_longest(y, weights))
+        ]
+        parts = executor.gather(self._labelled)
+        sample_weight = np.concatenate([part.sample_weight for part in parts]) if weights else None
+        self.target = Target.from_parts([part[:2] for part in parts], sample_weight)
+        self._first_rows = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
         kept = self.target.kept
         # The bounds of the partitions among the rows of positive weight.
         self._starts = (self._first_rows if kept is None else np.searchsorted(kept, self._first_rows)).tolist()
@@ -274,22 +267,20 @@ class RowsOnCluster(TrainingTable):
 
 
 def explain_plan(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> ClusterPlan:
-    """Return the plan of a fit, for collections of whole rows."""
-    target, names = _read_target_only(executor, forest, X, y, sample_weight), get_feature_names(X._meta)
-    categorical, dates = find_columns(X._meta, X.shape[1], forest._params())
-    sizes = {"n_features": X.shape[1] + n_added(dates), "may_have_rates": len(categorical) > 0}
-    table = SimpleNamespace(target=target, names=names, dates=dates, **sizes)
+    """Return the plan of a fit, for collections of whole rows. Without y, two classes are assumed."""
+    labels, *weights = [[]] if y is None else align_columns(y=y, sample_weight=sample_weight)
+    partitions = Partitions([], labels, weights[0] if weights else None, X._meta, X.shape[1])
+    table = RowsOnCluster(executor, partitions, forest._params())
+    if y is None:
+        table.target = _assume_target(executor, forest, X, sample_weight)
     # The plan does not depend on the seed. With a fixed seed, a generator as random_state is not advanced.
     forest = copy(forest).set_params(random_state=0)
     spec = forest._resolve(table, forest._start())
-    return plan_on_cluster(FitSize.of(spec, target, table.n_features), executor.workers(), forest.strategy)
+    return plan_on_cluster(FitSize.of(spec, table.target, table.n_features), executor.workers(), forest.strategy)
 
 
-def _read_target_only(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> Target:
-    """Return the labels and weights of the partitions without reading X. Without y, two classes are assumed."""
-    if y is not None:
-        labels, *weights = align_columns(y=y, sample_weight=sample_weight)
-        return read_target(executor, Partitions([], labels, weights[0] if weights else None, None, 0))[0]
+def _assume_target(executor: DaskExecutor, forest: Any, X: Any, sample_weight: Any) -> Target:
+    """Return labels of two classes for the rows of X."""
     for name in ("sampling", "class_weight"):
         if isinstance(getattr(forest, name), dict):
             raise ValueError(f"explain_plan needs y if {name} is a dict, but {name}={getattr(forest, name)}")
