@@ -73,7 +73,7 @@ BAD_LABELS = {
     "many": (np.resize(np.arange(70_000), 140_000), ValueError, "^y has 70000 classes, more than the 65535 supported$"),
 }
 
-RANGE = r"^sample_weight times class_weight must be 0, or from 1e-200 to 1e\+200, but is "
+RANGE = r"^sample_weight times class_weight must be 0, or from 1e-100 to 1e\+100, but is "
 
 BAD_WEIGHTS = {
     "short": (ONES[:-1], r"sample_weight.shape == \(239,\), expected \(240,\)"),

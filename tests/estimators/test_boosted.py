@@ -144,7 +144,7 @@ def test_target_rates_are_those_of_the_forest(sampling, monkeypatch):
     assert inside == pytest.approx(held_out, rel=0.1)
 
 
-@pytest.mark.parametrize("least", [1e-150, 1e-120])
+@pytest.mark.parametrize("least", [1e-99, 1e-60])
 def test_a_stack_takes_very_different_weights(least):
     X, y = make_rows()
     stack = small_stack(20, stack={"linear": None, "random_state": 0})

@@ -37,7 +37,7 @@ TABLES = {
     "many classes": (X, np.arange(N_ROWS) % 20, None),
     "text": (X3, np.array(["", "a\0b", "\ud800"])[Y3], None),
     "greatest values": (1.7e308 * np.tanh(X), Y, None),
-    "weights of all sizes": (X, Y, 10.0 ** RANDOM.uniform(-200, 200, N_ROWS)),
+    "weights of all sizes": (X, Y, 10.0 ** RANDOM.uniform(-100, 100, N_ROWS)),
     "a frame": (frame(), Y, None),
 }
 

@@ -117,7 +117,7 @@ def test_rows_are_in_the_leaves_that_they_grew(dtype, max_bins):
     np.testing.assert_array_equal(tree.weight, tree.n_samples)
 
 
-@pytest.mark.parametrize("least", [0.0, 1e-300, 1e-90])
+@pytest.mark.parametrize("least", [1e-300, 1e-90])
 def test_very_different_weights_have_finite_steps(least):
     X, y = make_rows(200)
     X[:, 0], y[:100] = np.arange(200) >= 100, X[:100, 1] > 0.0

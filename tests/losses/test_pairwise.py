@@ -72,7 +72,7 @@ def test_the_largest_distances_stay_finite(loss, size, eps):
 def test_only_ratios_of_weights_count(loss):
     rng = np.random.default_rng(6)
     rows, weights = (rng.random(30) < 0.5, rng.normal(size=30)), rng.exponential(size=30)
-    scales = (1.0, 1e-290, 1e-9, 1e290)
+    scales = (1.0, 1e-98, 1e-9, 1e98)
     expected, *others = (np.hstack(pairwise_loss(*rows, loss=loss, sample_weight=weights * scale)) for scale in scales)
     np.testing.assert_allclose(others, [expected] * 3, rtol=1e-12, atol=1e-14)
 

@@ -140,7 +140,7 @@ def test_without_positives_recall_is_not_defined():
         *((precision_at_k, k, {}, "^k must be") for k in (0, 3, -1, 0.0, 1.5, True, float("nan"))),
         (precision_at_k, 1, {"sample_weight": [0, 0]}, "^sample_weight is 0 for every sample$"),
         # no integer is as small as these weights
-        (metrics_at_k, 1, {"sample_weight": [1e-203] * 2}, r"^k must be from 1 to 2e-203, the number \(or weight\) of"),
+        (metrics_at_k, 1, {"sample_weight": [1e-30] * 2}, r"^k must be from 1 to 2e-30, the number \(or weight\) of"),
         (metrics_at_k, 1, {"level": 95}, "^level must be in"),
         (recall_at_precision, 0, {}, r"^precision must be in \(0, 1\], but is 0$"),
         (recall_at_fpr, 2, {}, r"^fpr must be in \[0, 1\], but is 2$"),
@@ -163,18 +163,3 @@ def test_bounds_that_are_met_exactly_are_met(n):
         all_scores = np.arange(2 * n)
         assert optimal_threshold(all_scores >= n, all_scores, criterion={"recall": part / n}) == 2 * n - part
         assert optimal_threshold(all_scores[:n] % 2, all_scores[:n], criterion={"alerts": part / n}) == n - part
-
-
-@pytest.mark.parametrize(("exponent", "k"), [(-680, 0.1), (399, 0.1), (399, 100), (1010, 0.1), (1010, 100)])
-def test_weights_of_any_size(exponent, k):
-    """Only ratios of weights count; an integer k is a weight, too."""
-    same = k if isinstance(k, float) else k * 2**exponent
-    rng = np.random.default_rng(0)
-    y, score, weight = rng.integers(0, 2, 200), rng.normal(size=200).round(1), rng.integers(1, 9, 200).astype(float)
-    scaled = {"sample_weight": np.ldexp(weight, exponent)}
-    found = metrics_at_k(y, score, same, **scaled)
-    assert found == metrics_at_k(y, score, k, sample_weight=weight)
-    for metric, (value, _, _) in zip((precision_at_k, recall_at_k, lift_at_k), found):
-        assert metric(y, score, same, **scaled) == value
-    found = optimal_threshold(y, score, criterion={"alerts": same}, **scaled)
-    assert found == optimal_threshold(y, score, criterion={"alerts": k}, sample_weight=weight)

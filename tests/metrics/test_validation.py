@@ -1,3 +1,4 @@
+import re
 from functools import partial
 
 import numpy as np
@@ -152,11 +153,13 @@ def test_a_matrix_of_one_column_is_a_vector():
     assert [rows.tolist() for rows in validation.stream_rows(column, column)] == [[0, 1, 1], [0.0, 1.0, 1.0]]
 
 
-@pytest.mark.parametrize("scale", [2.0**-1070, 2.0**-600, 1.0, 2.0**600, 2.0**1022])
-def test_only_ratios_of_relative_weights_matter(scale):
-    weights = validation.relative_weights(np.array([0.0, 1.0, 3.0]) * scale, 3)
-    assert (weights / weights[1]).tolist() == [0.0, 1.0, 3.0]
-    assert 0.0 < weights[2] ** 2 < np.inf
+@pytest.mark.parametrize("greatest", [5e-324, 9e-101, 2e100, 1e200])
+def test_weights_whose_products_overflow_or_underflow_are_refused(greatest):
+    bounds = re.escape("the greatest must be from 1e-100 to 1e+100 (or all are 0)")
+    with pytest.raises(ValueError, match=f"^sample_weight: {bounds}, but is {re.escape(str(greatest))}$"):
+        validation.check_weights([0.0, greatest, 0.0], 3)
+    for usual in ([0.0, 0.0], [1e-300, 1e-100], [0.0, 1e100]):
+        assert validation.check_weights(usual, 2).tolist() == usual
 
 
 @pytest.mark.parametrize("check", [check_scores, three_weights])

@@ -16,7 +16,7 @@ from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.ranking import score_columns
 from aucforest.metrics.roc import score_matrices
-from aucforest.metrics.validation import relative_weights
+from aucforest.metrics.validation import check_weights
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.random import SCORED_SAMPLE
 from aucforest.tree.tree import Tree
@@ -144,7 +144,7 @@ class OutOfBagScores:
         self._calibration = None if n_classes == 2 else calibration
         self._amounts, self._unit, self._n_classes = amounts, unit, n_classes
         self._labels, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
-        weights = relative_weights(training.weights_of(rows), len(rows))
+        weights = check_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
         X = training.take(rows)
         # Sparse rows are converted to dense blocks when they are used.

@@ -34,8 +34,9 @@ from aucforest.tree.random import STACK_SAMPLE
 # The penalty is multiplied by 1 + _FEW / n, where n is about the number of samples of the rarer class. The penalty and
 # _FEW were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _FEW = 600.0
-# Smaller weights are raised to this number, because forests accept no weights below 1e-200. The mean weight is 1.
-_LEAST_WEIGHT = 1e-100
+# Smaller weights are raised to this number, because forests accept no weights below 1e-100, and the forest of residuals
+# has smaller weights. The mean weight is 1.
+_LEAST_WEIGHT = 1e-80
 # Number of folds for the scores of the boosted trees and the linear model. It divides N_PARTS of fitting.out_of_bag,
 # because a fold consists of whole parts of `parts_of_rows`.
 _N_FOLDS = 5

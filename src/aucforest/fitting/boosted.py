@@ -27,14 +27,12 @@ _LEARNING_RATE, _MOST_FACTOR = 0.1, 3.0
 _L2, _MOST_STEP = 1.0, 5.0
 # A tree leaves out rows whose error is below _LEAST_ERROR and below _LEAST_SHARE of the mean error.
 _LEAST_ERROR, _LEAST_SHARE = 0.01, 0.25
-# Smaller weights are raised to this number, because sums are divided by the weight of a node, which must not be 0.
-_LEAST_WEIGHT = 1e-100
 
 
 class BoostingRows(NamedTuple):
     """The rows that trees are fitted to, and held-out rows, which show when to stop."""
 
-    part: Part  # the rows of the fit; weights have about the mean 1
+    part: Part  # the rows of the fit; weights are positive and have about the mean 1
     values: NDArray[np.float64]  # (n_rows, n_features), the features of these rows
     features: NDArray[np.int64] | None  # the indices of the features that have codes in `part`, None for all
     held_out: NDArray[np.float64]  # (n_held_out, n_features)
@@ -88,7 +86,7 @@ class Booster:
         part, n_classes = rows.part, growth.n_classes
         self._rows = rows
         self._classes = boosted_classes(n_classes)
-        self._weights = np.ones(part.n_rows) if part.weights is None else np.maximum(part.weights, _LEAST_WEIGHT)
+        self._weights = np.ones(part.n_rows) if part.weights is None else part.weights
         # One fixed-point format suffices for all trees, because errors are at most 1.
         fixed = FixedPoint.for_sums(float(self._weights.max()), part.n_rows)
         self._growth = replace(growth, weighted=True, fixed=fixed, rates=None, n_classes=2)

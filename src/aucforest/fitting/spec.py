@@ -16,6 +16,7 @@ from aucforest._compile import compile_scorer, is_compiled
 from aucforest._sklearn import check_monotonic_cst
 from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
+from aucforest.metrics.validation import LEAST_WEIGHT, MOST_WEIGHT
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import SECONDS, Dates, n_added
 from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
@@ -28,8 +29,6 @@ SPLITTERS = ("best", "random")
 # The criteria of criterion="auto"; "log_loss" is an alias of "entropy".
 BUILT_IN = ("auc", "gini", "entropy", "hellinger")
 _NO_LIMIT = 2**31 - 1
-# Bounds of weights, whose sums and products could otherwise overflow or underflow.
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
 
 
 def resolve_params(params: Mapping[str, Any], n_rows: int, n_features: int, signs: tuple[int, ...] = ()) -> TreeParams:
@@ -307,10 +306,10 @@ def combine_weights(
         with np.errstate(over="ignore"):
             weights = by_class[labels] if sample_weight is None else sample_weight * by_class[labels]
     if weights is not None:
-        outside = (weights < _LEAST_WEIGHT) | (weights > _MOST_WEIGHT)
+        outside = (weights < LEAST_WEIGHT) | (weights > MOST_WEIGHT)
         if np.any(outside):
             raise ValueError(
-                f"sample_weight times class_weight must be 0, or from {_LEAST_WEIGHT} to {_MOST_WEIGHT}, but is"
+                f"sample_weight times class_weight must be 0, or from {LEAST_WEIGHT} to {MOST_WEIGHT}, but is"
                 f" {weights[np.argmax(outside)]} for a row"
             )
     return weights

@@ -13,9 +13,9 @@ from aucforest.metrics.validation import (
     FloatArray,
     check_option,
     check_scores,
+    check_weights,
     class_codes,
     is_positive,
-    relative_weights,
     require_finite,
 )
 
@@ -225,7 +225,7 @@ def check_pairs(
 ) -> Pairs:
     """Return the pairs of validated rows; raise ValueError if no pair has positive weight."""
     positive = is_positive(y, n_rows, name="y", of="scores")
-    weights = relative_weights(sample_weight, n_rows, of="scores")
+    weights = check_weights(sample_weight, n_rows, of="scores")
     groups = None if group is None else class_codes(group, n_rows, name="group", of="scores")[0].astype(np.intp)
     n_positive = np.count_nonzero(positive)
     if n_positive in (0, n_rows):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.intervals import normal_quantile, score_interval, share_interval
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import FloatArray, Scores, two_classes, warn_undefined, weight_exponent
+from aucforest.metrics.validation import FloatArray, Scores, two_classes, warn_undefined
 
 Interval = tuple[float, float, float]  # a value and its bounds
 
@@ -28,18 +27,12 @@ def _check_rows(
     return positive, scores, weights
 
 
-def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 0) -> float:
-    """Return the number, or the total weight, of the k highest-ranked samples; ValueError if `k` is invalid.
-
-    `total` and the result are relative weights: weights divided by 2**exponent.
-    """
+def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
+    """Return the number, or the total weight, of the k highest-ranked samples; ValueError if `k` is invalid."""
     if isinstance(k, Integral) and not isinstance(k, bool | np.bool_):
-        whole = Fraction(int(k)) / Fraction(2) ** exponent  # exact, also for integers beyond float64
-        if not (int(k) >= 1 and whole <= total * (1.0 + ROUNDING)):
-            with np.errstate(over="ignore"):
-                most = np.ldexp(total, exponent)
-            raise ValueError(f"{name} must be from 1 to {most:g}, the number (or weight) of samples, but is {k}")
-        return min(float(whole), total)
+        if not 1 <= int(k) <= total * (1.0 + ROUNDING):
+            raise ValueError(f"{name} must be from 1 to {total:g}, the number (or weight) of samples, but is {k}")
+        return min(float(k), total)
     if isinstance(k, bool | np.bool_) or not (isinstance(k, Real) and 0.0 < float(k) <= 1.0):
         raise ValueError(f"{name} must be a number of samples (int) or a proportion of them in (0, 1], but is {k!r}")
     return float(k) * total
@@ -66,10 +59,10 @@ def is_within(cumulated: Cumulated, name: str, bound: float) -> NDArray[np.bool_
     return np.asarray(reached >= bound * (1.0 - ROUNDING))
 
 
-def _positives_at(cumulated: Cumulated, k: float, sample_weight: ArrayLike | None) -> tuple[float, float]:
+def _positives_at(cumulated: Cumulated, k: float) -> tuple[float, float]:
     """Return the weight of the k highest-ranked samples, and the weight of the positives among them."""
     selected = cumulated.selected
-    size = top_size(k, float(selected[-1]), exponent=weight_exponent(sample_weight))
+    size = top_size(k, float(selected[-1]))
     return size, float(np.interp(size, selected, cumulated.tps))
 
 
@@ -110,7 +103,7 @@ def precision_at_k(
     >>> precision_at_k(y_true, y_score, 2), precision_at_k(y_true, y_score, 0.5)
     (1.0, 0.8333333333333334)
     """
-    size, positives = _positives_at(cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label)), k, sample_weight)
+    size, positives = _positives_at(cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label)), k)
     return min(positives / size, 1.0)
 
 
@@ -136,7 +129,7 @@ def recall_at_k(
     0.667
     """
     cumulated = cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
-    return float(_recall(_positives_at(cumulated, k, sample_weight)[1], cumulated))
+    return float(_recall(_positives_at(cumulated, k)[1], cumulated))
 
 
 def lift_at_k(
@@ -159,7 +152,7 @@ def lift_at_k(
     2.0
     """
     cumulated = cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
-    size, positives = _positives_at(cumulated, k, sample_weight)
+    size, positives = _positives_at(cumulated, k)
     return float(_recall(positives, cumulated) * cumulated.selected[-1] / size)
 
 
@@ -225,7 +218,7 @@ def metrics_at_k(
     quantile = normal_quantile(level)
     positive, scores, weights = _check_rows(y_true, y_score, sample_weight, pos_label)
     cumulated = cumulate(positive, scores, weights)
-    size, hits = _positives_at(cumulated, k, sample_weight)
+    size, hits = _positives_at(cumulated, k)
     precision, others, correlation = _precisions(cumulated, size, _weights_of_one(positive, weights), quantile)
     recall = low = high = float(_recall(hits, cumulated))
     total = float(cumulated.selected[-1])

@@ -11,8 +11,8 @@ from aucforest.metrics.ranking import cumulate, placements
 from aucforest.metrics.validation import (
     FloatArray,
     check_scores,
+    check_weights,
     is_positive,
-    relative_weights,
     two_classes,
     warn_undefined,
 )
@@ -68,7 +68,7 @@ def delong_covariance(
            [0.   , 0.   ]])
     """
     scores = check_scores(y_scores, n_dims=2 if np.ndim(y_scores) == 2 else 1, name="y_scores", finite=True)
-    weights = relative_weights(sample_weight, len(scores))
+    weights = check_weights(sample_weight, len(scores))
     positive = is_positive(y_true, len(scores))
     auc, covariances, _ = _delong(positive, scores.reshape(len(scores), -1), weights)
     covariance = covariances.sum(axis=0)
@@ -265,7 +265,7 @@ def paired_test(
     second = check_scores(score_b, name="score_b", finite=True)
     if first.size != second.size:
         raise ValueError(f"score_a has {first.size} samples, but score_b has {second.size}")
-    weights = relative_weights(sample_weight, first.size)
+    weights = check_weights(sample_weight, first.size)
     positive = is_positive(y_true, first.size)
     aucs, covariances, n_rows = _delong(positive, np.column_stack([first, second]), weights, contrast=True)
     auc_a, auc_b, difference = aucs.tolist()

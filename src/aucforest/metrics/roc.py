@@ -14,9 +14,9 @@ from aucforest.metrics.validation import (
     as_column,
     check_option,
     check_scores,
+    check_weights,
     class_codes,
     is_positive,
-    relative_weights,
     two_classes,
     warn_undefined,
 )
@@ -149,7 +149,7 @@ def roc_auc_score(
         raise ValueError(f"max_fpr must be in (0, 1], but is {max_fpr}")
     truth, columns = as_column(y_true), as_column(y_score)
     scores = check_scores(columns, n_dims=2 if columns.ndim == 2 else 1)
-    weights = relative_weights(sample_weight, len(scores))
+    weights = check_weights(sample_weight, len(scores))
     score = partial(_area, max_fpr=max_fpr)
     area: float | FloatArray
     if scores.ndim == 1:
@@ -255,7 +255,7 @@ def hand_till_score(
     """
     check_option("average", average, ("macro", "weighted", None))
     scores = check_scores(y_score, n_dims=2)
-    weights = relative_weights(sample_weight, len(scores))
+    weights = check_weights(sample_weight, len(scores))
     mean = _average_pairs(_column_codes(y_true, scores, labels), scores, weights, average)
     if average is not None and np.isnan(mean):
         warn_undefined("Hand and Till's M is not defined: fewer than two classes have weight in y_true")

@@ -14,7 +14,6 @@ from aucforest.metrics.validation import (
     positive_last,
     two_classes,
     warn_undefined,
-    weight_exponent,
 )
 
 BOUNDS = ("alerts", "precision", "recall", "fpr")
@@ -100,7 +99,7 @@ def optimal_threshold(
     lowest_allowed = -np.inf
     if isinstance(criterion, dict):
         ((name, bound),) = criterion.items()
-        best = _find_within(cumulated, name, bound, weight_exponent(sample_weight))
+        best = _find_within(cumulated, name, bound)
         lowest_allowed = cumulated.thresholds[best]
     if matrix is not None and matrix.ndim == 3:
         # With the excess cost of an error as the weight of the sample, each error costs 1.
@@ -115,11 +114,11 @@ def optimal_threshold(
     return float(cumulated.thresholds[best])
 
 
-def _find_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> int:
-    """Return the index of the threshold for a bound (see `optimal_threshold`); `exponent` is passed to `top_size`."""
+def _find_within(cumulated: Cumulated, name: str, bound: Any) -> int:
+    """Return the index of the threshold for a bound (see `optimal_threshold`)."""
     if name == "alerts":
         selected = cumulated.selected
-        size = top_size(bound, float(selected[-1]), name=name, exponent=exponent)
+        size = top_size(bound, float(selected[-1]), name=name)
         return int(np.searchsorted(selected, size * (1.0 + ROUNDING), side="right")) - 1
     within = is_within(cumulated, name, bound)
     best = int(np.argmax(within if name == "recall" else np.where(within, cumulated.tps, -1.0)))

@@ -12,6 +12,8 @@ from aucforest._caller import warn
 
 Scores = NDArray[np.floating[Any]]
 FloatArray = NDArray[np.float64]
+# Bounds of weights, whose sums and products could otherwise overflow or underflow.
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
 _BLOCK_ROWS = 2**20  # Rows that are indexed at once: numpy copies codes to 64-bit integers to use them as indices.
 
 
@@ -94,7 +96,7 @@ def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_s
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> FloatArray | None:
-    """Return weights as contiguous float64, finite and not negative, or None for None."""
+    """Return weights as contiguous float64, finite, not negative and of a usual size, or None for None."""
     if sample_weight is None:
         return None
     weights = np.require(_real_numbers(sample_weight, "sample_weight"), np.float64, ["C", "W"])
@@ -103,23 +105,11 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_
     if weights.min(initial=0.0) < 0.0:
         where = int(np.argmin(weights))
         raise ValueError(f"sample_weight must not be negative, but value {where} is {weights[where]}")
+    greatest = weights.max(initial=0.0)
+    if not (greatest == 0.0 or LEAST_WEIGHT <= greatest <= MOST_WEIGHT):
+        bounds = f"from {LEAST_WEIGHT} to {MOST_WEIGHT}"
+        raise ValueError(f"sample_weight: the greatest must be {bounds} (or all are 0), but is {greatest}")
     return weights
-
-
-def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> FloatArray | None:
-    """Return validated weights, scaled so that their sums and products do not overflow. Only their ratios have meaning.
-
-    The factor is a power of two, so nothing is rounded. It is 1 unless the weights are extreme.
-    """
-    weights = check_weights(sample_weight, n_rows, of=of)
-    exponent = weight_exponent(weights)
-    return weights if weights is None or exponent == 0 else np.ldexp(weights, -exponent)
-
-
-def weight_exponent(sample_weight: ArrayLike | None) -> int:
-    """Return the exponent of the power of two by which `relative_weights` divides valid weights."""
-    greatest = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).max(initial=0.0)
-    return 0 if 1e-100 < greatest < 1e100 else int(np.frexp(greatest)[1])
 
 
 def is_positive(
@@ -168,9 +158,9 @@ def positive_last(classifier: Any) -> list[int]:
 def two_classes(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
 ) -> tuple[NDArray[np.bool_], Scores, FloatArray | None]:
-    """Validate samples, and return whether each is positive, the scores, and the weights (see `relative_weights`)."""
+    """Validate samples, and return whether each is positive, the scores, and the weights."""
     scores = check_scores(as_column(y_score))
-    weights = relative_weights(sample_weight, scores.size)
+    weights = check_weights(sample_weight, scores.size)
     return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
 
 
