@@ -60,7 +60,7 @@ def test_several_models_read_their_columns_in_their_types(files):
         assert figures(shown, "Metrics by model")[name][0] == f"{auc:.3f}"
     assert sorted(row[0] for row in shown.tables["The 4 columns"][1:]) == ["colour", "count", "flag", "width"]
     assert {"Drift", "Data"} < set(shown.headings)
-    assert "Intended use: A &lt;test&gt;." in page()
+    assert "<dt>Intended use</dt><dd>A &lt;test&gt;.</dd>" in page()
 
 
 def test_the_table_of_several_models_is_the_last_argument_or_an_option(files):

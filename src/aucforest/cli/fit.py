@@ -19,6 +19,7 @@ from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.estimators.thresholds import RULES
+from aucforest.fitting.on_disk import FeatureBatches
 from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import Samples, make_folds, run_folds
@@ -205,13 +206,14 @@ def _fit(
     else:
         assert isinstance(model, AUCForestClassifier)
         settings: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
-        settings |= {"positive": str(data.classes[-1]), "features": data.features}
+        settings["positive"] = str(data.classes[-1])
         if columns.groups is not None:
             settings["groups"] = columns.groups
         order = np.argsort(data.classes)
         labels = recode(data.y, np.argsort(order).astype(np.uint16))
         rows = Target(data.classes[order], labels, data.weight, data.groups)
-        fit_source(model, data.source, settings, rows, memory_limit=memory_limit or "2GiB", folder=folder)
+        features = FeatureBatches.of(data.source, data.features, rows, model._params())
+        fit_source(model, features, settings, memory_limit=memory_limit or "2GiB", folder=folder)
 
 
 def _print(

@@ -15,8 +15,6 @@ from aucforest.fitting.job import JobFolder, check_seed, describe_fit
 from aucforest.fitting.on_disk import FeatureBatches, RowsOnDisk
 from aucforest.fitting.target import Target
 from aucforest.metrics.validation import check_option
-from aucforest.tables.columns import find_categorical, read_table
-from aucforest.tables.dates import find_dates
 
 # Bytes of machine code and libraries that the first fit of a process loads (measured).
 _LOADED_BYTES = 10**8
@@ -150,46 +148,40 @@ def fit_out_of_core(
         warn(sentence)
     # Files are checked for changes by their size and modification time, other sources by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
-    columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
+    features = FeatureBatches.of(steady, names, rows, forest._params())
+    columns = {"target": target, "sample_weight": sample_weight, "positive": positive}
     columns |= {} if groups is None else {"groups": groups}
-    return fit_source(forest, steady, columns, rows, memory_limit=memory_limit, folder=folder, baseline=baseline)
+    return fit_source(forest, features, columns, memory_limit=memory_limit, folder=folder, baseline=baseline)
 
 
 def fit_source(
     forest: AUCForestClassifier,
-    source: Any,
+    features: FeatureBatches,
     columns: dict[str, Any],
-    rows: Target,
     *,
     memory_limit: int | str,
     folder: str | os.PathLike[str] | None,
     baseline: int = 0,
 ) -> AUCForestClassifier:
-    """Fit a forest to an opened source, given the target that was read from it.
+    """Fit a forest to the features of an opened source.
 
-    `columns` contains the feature names as "features", and other settings that identify the fit in `folder`. The memory
-    limit does not include the `baseline` bytes that the process took before the call.
+    `columns` are the other settings that identify the fit in `folder`. The memory limit does not include the `baseline`
+    bytes that the process took before the call.
     """
-    from aucforest.tables.kinds import to_features
-
-    head = read_table(source.schema(columns["features"]).empty_table())
-    categorical = find_categorical(head, forest.categorical_features)
-    dates = find_dates(head, forest.date_parts, categorical)
-    features = FeatureBatches(source, columns["features"], to_features, rows, dates, categorical)
+    source, names, rows = features.source, features.names, features.target
     start, open_job = forest._start(), None
     if folder is not None:
         check_seed(forest._params(), "folder")
         params, files = describe_fit(forest._params(), start.seed, rows), source.fingerprint()
         if files is None:
             raise ValueError(f"folder needs files as source: {source.name} may be different at the next call")
-        open_job = partial(JobFolder, folder, {**columns, **files, **params})
+        open_job = partial(JobFolder, folder, {**columns, "features": names, **files, **params})
     limit = parse_bytes(memory_limit, "memory_limit")
     used = max(process_memory() + _LOADED_BYTES - baseline - rows.nbytes, 0)
     used = -(-used // _ROUNDED_TO) * _ROUNDED_TO
     with closing(RowsOnDisk(features, limit, open_job, used=used)) as table, forest._fitting():
         forest._fit_rows(table, start)
-    features_read = set(columns["features"])
-    if formats := {name: written for name, written in source.text_formats.items() if name in features_read}:
+    if formats := {name: written for name, written in source.text_formats.items() if name in set(names)}:
         forest.text_formats_ = formats
     return forest
 

@@ -4,7 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from aucforest.fitting.plan import plan_on_disk
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Table, find_categorical, read_table, warn_of_text
-from aucforest.tables.dates import Dates, expand, n_added
+from aucforest.tables.dates import Dates, expand, find_dates, n_added
 from aucforest.tables.integers import warn_of_rounding
 from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
@@ -42,6 +42,16 @@ class FeatureBatches(NamedTuple):
     target: Target
     dates: Dates  # the features that columns of dates become
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
+
+    @classmethod
+    def of(cls, source: Any, names: Sequence[str], target: Target, params: dict[str, Any]) -> Self:
+        """Return the features with these names, given the parameters of the forest."""
+        from aucforest.tables.kinds import to_features
+
+        head = read_table(source.schema(names).empty_table())
+        categorical = find_categorical(head, params["categorical_features"])
+        dates = find_dates(head, params["date_parts"], categorical)
+        return cls(source, list(names), to_features, target, dates, categorical)
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
         """Return the indices of the kept rows of a batch (None for all), the number of kept rows before, and in it.

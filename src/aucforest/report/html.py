@@ -173,10 +173,7 @@ def report(
     if isinstance(model_or_comparison, CriteriaComparison):
         if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
-        title = "Comparison of split criteria" if title is None else title
-        shown = model_comparison.criteria_facts(model_or_comparison) | given_facts
-        with drawing():
-            return Report(title, render(title, shown, model_comparison.criteria_sections(model_or_comparison)))
+        return _report_on_criteria(model_or_comparison, title, given_facts)
     check_count("n_bootstrap", n_bootstrap, 2)
     if (target := getattr(y_test, "name", None)) not in (None, ""):
         given_facts = {"Target": str(target)} | given_facts
@@ -188,7 +185,8 @@ def report(
         first = next(iter(scored.values())).model
         training = read_training(first, X_train, y_train, sample_weight_train, finds_samples=False)
         options = {"n_bootstrap": n_bootstrap, "random_state": random_state}
-        return report_on_models(scored, training, title=title, facts=given_facts, intended_use=intended_use, **options)
+        given_facts |= {"Intended use": intended_use} if intended_use else {}
+        return report_on_models(scored, training, title=title, facts=given_facts, **options)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -198,20 +196,12 @@ def report(
     overlap, warning = check_overlap(rows, training)
 
     def sections() -> Iterator[Section]:
-        resamples, is_binary = resample(rows, n_bootstrap, seed), len(rows.classes) == 2
+        resamples = resample(rows, n_bootstrap, seed)
         yield performance.summary_section(rows, resamples)
         importance, source = _importance(rows, training, n_repeats, n_jobs, seed)
         shown_groups = groups or default_groups(rows, importance)
         yield performance.use_section(rows, intended_use, overlap, bool(shown_groups))
-        yield performance.ranking_section(rows, resamples)
-        if is_binary:
-            yield performance.alerts_section(rows)
-        if rows.is_probability:
-            yield performance.calibration_section(rows)
-        if is_binary:
-            yield performance.threshold_section(rows, costs)
-        if shown_groups:
-            yield performance.subgroups_section(rows, shown_groups)
+        yield from performance.detailed_sections(rows, resamples, costs, shown_groups)
         if importance is not None:
             yield model.importance_section(importance, source)
             yield from model.dependence_sections(rows, importance, seed)
@@ -225,6 +215,14 @@ def report(
         parts = list(progress_bar(sections(), desc="report", unit=" sections", verbose=verbose))
     title, shown = _heading(rows, title, {"Model": type(rows.model).__name__}, given_facts)
     return Report(title, render(title, shown, parts, [warning] if warning else []))
+
+
+def _report_on_criteria(comparison: CriteriaComparison, title: str | None, facts: dict[str, str]) -> Report:
+    """Return the report on a comparison of criteria."""
+    title = "Comparison of split criteria" if title is None else title
+    with drawing():
+        sections = model_comparison.criteria_sections(comparison)
+        return Report(title, render(title, model_comparison.criteria_facts(comparison) | facts, sections))
 
 
 def _importance(
@@ -246,7 +244,6 @@ def report_on_models(
     *,
     title: str | None = None,
     facts: Mapping[str, str] | None = None,
-    intended_use: str | None = None,
     n_bootstrap: int = 500,
     random_state: Any = None,
 ) -> Report:
@@ -260,9 +257,9 @@ def report_on_models(
     rows_to_check = {"": rows} if training else {f"{name}: ": model_rows for name, model_rows in scored.items()}
     checks = {prefix: check_overlap(model_rows, training) for prefix, model_rows in rows_to_check.items()}
     warnings = [f"{prefix}{warning}" for prefix, (_, warning) in checks.items() if warning]
-    points = [next(iter(checks.values()))[0], *([f"Intended use: {intended_use}"] if intended_use else [])]
+    overlap = next(iter(checks.values()))[0]
     with drawing():
-        parts = model_comparison.models_sections(scored, points, n_bootstrap, seed)
+        parts = model_comparison.models_sections(scored, overlap, n_bootstrap, seed)
     parts += [*drift_sections(rows, training, seed), data_section(rows, training)]
     title, shown = _heading(rows, title, {"Models": ", ".join(scored)}, dict(facts or {}))
     return Report(title, render(title, shown, parts, warnings))

@@ -119,10 +119,8 @@ def verdict(rows: Sequence[ComparisonRow]) -> str:
     return f"{'; '.join(clauses)}."
 
 
-def models_sections(
-    scored: Mapping[str, ScoredRows], points: Sequence[str], n_bootstrap: int, seed: int
-) -> list[Section]:
-    """Return the sections verdict, metrics and curves; `points` are additional sentences of the verdict."""
+def models_sections(scored: Mapping[str, ScoredRows], overlap: str, n_bootstrap: int, seed: int) -> list[Section]:
+    """Return the sections verdict, metrics and curves; `overlap` says if rows were used for training."""
     (name, first), *others = scored.items()
     compared = compare_models(scored, n_bootstrap, seed)
     titles = [find_metric(metric).title for metric in compared]
@@ -144,7 +142,7 @@ def models_sections(
     lead = f"Each metric with its 95 % interval, and its difference from {name}."
     ranks = verdict(compared["roc_auc"])
     return [
-        Section("verdict", "Which model ranks better", ranks, tables=[table], points=[*sentences, *points]),
+        Section("verdict", "Which model ranks better", ranks, tables=[table], points=[*sentences, overlap]),
         Section("metrics", "Metrics", lead, tables=tables),
         Section("curves", "Curves", "All models in each picture.", _pictures(scored, first)),
     ]

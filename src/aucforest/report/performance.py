@@ -1,7 +1,7 @@
 """The sections on performance, as text, tables and plots: summary, limits, curves, alerts, thresholds, subgroups."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -107,6 +107,22 @@ def use_section(rows: ScoredRows, intended_use: str | None, overlap: str, has_gr
         points.append("Performance in subgroups was not evaluated.")
     lead = "What the model is for, and what this page does not say."
     return Section("use", "Intended use and limits", lead, points=points)
+
+
+def detailed_sections(
+    rows: ScoredRows, resamples: dict[str, FloatArray], cost: FloatArray | None, groups: Groups
+) -> Iterator[Section]:
+    """Yield the sections on curves, and on alerts, calibration, thresholds and subgroups where they apply."""
+    is_binary = len(rows.classes) == 2
+    yield ranking_section(rows, resamples)
+    if is_binary:
+        yield alerts_section(rows)
+    if rows.is_probability:
+        yield calibration_section(rows)
+    if is_binary:
+        yield threshold_section(rows, cost)
+    if groups:
+        yield subgroups_section(rows, groups)
 
 
 def _by_class(rows: ScoredRows) -> Table:
