@@ -121,5 +121,5 @@ def _report_on_models(
     if train is not None:
         tables = [read(model, train) for model in models.values()]
         X, first = join_columns([table.X for table in tables]), tables[0]
-        training = read_training(next(iter(models.values())), X, first.y, first.weight, finds_samples=False)
+        training = read_training(next(iter(models.values())), X, first.y, first.weight, checks_forest=False)
     return report_on_models(scored, training, **options)

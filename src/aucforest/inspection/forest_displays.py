@@ -177,7 +177,7 @@ class OOBCurveDisplay(Display):
         X = indexable_rows(X)
         rows = training_rows(forest, X, y, sample_weight)
         pairs, points = OutOfBagPairs(forest, rows, forest.n_jobs) if is_roc_auc(scoring) else None, []
-        for n_trees, oob_rows, proba in first_trees(forest, rows, n_points):
+        for n_trees, oob_rows, proba in _first_trees(forest, rows, n_points):
             weights = rows.weights_of(oob_rows)
             score = scorer.score(safe_indexing(X, oob_rows), rows.labels[oob_rows], proba, weights)
             points.append((n_trees, score if pairs is None else pairs.correct(score, n_trees, oob_rows, proba)))
@@ -189,7 +189,7 @@ class OOBCurveDisplay(Display):
         ax.grid(alpha=0.3)
 
 
-def first_trees(
+def _first_trees(
     forest: Any, rows: TrainingRows, n_points: int
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64]]]:
     """Yield geometrically spaced numbers of first trees, the rows out of bag for these, and their probabilities."""

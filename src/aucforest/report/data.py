@@ -39,16 +39,16 @@ class Training(NamedTuple):
 
 
 def read_training(
-    model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, finds_samples: bool = True
+    model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, checks_forest: bool = True
 ) -> Training | None:
-    """Return the training data, or None if not given. With `finds_samples`, a forest must have been fitted to them."""
+    """Return the training data, or None if not given. With `checks_forest`, a forest must have been fitted to them."""
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
         raise ValueError("the training data are X_train and y_train: give both or none")
     X, y_true, weights = check_rows(X, y, sample_weight, "train")
     labels, forest = class_indices(y_true, ordered_classes(model), "y_train"), forest_of(model)
-    has_oob_rows = finds_samples and forest is not None and forest.bootstrap
+    has_oob_rows = checks_forest and forest is not None and forest.bootstrap
     if has_oob_rows:
         training_rows(forest, X, y_true, weights)  # raises ValueError for other rows before the long computations
     return Training(X, y_true, labels, weights, has_oob_rows)

@@ -183,7 +183,7 @@ def report(
         models = model_comparison.named_models(model_or_comparison)
         scored = {name: score_rows(model, X_test, y_test, sample_weight, name) for name, model in models.items()}
         first = next(iter(scored.values())).model
-        training = read_training(first, X_train, y_train, sample_weight_train, finds_samples=False)
+        training = read_training(first, X_train, y_train, sample_weight_train, checks_forest=False)
         options = {"n_bootstrap": n_bootstrap, "random_state": random_state}
         given_facts |= {"Intended use": intended_use} if intended_use else {}
         return report_on_models(scored, training, title=title, facts=given_facts, **options)
