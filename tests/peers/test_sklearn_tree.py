@@ -11,26 +11,21 @@ LEFT_OUT = {
         test_random_splitter_missing_values_uses_non_missing_min_max test_regression_extra_tree_missing_values_toy
         test_splitting_with_missing_values
     """,
-    suite.UNRELATED: """
-        test_absolute_errors_precomputation_function test_arrayrepr test_check_* test_criterion_copy
-        test_numerical_stability test_realloc test_splitter_serializable
-    """,
-    suite.SPARSE_ONLY: "test_sparse_input",
     suite.SEVERAL_TARGETS: """
         test_class_weights test_classes_shape test_min_weight_fraction_leaf_on_sparse_input
         test_min_weight_fraction_leaf_with_min_samples_leaf_on_sparse_input test_multioutput
     """,
     suite.PARAMETER: "test_min_impurity_decrease",
-    suite.deliberate("trees are not pruned afterwards", TypeError, message="'orig_tree'"): "test_build_pruned_tree_*",
+    "trees are not pruned afterwards": "test_build_pruned_tree_*",
     suite.ATTRIBUTE: "test_max_features test_prune_tree_classifier_are_subtrees",
-    suite.deliberate("y of a single class is refused", ValueError, message="^y has only one class"): """
+    "y of a single class is refused": """
         test_prune_single_node_tree test_pure_set test_sample_weight
     """,
-    suite.deliberate("a cut that gains nothing is no cut"): "test_with_only_one_non_constant_features test_xor",
-    suite.deliberate("values are compared as they are given, in float64; those that differ at all can be parted"): """
+    "a cut that gains nothing is no cut": "test_with_only_one_non_constant_features test_xor",
+    "values are compared as they are given, in float64; those that differ at all can be parted": """
         test_almost_constant_feature test_big_input
     """,
-    suite.deliberate("memory is taken for the leaves there can be, not for max_leaf_nodes"): "test_huge_allocations",
+    "memory is taken for the leaves there can be, not for max_leaf_nodes": "test_huge_allocations",
     suite.WORDING: "test_class_weight_errors",
 }
 globals().update(suite.adopt("scikit-learn", "1.9", "sklearn.tree.tests.test_tree", SKLEARN))
