@@ -18,9 +18,9 @@ CASES = [pytest.param(name, marks=pytest.mark.slow if "32 bits" in name else ())
 ADVICE = "if that is meant, raise `_FORMAT` of fitting/job.py (no checkpoint may mix both), and record it anew"
 
 
-def check(name, *fit, **params):
-    """Compare a case, grown elsewhere or with some other parameters, with what is recorded of it."""
-    grown = golden.describe(*golden.grow(name, *fit, **params))
+def check(name, *fit):
+    """Compare a case, grown here or out of core, with what is recorded of it."""
+    grown = golden.describe(*golden.grow(name, *fit))
     for part, recorded in RECORDED[name].items():
         found = grown[part][: len(recorded)] if part in golden.FIELDS else grown[part]
         for row, (before, now) in enumerate(zip_longest(recorded, found)):
@@ -44,11 +44,6 @@ def some(start, step):
     return pytest.mark.parametrize("name", sorted(name for name in names if "32 bits" not in name))
 
 
-@some(0, 30)
-def test_golden_forest_in_threads(name):
-    check(name, n_jobs=2)
-
-
 def fit_from_table(model, X, y, sample_weight):
     columns = {f"x{i}": column for i, column in enumerate(X.T)} | {"y": y}
     weight = {} if sample_weight is None else {"weight": sample_weight}
@@ -57,12 +52,12 @@ def fit_from_table(model, X, y, sample_weight):
     return model
 
 
-@some(0, 10)
+@some(0, 5)
 def test_golden_forest_out_of_core(name):
     check(name, fit_from_table)
 
 
-@some(2, 20)
+@some(2, 10)
 def test_golden_forest_out_of_core_from_copies(name, monkeypatch):
     copy_rows(monkeypatch)
     check(name, fit_from_table)
