@@ -6,33 +6,23 @@ import pytest
 from aucforest.monitoring import CBPE, Chunks
 from tests.monitoring.data import DATA, load
 
-BINARY, MULTICLASS = 1e-6, 2e-6
-# The peer rounds cumulative sums to 5 decimals, which changes estimates of small chunks more.
-TOLERANCE = {"titanic": 3e-6, "car_loan_num7": 2e-6}
 # The average precision of the peer depends on the order of tied rows.
 TIES = {"car_loan_all_metrics": 1e-3, "mc_cm": 5e-3}
-# Alert limits do not use an incomplete chunk here, but they do in the peer.
-INCOMPLETE = ("titanic", "car_loan_num7", "california_size500")
-START = {"car_loan": "2018-01", "california": "2020-10"}
 
 
 @cache
-def columns(name):
+def columns(family):
     """Return scores, labels, predictions and months of a data set."""
-    if name == "titanic":
-        parts = [load("cbpe_datasets")[name][part] for part in ("reference", "analysis")]
-        return (*(np.concatenate([part[key] for part in parts]) for key in ("s", "y", "yhat")), None)
-    family = "car_loan" if name.startswith(("car_loan", "synthetic")) else name.split("_")[0]
     with np.load(DATA / f"{family}.npz") as stored:
-        y_pred = stored["y_pred_sample" if name.startswith("synthetic") else "y_pred"]
+        labels = stored["y_true"], stored["y_pred"]
         if family == "mc":
-            return np.column_stack([stored[f"score_{k}"] for k in range(3)]) / 100, stored["y_true"], y_pred, None
-        return stored["score"] / 100, stored["y_true"], y_pred, np.datetime64(START[family]) + stored["month"]
+            return np.column_stack([stored[f"score_{k}"] for k in range(3)]) / 100, *labels, None
+        return stored["score"] / 100, *labels, np.datetime64("2018-01") + stored["month"]
 
 
 def replay(name):
     recorded = load("cbpe_datasets")[name]
-    y_score, y_true, y_pred, months = columns(name)
+    y_score, y_true, y_pred, months = columns("mc" if name.startswith("mc") else "car_loan")
     cells = [metric for metric in recorded["metrics"] if metric.startswith(("true_", "false_"))]
     others = ["cost" if metric == "business_value" else metric for metric in recorded["metrics"] if metric not in cells]
     options = {
@@ -50,10 +40,10 @@ def replay(name):
     n, chunker, parts, cbpe = recorded["n_reference"], recorded["chunker"], [], CBPE(**options)
     for part in (slice(0, n), slice(n, None)):
         rows = {"y_score": y_score[part], "y_true": y_true[part], "y_pred": y_pred[part]}
-        # a number of chunks of the peer is converted to a size
-        chunks = Chunks.by_size(chunker.get("chunk_size") or len(y_true[part]) // chunker.get("chunk_number", 1))
         if "chunk_period" in chunker:
             chunks = Chunks.by_period(months[part], chunker["chunk_period"])
+        else:
+            chunks = Chunks.by_size(chunker["chunk_size"])
         if not parts:
             cbpe.fit(**rows, chunks=chunks)
         parts.append(cbpe.estimate(**rows, chunks=chunks))
@@ -82,22 +72,17 @@ def test_recorded_data_sets(name):
         rows = [row for part in parts for row in part.of(metric)]
         assert [row.chunk for row in rows] == recorded["keys"]
         scale = max(1.0, np.nanmax(np.abs(estimated)))
-        tolerance = TOLERANCE.get(name, MULTICLASS if name.startswith("mc") else BINARY) * scale
-        found = np.array([row.estimate for row in rows])
-        defined = ~np.isnan(found)
-        assert defined.all() or metric == "precision"  # nothing predicted
-        tolerance = TIES[name] if metric == "average_precision" else tolerance
-        np.testing.assert_allclose(found[defined], estimated[defined], atol=tolerance)
-        known = ~np.isnan(realized)
-        found = np.array([row.realized for row in rows])[known]
-        np.testing.assert_allclose(found, realized[known], atol=1e-10 * scale)
-        if name not in INCOMPLETE:
-            np.testing.assert_allclose(cbpe.limits_[metric], limits, atol=1e-9 * scale)
-            # the peer has no alerts of shifts, and its limits for small chunks are not farther
-            invalid = [part.shifts[row.chunk].valid is False for part in parts for row in part.of(metric)]
-            usual = np.array([row.n_rows for row in rows]) >= 0.9 * cbpe._usual_size
-            same = np.array([row.alert is True for row in rows]) == np.array(peer["alert"], bool) | invalid
-            assert same[usual & defined].all()
+        found = [row.estimate for row in rows]
+        # the peer rounds cumulative sums to 5 decimals
+        tolerance = TIES[name] if metric == "average_precision" else 1e-6 * scale
+        np.testing.assert_allclose(found, estimated, atol=tolerance)
+        np.testing.assert_allclose([row.realized for row in rows], realized, atol=1e-10 * scale)
+        np.testing.assert_allclose(cbpe.limits_[metric], limits, atol=1e-9 * scale)
+        # the peer has no alerts of shifts, and its limits for small chunks are not farther
+        invalid = [part.shifts[row.chunk].valid is False for part in parts for row in part.of(metric)]
+        usual = np.array([row.n_rows for row in rows]) >= 0.9 * cbpe._usual_size
+        same = np.array([row.alert is True for row in rows]) == np.array(peer["alert"], bool) | invalid
+        assert same[usual].all()
 
 
 def test_the_estimate_of_car_loan_is_as_good_as_the_peers():
