@@ -156,12 +156,9 @@ def order_codes(table: Table, node: Node, feature: int, rules: Rules) -> tuple[l
         by_code = {code: frequency(table.totals(r for r in node.rows if column[r] == code)) for code in codes}
         codes.sort(key=lambda code: by_code[code])
     elif rules.random and len(codes) > 1:
-        bins = [table.bins[feature][code] for code in codes]
-        indices = [
-            high if low == -math.inf else low if high == math.inf else 0.5 * low + 0.5 * high for low, high in bins
-        ]
-        drawn = draw(indices, node.key, feature)
-        return codes, [max(1, sum(index <= drawn for index in indices[:-1]))], drawn
+        locations = [location(*table.bins[feature][code]) for code in codes]
+        drawn = draw(locations, node.key, feature)
+        return codes, [max(1, sum(x <= drawn for x in locations[:-1]))], drawn
     return codes, list(range(1, len(codes) + 1)), math.inf
 
 

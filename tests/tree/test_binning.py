@@ -210,10 +210,3 @@ def test_too_many_values_for_the_bins_are_binned_by_the_sample(small_sample):
     unseen = np.setdiff1d(np.arange(2000), small_sample)
     column[unseen[:50]] = 3.0 + np.arange(50)
     assert bounds_of(bin_matrix(column[:, None], max_bins=10), 0)[0].tolist() == [1.0, 2.0]
-
-
-def test_exact_mode_samples_nothing(small_sample):
-    column = np.random.default_rng(6).normal(size=2000)
-    binned = bin_matrix(column[:, None], max_bins=None)
-    assert binned.values.n_bins[0] == 2000
-    check_codes(column, binned, 0)

@@ -42,20 +42,6 @@ def test_of_equal_leaves_the_first_one_is_split_next(criterion):
     assert tree.feature.tolist() == [0, 1, -1, -1, -1]
 
 
-@pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("random", [False, True])
-@pytest.mark.parametrize("by_set", [(), (0, 2)])
-@pytest.mark.parametrize("how", [{}, {"max_depth": 3, "min_samples_leaf": 3}, {"min_gain": 0.05, "max_features": 2}])
-def test_best_first_without_a_limit_is_depth_first(criterion, n_classes, random, by_set, how):
-    for seed in range(2):
-        X, labels = random_data(seed, n_classes, n_rows=200, n_values=40)
-        how = {"criterion": criterion, "key": seed, "random": random, "by_set": by_set, **how}
-        expected = grow(2 * X + 2, labels, **how)
-        for max_leaf_nodes in (max(2, expected.tree.n_leaves), 10**6):
-            assert canonical(grow(2 * X + 2, labels, max_leaf_nodes=max_leaf_nodes, **how)) == canonical(expected)
-
-
 @pytest.mark.parametrize(("n_classes", "by_set"), [(2, ()), (2, (0, 2)), (4, (0, 2))])
 @pytest.mark.parametrize("n_bytes", [1, 2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -78,18 +64,6 @@ def test_copies_are_as_large_as_the_samples():
     assert level_rows(10**8, 50_000, 4096) == [10**8, 50_000, 4096]
     assert level_rows(10**8, 2_000, 4096) == [10**8, 2_000, 4096]
     assert level_rows(10**6, 10**6, 0) == [10**6, 0]
-
-
-@pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_order_of_rows_changes_nothing(criterion, n_classes):
-    X, labels = random_data(1, n_classes, n_rows=200)
-    X = 2 * X + 2
-    weights = np.rint(np.random.default_rng(0).uniform(1, 2, 200) * 2**50)
-    order = np.random.default_rng(1).permutation(200)
-    how = {"criterion": criterion, "by_set": (0, 2)}
-    other = grow(X[order], labels[order], weights=weights[order], **how)
-    assert canonical(grow(X, labels, weights=weights, **how)) == canonical(other)
 
 
 @pytest.mark.parametrize(
