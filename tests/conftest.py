@@ -2,15 +2,12 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
-
-import aucforest
 
 # the first example of a test may compile a kernel; .ci/run has the thorough profile for the tests of trees
 settings.register_profile("quick", deadline=None, max_examples=20)
@@ -42,25 +39,6 @@ def _boost_few_rows(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.path.parent != Path(__file__).parent:
             patch.setattr("aucforest.estimators._stack_fit.LEAST_ROWS", 1)
         yield
-
-
-def _refused(fit: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(fit)  # subclasses in test modules are asked for the arguments of their fit
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("a model is fitted as a test module is imported: let a fixture fit it")
-
-    return refuse
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[Any]:
-    """Let no test module fit a model as it is imported: every process would, even for a single test."""
-    public = (getattr(aucforest, name) for name in aucforest.__all__)
-    with pytest.MonkeyPatch.context() as patch:
-        for estimator in public:
-            if isinstance(estimator, type) and hasattr(estimator, "fit"):
-                patch.setattr(estimator, "fit", _refused(estimator.fit))
-        return (yield)
 
 
 @pytest.hookimpl(optionalhook=True)

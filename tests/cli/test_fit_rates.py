@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import aucforest
-from aucforest.inspection import explain
 from tests.cli.data import check_refusal, check_usage, read_json, run, succeed
 from tests.estimators.rated import make_rated
 
@@ -47,19 +46,6 @@ def test_inspect_shows_rates_and_encodings(files):
     assert content["parameters"]["categorical_encoding"] == "auto"
 
 
-def test_predictions_and_reasons(files):
-    succeed("predict model.aucforest test.csv --reasons 9 --out predictions.csv")
-    model, written = aucforest.load("model.aucforest"), pd.read_csv("predictions.csv")
-    X = pd.read_csv("test.csv").drop(columns="label")
-    np.testing.assert_allclose(written["probability_yes"], model.predict_proba(X)[:, 1], rtol=1e-12)
-    # One reason for each column, and none for a rate.
-    reasons = written.filter(like="reason_")
-    assert list(reasons) == ["reason_1", "reason_2", "reason_3"]
-    expected = [[str(reason) for reason in row] for row in explain(model, X).of_class("yes").top(3)]
-    assert reasons.to_numpy().tolist() == expected
-    assert not reasons["reason_1"].str.contains("rate").any()
-
-
 def test_a_report(files):
     succeed("report model.aucforest test.csv --target label --train train.csv --out report.html")
     page = Path("report.html").read_text()
@@ -87,13 +73,6 @@ def test_unknown_encodings_are_wrong_calls(files):
     for given in ("codes", "sets,codes", "auto,sets", "sets,sets", ""):
         sentence = f"must be auto or some of sets, rates, interactions, each once, but is {given!r}"
         check_usage(run(f"{FIT} --categorical-encoding", given), sentence)
-
-
-def test_exports_agree_with_the_model(files):
-    for module in ("onnxruntime", "skops.io"):
-        pytest.importorskip(module)
-    result = succeed("export model.aucforest --onnx model.onnx --sklearn model.skops --check test.csv")
-    assert "compared on 600 rows" in result.stdout
 
 
 def test_numbers_as_categories(files):

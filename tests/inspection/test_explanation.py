@@ -4,8 +4,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import logit
 from sklearn.exceptions import NotFittedError
 
@@ -56,25 +54,6 @@ def test_values_equal_those_of_shap(name):
     assert found.values.shape == expected.shape
     np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.base_values, np.broadcast_to(base, found.base_values.shape), rtol=0, atol=1e-9)
-
-
-@settings(max_examples=25)
-@given(
-    st.integers(2, 4),
-    st.integers(0, 1000),
-    st.sampled_from([0.0, 0.3]),
-    st.sampled_from([1, 3, None]),
-    st.sampled_from([None, 1.0, 1e3]),
-    st.integers(1, 20),
-)
-def test_values_add_up_to_the_prediction(n_classes, seed, missing, max_depth, shrinkage, n_trees):
-    table, y = make_table(80, 4, n_classes, seed=seed, missing=missing)
-    params = {"max_depth": max_depth, "shrinkage": shrinkage, "random_state": seed, "calibration": None}
-    forest = small_forest(n_trees, **params).fit(table, y)
-    rows = np.concatenate((table, np.full((1, 4), np.nan), np.full((1, 4), np.inf)))
-    predicted = forest.predict_proba(rows)
-    found = explain(forest, rows, scale="probability").predictions
-    np.testing.assert_allclose(found, predicted[:, 1] if n_classes == 2 else predicted, rtol=0, atol=1e-12)
 
 
 def test_probabilities_are_explained_before_calibration():

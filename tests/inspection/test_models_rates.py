@@ -108,11 +108,3 @@ def test_forests_that_mix_encodings_only():
     assert forest.encodings_ == ["rates"] * 10
     with pytest.raises(ValueError, match="the forest is not mixed"):
         MixtureDisplay.from_estimator(forest)
-
-
-def test_trees_predict_as_in_the_forest(fitted):
-    forest, X, _ = fitted
-    leaves, (paths, starts) = forest.apply(X), forest.decision_path(X)
-    for i, tree in enumerate(forest):
-        np.testing.assert_array_equal(tree.apply(X), leaves[:, i])
-        assert (tree.decision_path(X) != paths[:, starts[i] : starts[i + 1]]).nnz == 0

@@ -20,7 +20,6 @@ from aucforest.monitoring.metrics import NAMES
 from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, fit, only
 from tests.monitoring.simulation import AT_K, OF_ROWS, SHAPES, coverage, errors, estimates, scored
 
-COST = {"cost": [[0, 1, 9], [2, 0, 1], [1, 5, 0]]}
 ALL = [name for name in NAMES if not name.startswith("cost")]
 
 
@@ -376,26 +375,6 @@ def test_invalid_arguments_of_from_forest(forest_rows):
     ):
         with pytest.raises(error, match=sentence):
             CBPE.from_forest(*arguments, **options)
-
-
-@pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
-@pytest.mark.parametrize(("n_classes", "threshold"), [(2, None), (2, "f1"), (2, np.inf), (3, "prevalence"), (3, COST)])
-def test_from_forest_uses_the_threshold_of_the_forest(n_classes, threshold):
-    """Alert limits are those of the labels that the forest predicts, not of the most probable classes."""
-    random = np.random.default_rng(1)
-    X = random.normal(size=(600, 3))
-    y = np.digitize(X[:, 0] + random.normal(size=600), [1.2, 2.0][: n_classes - 1])
-    never = threshold == np.inf  # a result of tuning, but not a valid parameter
-    params = {"criterion": "auc", "threshold": None if never else threshold, "oob_score": True, "random_state": 0}
-    forest = AUCForestClassifier(20, **params).fit(X, y)
-    forest.threshold_ = np.inf if never else forest.threshold_
-    chances, options = forest.oob_decision_function_, {"metrics": ["accuracy", "recall", "confusion_matrix"]}
-    predicted, most_probable = (
-        CBPE(calibration="none", **options).fit(y_score=chances, y_true=y, y_pred=labels).limits_
-        for labels in (decide(forest, chances), chances.argmax(axis=1))
-    )
-    assert CBPE.from_forest(forest, y, calibration="none", **options).limits_ == predicted
-    assert (predicted == most_probable) == (threshold is None)
 
 
 @pytest.mark.slow

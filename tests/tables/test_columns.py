@@ -101,13 +101,6 @@ def test_copied_models_keep_their_categories(make):
         np.testing.assert_allclose(np.mean([one.predict_proba(frame()) for one in members], axis=0), expected)
 
 
-def test_number_of_threads_does_not_change_trees():
-    labels = make_table(n_classes=4)[1]
-    models = [small_forest(oob_score=True, n_estimators=20, n_jobs=n).fit(frame(), labels) for n in (1, 3)]
-    assert digest(models[0]) == digest(models[1])
-    np.testing.assert_array_equal(models[0].oob_decision_function_, models[1].oob_decision_function_)
-
-
 def test_categories_of_rows_of_weight_zero_are_ignored():
     numbers = np.repeat(np.arange(300), 3)
     weight = (numbers >= 40).astype(float)
