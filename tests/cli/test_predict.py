@@ -77,14 +77,6 @@ COMMAND = [sys.executable, "-m", "aucforest", "predict", "model.aucforest"]  # i
 
 
 @pytest.mark.slow
-def test_through_pipes(files):
-    """A real command, with bytes in and out."""
-    finished = subprocess.run([*COMMAND, "-"], input=Path("test.csv").read_bytes(), capture_output=True)
-    assert finished.returncode == 0, finished.stderr
-    check_same(pd.read_csv(io.BytesIO(finished.stdout)))
-
-
-@pytest.mark.slow
 def test_a_closed_pipe_gives_no_traceback(files):
     """As by head."""
     pd.concat([mixed(250, 1)] * 200).to_csv("long.csv", index=False)

@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator
 from aucforest import AUCForestClassifier, AUCTreeClassifier
 from aucforest.metrics import optimal_threshold
 from aucforest.tree.tree import Tree
-from tests.reference.tree import walk  # noqa: F401  for tests of other folders
 
 
 @numba.njit

@@ -90,12 +90,12 @@ def test_equal_folds_have_no_interval(values):
     result.plot()
 
 
-def shifted(shifts, metric="roc_auc", spread=0.01):
+def shifted(shifts, metric="roc_auc"):
     """Return a comparison of criteria whose means differ from the mean of Gini by these shifts."""
     result = comparison(n_folds=10, criteria=("gini", *shifts), metrics=(metric, "fit_seconds"))
     noise = np.random.default_rng(0).normal(size=(10, len(shifts)))
     noise = (noise - noise.mean(axis=0)) / noise.std(axis=0, ddof=1)
-    result.folds[metric][:, 1:] = result.folds[metric][:, :1] + list(shifts.values()) + spread * noise
+    result.folds[metric][:, 1:] = result.folds[metric][:, :1] + list(shifts.values()) + 0.01 * noise
     return result
 
 

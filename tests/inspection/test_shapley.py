@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.tree.tree import SHARED_CODE, Tree
-from tests.estimators.data import walk
 from tests.persistence.trees import make_tree
 from tests.reference import shapley as reference
+from tests.reference.tree import walk
 from tests.tree.chains import make_chain
 
 

@@ -13,7 +13,8 @@ from sklearn.tree import export_text as scikit_learn_text
 
 from aucforest.inspection import TreeDisplay, export_text, forest_summary
 from aucforest.inspection.models import SplitFormat, feature_names_of
-from tests.estimators.data import make_table, small_forest, small_tree, walk
+from tests.estimators.data import make_table, small_forest, small_tree
+from tests.reference.tree import walk
 from tests.tree.chains import make_chain
 
 matplotlib.use("Agg")

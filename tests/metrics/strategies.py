@@ -21,10 +21,10 @@ def two_classes(draw, min_size=2, max_size=30):
     return positive, drawn_scores, drawn_weights
 
 
-def random_rows(n, *, seed=0, levels=None, prevalence=0.3, dtype=np.float64):
+def random_rows(n, *, seed=0, levels=None, dtype=np.float64):
     """Return n rows of two classes one standard deviation apart; `levels` rounds scores so that they tie."""
     rng = np.random.default_rng(seed)
-    positive = rng.random(n) < prevalence
+    positive = rng.random(n) < 0.3
     positive[:2] = [True, False]
     scores = rng.normal(size=n) + positive
     if levels is not None:

@@ -15,10 +15,10 @@ ONE = Chunks.by_number(1)
 THREE = Chunks.by_number(3)  # of the reference: the fewest with limits, as each takes a domain classifier
 
 
-def drawn(n=2000, seed=0, power=2.0, prevalence=1.6):
+def drawn(n=2000, seed=0, power=2.0):
     """Return scores and labels with P(y = 1 | score) = score ** power."""
     random = np.random.default_rng(seed)
-    score = random.beta(0.8, prevalence, n)
+    score = random.beta(0.8, 1.6, n)
     return score, (random.random(n) < score**power).astype(int)
 
 

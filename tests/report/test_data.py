@@ -75,8 +75,8 @@ def test_suspicious_columns_are_named():
     ]
 
 
-def overlap(model, X, train, y_train=None, test=slice(300, 500)):
-    y_train = Y[: len(train)] if y_train is None else y_train
+def overlap(model, X, train, test=slice(300, 500)):
+    y_train = Y[: len(train)]
     return check_overlap(score_rows(model, X[test], Y[test], None), Training(train, y_train, y_train, None, False))
 
 

@@ -6,10 +6,10 @@ from aucforest.tables.target_rates import RateTable, TargetRates
 from aucforest.tree.binning import bin_matrix, encode_matrix
 
 
-def make_rates(totals, smoothing=2.0):
+def make_rates(totals):
     totals = np.array(totals)
     frequencies = totals.sum(axis=0) / totals.sum()
-    table = RateTable(0, -1, np.empty(0), 1, smoothing, totals)
+    table = RateTable(0, -1, np.empty(0), 1, 2.0, totals)
     return TargetRates((table,), np.array([1]), frequencies, np.ones(2))
 
 

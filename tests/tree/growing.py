@@ -69,9 +69,9 @@ def sparse_codes(binned: BinnedMatrix) -> SparseCodes:
     return SparseCodes(zeros, starts, *by_column, row_starts, *by_row)
 
 
-def bin_for(X, max_bins: int | None = 255, n_bytes: int = 1, weights=None) -> BinnedMatrix:
+def bin_for(X, max_bins: int | None = 255, n_bytes: int = 1) -> BinnedMatrix:
     """Bin a matrix; n_bytes is the minimum size of a code."""
-    binned = bin_matrix(np.ascontiguousarray(X, dtype=np.float64), max_bins=max_bins, weights=weights)
+    binned = bin_matrix(np.ascontiguousarray(X, dtype=np.float64), max_bins=max_bins)
     return binned._replace(codes=binned.codes.astype(np.promote_types(binned.codes.dtype, f"u{n_bytes}")))
 
 

@@ -39,17 +39,12 @@ OPTIONS = {
 }
 
 
-def grow_both(monkeypatch, links, labels=LABELS, X=WORDS, **options):
-    """Return the trees of dense and of sparse codes, and the numbers of links with which nodes were entered."""
-    if links is not None:
-        monkeypatch.setattr(growing, "most_listed", lambda n_stored, *_: n_stored * links)
-    return [canonical(grow(X, labels, sparse=sparse, **options)) for sparse in (False, True)]
-
-
 @pytest.mark.parametrize("links", [None, 0, 1], ids=["both ways", "rows are looked up", "codes are linked"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_trees_are_those_of_dense_codes(options, links, monkeypatch):
-    dense, sparse = grow_both(monkeypatch, links, **options)
+    if links is not None:
+        monkeypatch.setattr(growing, "most_listed", lambda n_stored, *_: n_stored * links)
+    dense, sparse = (canonical(grow(WORDS, sparse=way, **{"labels": LABELS, **options})) for way in (False, True))
     assert len(dense) > 9
     assert sparse == dense
 

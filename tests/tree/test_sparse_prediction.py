@@ -10,12 +10,12 @@ from aucforest.tree.sparse_prediction import SparseWalk, add_sparse, dense_rows
 from tests.tree.growing import grow
 
 
-def both(dense, n_classes=2, n_trees=4):
+def both(dense, n_classes=2):
     """Return the sums over trees of dense and of sparse rows, and the buffers of the latter."""
     random = np.random.default_rng(1)
     labels = random.integers(0, n_classes, len(dense))
     labels[:n_classes] = np.arange(n_classes)
-    trees = [grow(dense, labels, max_features=3, key=key, n_classes=n_classes).tree for key in range(n_trees)]
+    trees = [grow(dense, labels, max_features=3, key=key, n_classes=n_classes).tree for key in range(4)]
     packed, rows = PackedTrees(trees).take_predictions(trees), SparseRows(sp.csr_array(dense))
     X, total, sums = packed.as_read(dense), np.zeros((len(dense), n_classes)), np.zeros((len(dense), n_classes))
     add_probabilities(packed.arrays_for(X), X, WalkBuffers.of(len(X)), total, ALL_ROWS)
