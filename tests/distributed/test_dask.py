@@ -270,11 +270,11 @@ def test_parameters_are_those_of_the_forest_and_three_more():
     assert (forest.criterion, forest.strategy) == ("gini", "replicate")
     assert clone(forest).get_params() == forest.get_params() == pickle.loads(pickle.dumps(forest)).get_params()
     assert list(signature(DaskAUCForestClassifier).parameters) == [*signature(AUCForestClassifier).parameters, *own]
-    with pytest.raises(TypeError, match="has no parameter 'depth'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
         DaskAUCForestClassifier(depth=3)
     with pytest.raises(TypeError, match="positional argument"):
         DaskAUCForestClassifier(3, "gini")
-    with pytest.raises(ValueError, match="has no parameter 'depth'"):
+    with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
         forest.set_params(depth=3)
 
 
