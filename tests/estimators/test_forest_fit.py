@@ -335,6 +335,9 @@ def test_dropped_encodings_stay_dropped_in_a_warm_start():
     forest.set_params(warm_start=True, n_estimators=140).fit(X_STRONG, Y_STRONG)
     assert forest.encodings_ == more.encodings_
     np.testing.assert_array_equal(forest.predict_proba(X_STRONG), more.predict_proba(X_STRONG))
+    with pytest.warns(UserWarning, match="sampled in different ways"):
+        forest.set_params(n_estimators=180, max_samples=0.5).fit(X_STRONG, Y_STRONG)
+    assert set(forest.encodings_) == {"rates"}
 
 
 def test_a_warm_start_with_more_rows_keeps_the_features():

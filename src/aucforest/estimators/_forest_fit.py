@@ -256,7 +256,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         mixture, encoding_mixture = Mixture(names.n_new), Mixture(n_encodings)
         if keep:
             mixture.set_from_trees(variants)
-            encoding_mixture.set_from_trees(encodings)
+            encoding_mixture.set_from_trees(encodings, were_chosen=hasattr(start.before, "encoding_mixture_"))
         n_alternatives = (names.n_new, n_encodings) if scores is not None else (1, 1)
         for stage in stages_of(*n_alternatives, self.n_estimators):
             n_trees = max(stage.stop, len(trees))

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._evidence import SCORED_TREES, mixture_weights
 
-# Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees. So a
-# larger forest starts with the trees of a smaller one, except for trees of dropped encodings.
+# Number of trees of each variant before the first evaluation. Evaluations do not depend on n_estimators. So a larger
+# forest starts with the trees of a smaller one, except for trees of dropped encodings.
 _FIRST_TREES = 4
-# With several encodings, there is one more evaluation after this number of trees: SCORED_TREES trees include too few of
-# each encoding (benchmarks/DEFAULTS.md).
+# Several encodings need one more evaluation, after this number of trees, because the first SCORED_TREES trees have too
+# few of each (benchmarks/DEFAULTS.md).
 _TREES_WITH_ENCODINGS = 192
 # The factor c in the weights exp(c n g) of variants, where n is the effective number of rows and g the gain in AUC. It
 # was chosen with benchmarks/ranking.py.
@@ -38,9 +38,9 @@ def assign_alternatives(
 ) -> list[int]:
     """Return the variants or the encodings of n_trees trees, given those of the existing trees.
 
-    A new tree, or an existing one with None, gets the alternative whose number of trees in the group of the tree is
-    furthest below its weight times the size of the group. Ties are resolved by the same rule for all trees together.
-    Encodings are assigned within variants. Existing trees of variants that new trees cannot have are not counted.
+    A new tree, or an existing one with None, gets the alternative with the largest shortage in its group: weight times
+    group size, minus number of trees. Ties are resolved by the same rule for all trees together. For encodings, the
+    groups are variants. Existing trees of alternatives beyond `weights` are not counted.
     """
     # Lists of Python numbers, because small arrays are several times slower.
     proportions, assigned = weights.tolist(), [*existing, *[None] * (n_trees - len(existing))]
@@ -73,16 +73,20 @@ class Mixture:
     """Weights of the variants or of the encodings of a forest.
 
     At first all weights are equal. After each evaluation they are exp(factor * (g - max g)), normalized, where g is
-    the gain in AUC of the forest if a variant or encoding had more trees.
+    the gain in AUC of the forest by more trees of a variant or encoding.
     """
 
     def __init__(self, n_alternatives: int) -> None:
         self.weights = np.full(n_alternatives, 1.0 / n_alternatives)
 
-    def set_from_trees(self, existing: Sequence[int]) -> None:
-        """Set the weights to the proportions of the existing trees, unless a variant has no trees."""
+    def set_from_trees(self, existing: Sequence[int], *, were_chosen: bool = False) -> None:
+        """Set the weights to the proportions of the existing trees, given the alternative of each.
+
+        If an alternative has no trees, the weights stay equal, unless the alternatives were chosen, so that it was
+        dropped.
+        """
         n_trees = np.bincount(existing, minlength=len(self.weights))[: len(self.weights)]
-        if n_trees.min() > 0:
+        if were_chosen or n_trees.min() > 0:
             self.weights = n_trees / n_trees.sum()
 
     def set_from_gains(self, gains: NDArray[np.float64], factor: float) -> None:
