@@ -39,7 +39,7 @@ def compare(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]", help=f"{_options.TABLE_HELP} Default: the abalone data, 18 rings or more against fewer."
+            metavar="[FILE]", help=f"{_options.TABLE_HELP} Default: the abalone data; positive are 18 rings or more."
         ),
     ] = None,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help=_options.TARGET_HELP)] = None,
@@ -49,14 +49,14 @@ def compare(
         typer.Option(
             metavar="A,B",
             callback=validator(_check_criteria),
-            help=f"Split criteria ({', '.join(CRITERIA)}), auto for a mixed forest, or stack for a stack of it; gini is"
-            " always included.",
+            help=f"Split criteria ({', '.join(CRITERIA)}), auto (a mixed forest), or stack (with a mixed forest); gini"
+            " is always included.",
         ),
     ] = "auto,auc,gini",
     splitter: Annotated[
         Literal["auto", "best", "random"],
         typer.Option(
-            help="Best or random thresholds; auto is best for a single criterion, and both for the criterion auto."
+            help="Best or random thresholds; auto means both for the criterion auto, and best for a single criterion."
         ),
     ] = "auto",
     weight: _options.Weight = None,
@@ -77,8 +77,7 @@ def compare(
 ) -> None:
     """Compare split criteria by cross-validation on the same folds and seeds, with a significance test against Gini.
 
-    A stack of the mixed forest, which "aucforest fit --model stack" fits, can be compared, too: --criteria
-    auto,stack,gini.
+    The stack that "aucforest fit --model stack" fits can be compared, too: --criteria auto,stack,gini.
 
     Example: aucforest compare train.csv --target label --criteria auc,gini,hellinger --plot comparison.png
     """

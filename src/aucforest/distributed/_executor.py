@@ -33,10 +33,10 @@ class VersionMismatchError(ClusterError):
 class DaskExecutor:
     """Runs tasks on a Dask cluster. Dask computes a result again if it loses the worker with the result.
 
-    Dask's functions for waiting do not return if the cluster has failed. So each wait also waits for a watchdog, a
-    coroutine that checks the cluster until `close`, and raises an error if no worker is left.
+    Dask's functions for waiting do not return if the cluster has failed. So each wait also waits for a watchdog: a
+    coroutine that raises an error if no worker has been active for `_IDLE_SECONDS`. It runs until `close`.
 
-    `advice` is part of the error for too little memory. Raises ClusterError if there is no worker, and
+    `advice` is appended to errors about memory or workers. Raises ClusterError if there is no worker, and
     VersionMismatchError if a worker has other versions of packages than this process. Tasks check the versions again,
     because workers may join later.
     """
@@ -74,9 +74,9 @@ class DaskExecutor:
         self._check_running()
         # Keys contain the name of the function, because Dask distributes tasks of the same name over all workers.
         key = f"{function.__name__}-{self._name}", next(self._numbers)
-        # Tasks that are submitted within this time have the same priority.
+        # Tasks that are submitted within `fifo_timeout` have the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
-        # Dask warns of large arguments and advises to share them, but `share` itself submits a large argument.
+        # `share` submits large arguments, so Dask's warning about them is turned off.
         with import_dask().config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             future = self._client.submit(_run, self._versions, function, *args, **options)
         self._futures.add(future)
@@ -101,7 +101,7 @@ class DaskExecutor:
     def as_completed(self, futures: list[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield futures and results in the order of completion, and raise errors.
 
-        Futures are removed from the list, to which others can be added meanwhile.
+        The list is emptied. Futures that are added to it later are awaited, too.
         """
         pending = self._distributed.as_completed(loop=self._client.loop)
         while futures or not pending.is_empty():
@@ -118,7 +118,7 @@ class DaskExecutor:
         """Cancel all tasks.
 
         Futures without references are cancelled by Dask. ``Client.cancel`` would also cancel other computations with
-        the same collections, and closes the connection if results of a future have been released.
+        the same collections. If results of a future have been released, it would close the connection.
         """
         for future in list(self._futures):
             future.release()
@@ -215,9 +215,9 @@ def default_client(client: Any) -> Any:
         raise ClusterError("there is no Dask client: create a distributed.Client, or pass one as client") from None
 
 
-@cache  # every task compares it
+@cache  # every task calls it
 def describe_code() -> dict[str, str]:
-    """Return the versions of the packages that determine the trees, and a digest of all sources of this one."""
+    """Return the versions of the packages that determine the trees, and a digest of the sources of aucforest."""
     return {**find_versions(), "the code of aucforest": digest_sources(b"")[:12]}
 
 
@@ -247,6 +247,6 @@ def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
 
 
 def _is_active(worker: dict[str, Any]) -> bool:
-    """Return whether a worker is running or has a task; workers with full memory only complete their tasks."""
+    """Return whether a worker accepts or executes tasks; with full memory, it only executes those that it has."""
     counts = worker["metrics"].get("task_counts", {})
     return worker["status"] == "running" or counts.get("executing", 0) > 0

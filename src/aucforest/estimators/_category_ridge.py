@@ -2,8 +2,8 @@
 
 The coefficients of a column's categories have the penalty p / 2 times their sum of squares. For the best p, p times the
 sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). A prior
-acts like additional coefficients of size 1, which pull p towards 1. The coefficients of other columns have the penalty
-1 / 2 times their sum of squares, and the intercept has no penalty.
+on p acts like additional coefficients of 1 or -1, which pull p towards 1. The coefficients of other columns have the
+penalty 1 / 2 times their sum of squares, and the intercept has no penalty.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ _LEAST_CURVATURE = 1e-6
 
 
 class _Curvature(NamedTuple):
-    """The second derivatives of the loss at given coefficients: the diagonal, and a block of important pairs."""
+    """The second derivatives of the loss: the diagonal, and a block of dense columns and frequent categories."""
 
     proba: FloatArray  # (n_rows, 1 or n_classes)
     category_curvature: FloatArray  # (n_categories, 1 or n_classes), without the penalty
@@ -39,7 +39,7 @@ class _Curvature(NamedTuple):
 
 
 class _Loss:
-    """The penalized log loss as a function of the coefficients of a constant, the dense columns and the categories."""
+    """The penalized log loss as a function of the intercept and the coefficients of dense columns and categories."""
 
     def __init__(
         self, dense: FloatArray, indicators: csr_matrix, labels: NDArray[np.int64], weights: FloatArray
@@ -49,7 +49,7 @@ class _Loss:
         n_classes = int(labels.max()) + 1
         self.is_class = (labels[:, None] == np.arange(n_classes)[-1 if n_classes == 2 else 0 :]).astype(np.float64)
         self.n_dense, self.n_scores = self.dense.shape[1], self.is_class.shape[1]
-        # Frequent categories depend on each other and on the intercept. Without the block they need most iterations.
+        # Frequent categories depend on each other and on the intercept. A block for them saves most iterations.
         n_frequent = max(0, _MOST_PAIRED - self.n_dense)
         frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
         self.frequent_indicators = indicators[:, frequent]
@@ -169,10 +169,10 @@ def fit_category_ridge(
     labels: NDArray[np.int64],
     weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fit to dense columns and the indicators of categories, (n_rows, n_categories).
+    """Fit the model to dense columns and to the indicators of categories, (n_rows, n_categories).
 
-    `column` is the index of the column of each category, and `prior`, (n_columns,), the number of additional
-    coefficients of size 1. All labels from 0 to the maximum must occur. Returns the coefficients, (1 or n_classes,
+    `column` has the index of the column of each category. `prior`, (n_columns,), has the number of additional
+    coefficients of 1 or -1. All labels from 0 to the maximum must occur. Returns the coefficients, (1 or n_classes,
     n_dense + n_categories), the intercepts, and the penalty of each column. For two classes, the coefficients and
     intercepts are those of the second class.
     """

@@ -32,10 +32,10 @@ from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tree.random import STACK_SAMPLE
 
 # The penalty is multiplied by 1 + _FEW / n, where n is about the number of samples of the rarer class. The penalty and
-# _FEW were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
+# _FEW were chosen on data sets of benchmarks/ranking.py whose names begin with a to q, and on synthetic ones.
 _FEW = 600.0
-# Smaller weights are raised to this number, because forests accept no weights below 1e-100, and the forest of residuals
-# has smaller weights. The mean weight is 1.
+# Smaller weights are raised to this number: the residual forest multiplies them by as little as 1e-6, and forests
+# accept no weights below 1e-100. The mean weight is 1.
 _LEAST_WEIGHT = 1e-80
 # Number of folds for the scores of the boosted trees and the linear model. It divides N_PARTS of fitting.out_of_bag,
 # because a fold consists of whole parts of `parts_of_rows`.
@@ -84,7 +84,7 @@ class _Training(NamedTuple):
         return cls(X, classes, labels, weights, sample_weight, groups, target.few_groups)
 
     def has_enough_samples(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether there are enough samples or groups, and in each class at least two rows of the mask `rows`."""
+        """Return whether there are enough samples or groups, and the mask `rows` has two rows of each class."""
         kept_labels = self.labels[self.weights > 0.0]
         has_few = has_few_samples(kept_labels) if self.groups is None else self.few_groups is not None
         return not has_few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
@@ -152,12 +152,12 @@ def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predict
 
 
 class StackFit(DecisionModel, OnnxExport):
-    """Base class of the stack, with the steps of `fit` and the class scores of the members, log probabilities."""
+    """Base class of the stack: the steps of `fit`, and the class scores of the members."""
 
     members_: dict[str, Any]
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
-    # The class scores of the boosted trees are the mean over trees times this number; only used with this member.
+    # The class scores of the boosted trees are the mean over trees times this number; unset without boosted trees.
     _boosted_scale: float
 
     def _fit_members(
@@ -171,7 +171,7 @@ class StackFit(DecisionModel, OnnxExport):
         X = as_csr(X) if issparse(X) else X
         self.__dict__.pop("_boosted_scale", None)  # of an earlier fit
         with warnings.catch_warnings():
-            # The stack gives these warnings of the forest itself, below.
+            # The stack gives these warnings in place of the forest.
             for message in (".* no out-of-bag probability ", "groups: only ", "oob_score_ is NaN: only one "):
                 warnings.filterwarnings("ignore", message, UserWarning)
             forest = self._make_forest()
@@ -209,8 +209,8 @@ class StackFit(DecisionModel, OnnxExport):
             take_rows = partial(safe_indexing, indexable_rows(X))
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, take_rows, training.groups_of)
             if is_roc_auc(self.oob_score):
-                # The out-of-bag AUC of the forest is corrected for bias and optimism. Those of the stack are assumed to
-                # be the same, so its AUC gets the same correction.
+                # The out-of-bag AUC of the forest is corrected for bias and optimism. As an approximation, that of the
+                # stack gets the same correction.
                 forest_score = score_out_of_bag(forest, tuned, forest_proba, take_rows, training.groups_of)
                 correction = forest.oob_score_ - forest_score
                 self.oob_score_ = float(np.clip(self.oob_score_ + correction, 0.0, 1.0))
@@ -330,7 +330,7 @@ class StackFit(DecisionModel, OnnxExport):
         label_proba = forest.oob_decision_function_[np.arange(len(training.labels)), training.labels]
         weights = training.weights * np.maximum(1.0 - np.nan_to_num(label_proba, nan=1.0), MIN_PROBA)
         params = {"class_weight": None, "calibration": None, "random_state": forest._seed % 2**32}
-        # A score is only needed because `fit` then keeps the out-of-bag probabilities. The log loss is the fastest.
+        # The fit keeps out-of-bag probabilities only if `oob_score` is set. The log loss is the fastest score.
         residual = clone(forest).set_params(**params, oob_score="neg_log_loss")
         with residual._fitting():
             residual._fit_rows(self._validate_for(residual, training, weights), residual._start())

@@ -76,7 +76,7 @@ class LinearAUCClassifier(Model):
         The final width of the sigmoid in standard deviations of the score; None is 0.1.
     alpha : float, default=1e-3
         The strength of the L2 penalty on the coefficients of standardized features: alpha / 2 times their squared norm.
-        For the smoothed AUC, it is computed from coefficients that are scaled to a score of standard deviation 1.
+        For the smoothed AUC, the coefficients are scaled first, so that the score has standard deviation 1.
     max_iter : int, default=None
         The maximum number of iterations in each stage (see Notes); None is 200.
     tol : float, default=1e-4

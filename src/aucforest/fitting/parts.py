@@ -34,9 +34,9 @@ class Part(NamedTuple):
     sampler: BootstrapSampler | None = None  # None if each tree is grown on all rows
     copies_rows: bool = False  # whether a tree grows from a copy of the rows in its sample
     sparse: SparseCodes | None = None
-    groups: NDArray[np.int32] | None = None  # the groups of the rows of a sample, if groups are sampled
+    groups: NDArray[np.int32] | None = None  # in a copy of rows: their groups, if groups are sampled
     rate_weights: NDArray[np.float64] | None = None  # weights in target rates, of mean 1 over all parts; None if all 1
-    release: Callable[[], None] | None = None  # removes codes that are mapped to a file from memory
+    release: Callable[[], None] | None = None  # removes the codes of a mapped file from memory
 
     @property
     def n_rows(self) -> int:
@@ -86,7 +86,7 @@ class Part(NamedTuple):
 
 
 class TreeRows(NamedTuple):
-    """The rows that the trees of a call grow from: all trees have the same rows, or each tree has separate rows."""
+    """The rows that several trees grow from: the same rows for all trees, or separate rows for each."""
 
     part: Part
     counts: NDArray[np.uint16]  # (n_counts,) how often each row is in the sample of a tree, tree by tree
@@ -113,10 +113,10 @@ class Growth:
     """Parameters and sizes for growing the trees of a fit, without the rows."""
 
     spec: FitSpec  # without the rows
-    params: TreeParams  # of the current variant, like `custom_criterion` and `encoding`
+    params: TreeParams  # of one variant, as are `custom_criterion` and `encoding`
     custom_criterion: Any
     encoding: str
-    encodings: tuple[str, ...]  # encodings of columns of many categories; each variant has trees of every encoding
+    encodings: tuple[str, ...]  # encodings of columns of many categories that trees can have
     values: BinValues
     kinds: NDArray[np.int8]  # (n_features,), see `tree.features`
     most_bins: int  # maximum number of bins of a feature of any tree
@@ -124,11 +124,11 @@ class Growth:
     n_rows: int  # number of rows of the fit
     n_sampled: int  # maximum number of samples of a tree: the size of the bootstrap sample, or all rows
     fixed: FixedPoint | None  # the unit of weights; None if all are 1 or each tree has its own unit
-    weighted: bool  # whether the weight of a sample is not just its count in the bootstrap sample
+    weighted: bool  # whether rows have weights besides their counts in the bootstrap sample
     rates: TargetRates | None  # without totals
     digits: Digits | None
     variant_of: Mapping[int, int] = field(default_factory=dict)  # variants by tree key; empty if there is one
-    # A cache of `fitting.encodings` for all variants: features of trees, by the tables of rates that they grow on.
+    # A cache of `fitting.encodings` for all variants: features of trees by the indices of their tables of target rates.
     tree_features: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     @classmethod
@@ -208,8 +208,8 @@ class Growth:
         return self._edges[first : max(stop - 1, first)]
 
     def columns(self, part: Part, weights: NDArray[np.int64]) -> Columns:
-        """Return the columns that kernels read, with fixed-point weights of the rows, which may be empty."""
-        # Bins of many rows are chosen from a sample of the rows, so values may be outside all bins.
+        """Return the columns that kernels read; `weights` are fixed-point, or empty."""
+        # With many rows, bins are chosen from a sample of them, so values may be outside all bins.
         is_sampled = int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS
         bins, sparse = CodeBins(NO_RANKS, self.values), part.sparse or NO_SPARSE
         return Columns(Codes.of(part.codes), self.n_bins, weights, bins, self.kinds, is_sampled, sparse)

@@ -1,16 +1,16 @@
 """Sums of sigmoid-like functions and the squared hinge of score differences over all pairs, in O(n) from sorted rows.
 
-With z = exp(-|x|) and x the difference of two scores in units of eps, every function is z q(z), where q is analytic
-except for a pole or branch point at z = -1. On 0 <= z <= 1 the Chebyshev series of such a q converges like
-(3 + sqrt(8))^-k, so a polynomial of 20 terms is exact up to rounding. A polynomial in z is a sum of exponentials
-exp(-k |x|). Each exponential is a product of two factors, one for each row, with distances from an anchor in place of
-scores. So sums of factors (moments) over the previous rows yield all sums over pairs.
+Let x be the difference of two scores divided by eps, and z = exp(-|x|). Up to terms 1 and |x|, each function is z q(z),
+where q is analytic except for a pole or branch point at z = -1. On 0 <= z <= 1 the Chebyshev series of such a q
+converges like (3 + sqrt(8))^-k, so a polynomial of 20 terms is exact up to rounding. A polynomial in z is a sum of
+exponentials exp(-k |x|). Each exponential is a product of two factors: exponentials of the distances of the two rows
+from an anchor. So sums of factors (moments) over the previous rows yield all sums over pairs.
 
     scores, ascending   o   o  o      o | o  o     a new anchor is set after a distance of eps, so that
                         '----- eps -----' '---     no power of exp(distance) is large
 
-The error of a pair is relative, so distant pairs, which add little, add little error. The relative error is below 1e-14
-for values and 1e-13 for first derivatives. The error of second derivatives, which have zeros, is below 5e-13 exp(-|x|).
+The error of a pair is proportional to its value, so distant pairs add little error. The relative error is below 1e-14
+for values and 1e-13 for first derivatives. Second derivatives can be 0; their absolute error is below 5e-13 exp(-|x|).
 """
 
 import math
@@ -23,7 +23,7 @@ from aucforest._compile import device, kernel
 from aucforest.metrics.validation import FloatArray
 
 TERMS = 20
-LANES = 4  # number of independent sums and products, which the processor overlaps; a divisor of TERMS
+LANES = 4  # number of independent sums and products, which are computed in parallel; a divisor of TERMS
 
 
 def _coefficients(quotient: Callable[[FloatArray], FloatArray]) -> FloatArray:
@@ -33,7 +33,7 @@ def _coefficients(quotient: Callable[[FloatArray], FloatArray]) -> FloatArray:
     return np.asarray(powers.coef, dtype=np.float64)
 
 
-# sigmoid(-x), minus its first derivative, its second derivative, and softplus(-x). No Chebyshev node is at z = 0.
+# With s = sigmoid(-x): s, -s', s'', and softplus(-x). No Chebyshev node is at z = 0, where log1p(z) / z is not defined.
 _SIGMOID = _coefficients(lambda z: 1.0 / (1.0 + z))
 _SLOPE = _coefficients(lambda z: 1.0 / (1.0 + z) ** 2)
 _BEND = _coefficients(lambda z: (1.0 - z) / (1.0 + z) ** 3)
@@ -136,7 +136,7 @@ def add_series(scores, weights, starts, scale, table, sums):
 
 @kernel
 def write_hinge(scores, weights, starts, scale, sums):
-    """Write the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
+    """Write the sums of phi, -phi' and phi'' over the pairs of each row, with phi the squared hinge.
 
     Rows are sorted and weighted as for `add_series`. Negative rows are processed in ascending and positive rows in
     descending order. For each row, the rows of the other class within the margin are represented by moments of their
@@ -152,7 +152,7 @@ def write_hinge(scores, weights, starts, scale, sums):
                 i = first + direction * step
                 if math.copysign(1.0, weights[i]) == direction:
                     continue
-                # `edge` is the score of a row, without the margin, because adding the margin would lose small digits
+                # `edge` is the score of the last row; the margin is not added, because that would round it
                 distance = abs(scores[i] - edge) * scale
                 second_moment += distance * (2.0 * first_moment + distance * total)
                 first_moment += distance * total

@@ -11,7 +11,7 @@ from aucforest.metrics.validation import check_option
 
 
 def _unpack(first: Any, second: Any, weight: Any, group_sizes: Any) -> tuple[Any, Any, Any, Any]:
-    """Return labels, scores, weights and group sizes, given in scikit-learn's order or as native (scores, data set)."""
+    """Return labels, scores, weights and group sizes from arguments of the scikit-learn API or the native API."""
     if not hasattr(second, "get_label"):
         return first, second, weight, group_sizes
     weight = second.get_weight()
@@ -25,18 +25,18 @@ class boosting_objective:
     """A pairwise loss as an objective of LightGBM or XGBoost.
 
     It is a function of (y_true, y_pred, sample_weight, group) or (y_pred, data set) that returns gradient and hessian.
-    They are scaled such that ``min_child_weight`` has the same meaning as for log loss: the mean over pairs times half
-    the sum of weights.
+    They are those of the mean over pairs, times half the sum of weights, so that ``min_child_weight`` means the same as
+    for log loss.
 
-    Pass it as ``objective`` of their scikit-learn classifiers, as ``params["objective"]`` of ``lightgbm.train`` or as
-    ``obj`` of ``xgboost.train``. Labels, weights and groups are used as in `pairwise_loss`.
+    Pass it as ``objective`` of ``LGBMClassifier`` or ``XGBClassifier``, as ``params["objective"]`` of
+    ``lightgbm.train`` or as ``obj`` of ``xgboost.train``. Labels, weights and groups are used as in `pairwise_loss`.
 
     On the data sets of ``benchmarks/losses_boosting.py``, "exp", "logistic" and "sigmoid" rank about as well as log
     loss; "squared_hinge" ranks rare classes worse. The models predict scores, not probabilities: use ``raw_score=True``
     (LightGBM) or ``output_margin=True`` (XGBoost) in ``predict``.
 
     ``metric="auc"`` of LightGBM and ``eval_metric="auc"`` of XGBoost are the exact weighted AUC of these scores.
-    The metric of XGBoost needs labels 0 and 1. For data with groups, it is a different metric.
+    The metric of XGBoost needs labels 0 and 1. With groups, XGBoost computes another metric.
 
     Parameters
     ----------

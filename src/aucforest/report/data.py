@@ -41,7 +41,7 @@ class Training(NamedTuple):
 def read_training(
     model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, checks_forest: bool = True
 ) -> Training | None:
-    """Return the training data, or None if not given. With `checks_forest`, a forest must have been fitted to them."""
+    """Return the training data, or None if not given. With `checks_forest`, check that a forest was fitted to them."""
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
@@ -178,8 +178,8 @@ def check_overlap(rows: ScoredRows, training: Training | None) -> tuple[str, str
     """Return a sentence that says whether rows were used for training, and a warning or None.
 
     Without training data, the warning is that the ROC AUC is far above the out-of-bag AUC. With training data, it is
-    that too many rows are equal to a training row: their proportion exceeds that of training rows with a duplicate by
-    more than three standard errors.
+    that too many rows equal a training row: more than three standard errors above the proportion of training rows that
+    have a duplicate.
     """
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
@@ -248,7 +248,7 @@ def training_rows_warning(
 def _high_auc_warning(
     model: Any, labels: NDArray[np.int64], proba: FloatArray, sample_weight: FloatArray | None
 ) -> str | None:
-    """Return a warning if a forest or a stack of two classes ranks rows far better than its out-of-bag rows."""
+    """Return a warning if a binary forest or stack ranks rows far better than its out-of-bag rows."""
     if proba.shape[1] != 2 or forest_of(model) is None or model.oob_score is not True:
         return None
     auc, low, _ = auc_with_interval(labels == 1, proba[:, 1], sample_weight, _LEVEL)

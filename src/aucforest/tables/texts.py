@@ -1,4 +1,4 @@
-"""Notes on columns of text that are probably something else: numbers with some stray text among them, or dates."""
+"""Notes on columns of text: probable numbers or dates with stray text, texts that differ only by case and spaces."""
 
 import re
 from collections.abc import Iterable, Sequence
