@@ -72,6 +72,16 @@ def test_sentences_on_stray_text():
     assert read_as_missing("a", one, can_be_text=False) == f"column 'a': {one}, read as missing"
 
 
+def test_numbers_of_several_units_are_named():
+    texts = [f"{number} {'MB' if number % 3 else 'KB'}" for number in range(30)]
+    note = "numbers with the units 'KB', 'MB' are read as text, so that each is a category: write one unit"
+    assert text_note(texts, [1] * 30) == note
+    ordinals = [f"{number}{('th', 'st', 'ND')[number % 3]}" for number in range(30)]
+    flats = [f"{number}{'ABC'[number % 3]}" for number in range(30)]
+    for values in (texts[:19], ordinals, flats, [f"{number} {'abcdef'[number % 6] * 2}" for number in range(30)]):
+        assert text_note(values, [1] * len(values)) is None
+
+
 def test_text_is_only_text():
     """Such as codes that a frame holds as text on purpose."""
     for values in (["a", "b"], [], [True, False], ["1", "2"]):

@@ -13,6 +13,7 @@ _EXAMPLES = 3  # the number of values that a note quotes
 # Columns with more than _MOST_ALIKE distinct texts are not searched for texts that differ only by case and spaces.
 # Notes quote at most _MOST_LISTED of these texts.
 _MOST_ALIKE, _MOST_LISTED = 1000, 5
+_NO_UNITS = {"", "st", "nd", "rd", "th", "am", "pm"}  # what may follow numbers without being a unit
 MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 
 _PLAIN_NUMBER = re.compile(PLAIN)
@@ -59,48 +60,54 @@ def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
     if not texts or len(texts) < len(values):
         return None
     counts = list(counts)
-    note = _note_on_numbers(texts, counts) or _note_on_dates(texts, counts)
+    note = _spelling_note(texts, counts) or _note_on_dates_or_numbers(texts, counts)
     return alike_note(texts, counts, "categories") if note is None and len(texts) <= _MOST_ALIKE else note
 
 
-def _note_on_dates(texts: Sequence[str], counts: Sequence[int]) -> str | None:
-    """Return a note on a text column of dates, possibly with some other values; None for other columns."""
-    # Few text columns have dates. The first values suffice to rule out most columns.
+def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> str | None:
+    """Return a note on a text column of dates, or of numbers with some other values; None for other columns."""
+    # Few text columns have dates or numbers. A sample of the values suffices to rule out most columns.
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
-    if 2 * len(dates) <= len(texts[:100]):
+    if 2 * len(dates) > len(texts[:100]):
+        stray = _find_stray(_DATE, "date", texts, counts)
+        if not (stray.is_rare or stray.n_stray == 0):
+            return None
+        note = f"dates such as {dates[0]!r} are read as text, so that each is a category"
+        if stray.n_stray > 0:
+            note += f"; {_leave_empty(stray)}"
+        if stray.n_stray == 0 or _ISO.match(dates[0]) is None:
+            note += "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
+        return note
+    sample = _sample(texts)
+    if sum(_PLAIN_NUMBER.match(text) is not None for text in sample) * 2 < len(sample):
         return None
-    stray = _find_stray(_DATE, "date", texts, counts)
-    if not (stray.is_rare or stray.n_stray == 0):
+    stray = _find_stray(_PLAIN_NUMBER, "number", texts, counts)
+    is_mixed = 0 < 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
+    if not (stray.is_rare or is_mixed):
         return None
-    note = f"dates such as {dates[0]!r} are read as text, so that each is a category"
-    if stray.n_stray > 0:
-        note += f"; {_leave_empty(stray)}"
-    if stray.n_stray == 0 or _ISO.match(dates[0]) is None:
-        note += "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
-    return note
+    return f"{stray}, so that all are read as text and each is a category; in a column of numbers leave others empty"
 
 
-def _note_on_numbers(texts: Sequence[str], counts: Sequence[int]) -> str | None:
-    """Return a note on a text column of numbers that are not plain or not alone; None for other columns."""
-    sample = texts[:: max(1, len(texts) // 100)]  # at equal distances, as the texts may be sorted
-    if 2 * sum(map(is_number, sample)) < len(sample):
-        return None
+def _sample(texts: Sequence[str]) -> Sequence[str]:
+    """Return about 100 texts at equal distances, as the texts may be sorted."""
+    return texts[:: max(1, len(texts) // 100)]
 
-    def is_mixed(stray: StrayText) -> bool:
-        return 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
 
-    stray, decimal = _find_stray(_PLAIN_NUMBER, "number", texts, counts), None
-    if spelled := [text for text in stray.examples if is_number(text)]:
-        readings, others = count_readings(texts, counts), [text for text in texts if not is_number(text)]
-        not_spelled = StrayText(readings.n_values - readings.n_numbers, readings.n_values, others)
-        decimal = readings.decimal(2.0 if is_mixed(not_spelled) else MOST_STRAY)  # 2.0 allows any proportion
-        stray = stray if decimal is None else not_spelled
-    if not (stray.n_stray == 0 or stray.is_rare or is_mixed(stray)) or (decimal is None and stray.n_stray == 0):
+def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
+    """Return a note on a text column of numbers as people write them, possibly with some other values, or None."""
+    sample = _sample(texts)
+    if 2 * sum(map(is_number, sample)) < len(sample) or all(_PLAIN_NUMBER.match(text) for text in sample):
         return None
+    spelled = [text for text in texts if is_number(text) and not _PLAIN_NUMBER.match(text)]
+    readings = count_readings(texts, counts)
+    others = [text for text in texts if not is_number(text)]
+    stray = StrayText(readings.n_values - readings.n_numbers, readings.n_values, others)
+    is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(others) >= _LEAST_NUMBERS
+    if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
+        return None
+    decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)  # 2.0 allows any proportion of stray values
     if decimal is None:
-        return (
-            f"{stray}, so that all are read as text and each is a category; in a column of numbers leave others empty"
-        )
+        return _units_note(readings.units) if len(texts) >= _LEAST_NUMBERS else None
     first = spelled[0]
     if decimal == "":
         return (
@@ -110,6 +117,16 @@ def _note_on_numbers(texts: Sequence[str], counts: Sequence[int]) -> str | None:
         )
     note = f"numbers such as {first!r} are read as text, so that each is a category: write {as_number(first, decimal)}"
     return note if stray.n_stray == 0 else f"{note}; {_leave_empty(stray)}"
+
+
+def _units_note(endings: Sequence[str]) -> str | None:
+    """Return a note on numbers with a few different units, else None; single letters are probably parts of codes."""
+    letters = {ending for ending in endings if len(ending) == 1 and ending.isalpha()}
+    units = sorted({ending for ending in endings if ending.lower() not in _NO_UNITS} - letters)
+    if not 1 < len(units) <= _MOST_LISTED:
+        return None
+    listed_units = ", ".join(map(repr, units))
+    return f"numbers with the units {listed_units} are read as text, so that each is a category: write one unit"
 
 
 def _leave_empty(stray: StrayText) -> str:
