@@ -79,15 +79,11 @@ REFUSED = [
     "true) /*", "true) --", f"true) UNION ALL ({READS}", f"(WITH c AS ({READS}) SELECT count(*) FROM c) > 0",
     "true) GROUP BY (n", f"true) HAVING (({READS}) IS NOT NULL", "true) QUALIFY (row_number() OVER () = 1",
     "true) LIMIT (1", "true) USING SAMPLE (1", f"sum(n) OVER w > 1) WINDOW w AS (ORDER BY ({READS})",
-    f"n = 2) WINDOW w AS (ORDER BY ({READS})", "n = 2) OR (n = 3", "n > 1 FROM 'canary.csv'",
-    "n > 1 LIMIT 1", "n > 1, n < 3",
     # more than the values of one row
     "row_number() OVER () = 1", "sum(n) > 1", "unnest([n]) > 1", "COLUMNS(*) > 1", "#1 > 0", "n = ?", "n = DEFAULT",
-    "rows IS NULL", "rows.n = 2", "(SELECT 1) = 1", "EXISTS (SELECT n)", "n IN (FROM duckdb_settings())",
-    "rowid = 1", '"number of the row\n" = 1', "n IN (SELECT z FROM hole)", "n IN hole",
+    "rows IS NULL", "rowid = 1", '"number of the row\n" = 1', "n IN (SELECT z FROM hole)", "n IN hole",
     # functions
-    "getenv('HOME') <> ''", "current_setting('home_directory') = ''",
-    "'x'.Current_Setting/**/() = ''", "random() < 0.5", "SLEEP_MS(100000) IS NULL",
+    "getenv('HOME') <> ''", "current_setting('home_directory') = ''", "random() < 0.5", "SLEEP_MS(100000) IS NULL",
     'main."Random"() < 0.5', "error('a\nb')", "'1.1.1.1'::INET IS NULL", "st_point(1, 2) IS NULL",
     # no conditions
     "t", "missing = 1", "", "n > 1;", "n >", "n > 1\0", "t = '\udcff'",
@@ -122,10 +118,10 @@ def test_the_engine_of_expressions_reaches_no_file_by_itself(folder, monkeypatch
 
 HARMLESS = [
     ("t <> '''); COPY (SELECT 1) TO ''new.csv''; --'", [1, 2, 4]), ("t <> 'canary.csv'", [1, 2, 4]),
-    ("n = 2 -- ; COPY (SELECT 1) TO 'new.csv'", [2]), ("list_transform([n], lambda n: n + 1)[1] = 3", [2]),
+    ("n = 2 -- ; COPY (SELECT 1) TO 'new.csv'", [2]), (f"n = 2) WINDOW w AS (ORDER BY ({READS})", [2]),
+    ("n = 2) OR (n = 3", [2, 3]), ("rows.n = 2", [2]), ("list_transform([n], lambda n: n + 1)[1] = 3", [2]),
     ("getvariable('HOME') IS NULL", [1, 2, 3, 4]), ("today() > DATE '2020-01-01' AND n = 1", [1]),
-    (r"t <> e'\'; COPY' AND n = 1", [1]), ("""t <> '"class":"SUBQUERY"' AND n = 1""", [1]),
-    ("regexp_matches(t, '^(a+)+$') OR n = 4", [4]), ("1 = 1", [1, 2, 3, 4]),
+    (r"t <> e'\'; COPY' AND n = 1", [1]), ("regexp_matches(t, '^(a+)+$') OR n = 4", [4]), ("1 = 1", [1, 2, 3, 4]),
     ("(" * 100 + "n = 2" + ")" * 100, [2]), (" OR ".join(["n = 2"] * 500), [2]),
 ]  # fmt: skip
 
@@ -140,10 +136,10 @@ def test_options_that_select_no_rows(tables):
     arguments = "fit", tables["csv"], "--target", "t", "--out", "m"
     check_refusal(run(*arguments, "--where", "n > 'x'"), "where cannot be evaluated: ")
     check_refusal(run(*arguments, "--where", "n > 99"), "t.csv has no rows where n > 99")
-    check_refusal(run(*arguments, "--where", "m > 9"), "'m > 9': Binder Error: Referenced column \"m\" not found")
+    check_refusal(run(*arguments, "--where", "m > 9"), "no column 'm'")
     check_usage(run(*arguments, "--sample", "0"), "--sample")
     for expression in (REFUSED[0], "n >"):
-        check_refusal(run(*arguments, "--where", expression), "where ")
+        check_usage(run(*arguments, "--where", expression), "where ")
 
 
 FILE_NAMES = [
@@ -409,11 +405,12 @@ def test_nan_is_larger_than_all_numbers():
 
 
 def test_names_that_differ_in_case_alone(folder):
-    Path("new.csv").write_text("Aa,aA,b\n1,2,x\n2,1,aa\n")
-    assert read("new.csv", where="b = 'x'")["b"] == ["x"]
-    twins = "^new.csv has columns that differ from 'aa' in upper and lower case alone: rename them$"
-    for where in ("Aa = 1", "AA = 1", '"aA" = 2', "b = 'aa'"):
-        with pytest.raises(ValueError, match=twins):
+    Path("new.csv").write_text("Aa,aA,b\n1,2,x\n2,1,y\n")
+    assert read("new.csv", where="Aa = 1")["b"] == ["x"]
+    assert read("new.csv", where="aA = 1")["b"] == ["y"]
+    twins = "where has columns that differ in upper and lower case alone: 'Aa' and 'aA'"
+    for where, sentence in (("Aa = 1 AND aA = 2", twins), ("AA = 1", "new.csv has no column 'AA'")):
+        with pytest.raises(ValueError, match=f"^{sentence}"):
             read("new.csv", where=where)
 
 

@@ -13,6 +13,7 @@ import typer
 from aucforest.estimators.thresholds import RULES
 from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, check_cost
+from aucforest.tables.database import columns_of
 from aucforest.tables.read_options import CHECKS, ReadOptions
 from aucforest.tree.criteria.table import CRITERIA
 
@@ -99,13 +100,11 @@ _DECIMAL = _checked_option(
     "The decimal mark, '.' or ',', of numbers in text such as 12,345, where both are possible.",
 )
 _THOUSANDS = _checked_option("MARK", CHECKS["thousands"], "The thousands separator of such numbers: ',' or '.'.")
-_WHERE = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SQL",
-        help="Read only rows for which an SQL expression is true, such as \"channel = 'web' AND amount > 10\".",
-    ),
-]
+_WHERE = _checked_option(
+    "SQL",
+    columns_of,
+    "Read only rows for which an SQL expression is true, such as \"channel = 'web' AND amount > 10\".",
+)
 _SAMPLE = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Read only N of the rows, chosen at random, the same each time.")
 ]

@@ -1,7 +1,6 @@
 """The database engine, DuckDB: connections, SQL literals, and the rows that fulfil a condition of the user."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -28,8 +27,14 @@ _SETTINGS = {
 _LOCKED_SETTINGS = {"enable_external_access": "false", "lock_configuration": "true"}
 # With these settings, an expression of the user can read only the table of rows, and cannot write files.
 _EXPRESSION_SETTINGS = {"temp_directory": "", **_LOCKED_SETTINGS}
-# Parts of expressions that are refused: other rows or tables, and columns without a name.
-_REFUSED = {"SUBQUERY": "a subquery", "STAR": "all columns", "POSITIONAL_REFERENCE": "the number of a column"}
+_ROWS = "rows"  # the name of that table
+# Parts that are refused in expressions, because they need more than one row: names for messages, by parser class.
+_REFUSED = {
+    "SUBQUERY": "a subquery",
+    "WINDOW": "a window function",
+    "STAR": "all columns",
+    "POSITIONAL_REFERENCE": "the number of a column",
+}
 # Functions that are refused because they reveal settings of the engine, or return values of any size, which the memory
 # limit does not include. Functions with side effects or random results are refused, too.
 _REFUSED_FUNCTIONS = {
@@ -90,19 +95,27 @@ def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
         return result.result()
 
 
-def _check_parts(connection: Any, expression: str) -> None:
-    """Raise ValueError if the expression of a user is none, or has a part or a function that is refused."""
-    impure = connection.execute("SELECT function_name FROM duckdb_functions() WHERE has_side_effects").fetchall()
-    functions = "|".join(_REFUSED_FUNCTIONS.union(name for (name,) in impure))
-    # In the JSON of the parser, a backslash is before each quote in the text and the names of the user.
-    ((parsed,),) = connection.execute("SELECT json_serialize_sql(?)", [f"SELECT {expression}"]).fetchall()
-    if parsed.startswith('{"error":true'):
-        reason = json.loads(parsed)["error_message"].splitlines()[0][:_MOST_SHOWN]
-        raise ValueError(f"where is no SQL expression: {_shown(expression)}: {reason}")
-    part = re.search(f'"class":"({"|".join(_REFUSED)})"|"function_name":"({functions})"', parsed, re.IGNORECASE)
-    if part is not None:
-        refused = _REFUSED[part[1]] if part[1] else f"{part[2]}()"
-        raise ValueError(f"where must compare the values of one row, but has {refused}: {_shown(expression)}")
+def columns_of(expression: str) -> list[str]:
+    """Return the column names in an SQL expression of a user; ValueError if it is invalid or has a refused part."""
+    shown = _shown(expression)
+    with connect(**_EXPRESSION_SETTINGS) as connection:
+        condition, rest = _parsed(connection, expression)
+        # An expression must not close the parenthesis around it and add other parts to the statement.
+        if rest != _parsed(connection, "true")[1]:
+            raise ValueError(f"where must be one SQL expression, such as \"age > 18 AND channel = 'web'\": {shown}")
+        parts = list(_parts(condition))
+        functions = {part["function_name"].lower() for part in parts if part.get("class") == "FUNCTION"}
+        impure = connection.execute("SELECT function_name FROM duckdb_functions() WHERE has_side_effects").fetchall()
+    refused = [_REFUSED[part["class"]] for part in parts if part.get("class") in _REFUSED]
+    refused += [f"{name}()" for name in sorted(functions & _REFUSED_FUNCTIONS.union(name for (name,) in impure))]
+    if refused:
+        raise ValueError(f"where must compare the values of one row, but has {refused[0]}: {shown}")
+    return list(dict.fromkeys(part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"))
+
+
+def _condition(expression: str, rows: str = _ROWS) -> str:
+    """Return SQL that selects rows; the expression has lines of its own because it may end in a comment."""
+    return f"FROM {rows} WHERE (\n{expression}\n)"
 
 
 def _shown(expression: str) -> str:
@@ -110,16 +123,39 @@ def _shown(expression: str) -> str:
     return repr(expression if len(expression) <= _MOST_SHOWN else f"{expression[:_MOST_SHOWN]}...")
 
 
+def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
+    """Return the parsed expression, and the rest of the parsed statement that selects rows by it."""
+    try:
+        sql = f"SELECT 1 {_condition(expression)}".encode().decode()
+        parsed = json.loads(connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()[0])
+        reason = parsed["error"] and parsed["error_message"].splitlines()[0][:_MOST_SHOWN]
+    except UnicodeEncodeError:
+        reason = "it is not valid Unicode"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    if reason:
+        raise ValueError(f"where is no SQL expression: {_shown(expression)}: {reason}") from None
+    return parsed["statements"][0]["node"].pop("where_clause", None), parsed
+
+
+def _parts(node: Any) -> Iterator[dict[str, Any]]:
+    """Yield all dictionaries of a parsed expression, at any depth."""
+    if isinstance(node, dict):
+        yield node
+    for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _parts(part)
+
+
 def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[np.int64]:
     """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true."""
     duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
     number = name_of(max(schema.names, key=len) + "\n")  # longer than all column names, so it is not one of them
     with connect(**_EXPRESSION_SETTINGS) as connection:
+        connection.register("batches", pa.RecordBatchReader.from_batches(schema, batches))
+        rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS {_ROWS}"
         try:
-            _check_parts(connection, expression)
-            rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
-            rows = rows.project(f"*, row_number() OVER () - 1 AS {number}").filter(expression).project(number)
-            (indices,) = rows.fetchnumpy().values()
+            sql = f"SELECT {number} {_condition(expression, rows)}"
+            (indices,) = connection.execute(sql).fetchnumpy().values()
         except duckdb.Error as error:
             reason = str(error).splitlines()[0][:_MOST_SHOWN]
             raise ValueError(f"where cannot be evaluated: {_shown(expression)}: {reason}") from error

@@ -1,7 +1,6 @@
 """Tables that are read in batches, several times: Parquet and text files, and objects with an Arrow stream."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
@@ -14,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from aucforest.tables.columns import repeated
 from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
-from aucforest.tables.database import rows_where
+from aucforest.tables.database import columns_of, rows_where
 from aucforest.tables.files import (
     Files,
     check_column_names,
@@ -28,7 +26,7 @@ from aucforest.tables.files import (
 )
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
-from aucforest.tables.kinds import CanonicalConverter, NamedTable, canonical_type
+from aucforest.tables.kinds import CanonicalConverter, NamedTable, canonical_type, find_column
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.texts import listed_columns, read_as_missing
@@ -297,14 +295,15 @@ def _row_indices(table: Any, options: ReadOptions) -> NDArray[np.int64]:
 
 
 def _columns_in(expression: str, table: Any) -> list[str]:
-    """Return the columns of a table whose names occur in an SQL expression; SQL ignores the case of column names."""
-    names, sql = {name: name.lower().replace('"', '""') for name in table.columns}, expression.lower()
-    columns = [name for name, x in names.items() if x in sql and re.search(rf"(?<!\w){re.escape(x)}(?!\w)", sql)]
-    for name in repeated(name.lower() for name in columns):
-        raise ValueError(
-            f"{table.name} has columns that differ from {name!r} in upper and lower case alone: rename them"
-        )
-    return columns
+    """Return the columns of a table that an SQL expression uses; SQL ignores the case of column names."""
+    columns: dict[str, str] = {}
+    for name in columns_of(expression):
+        matching = [column for column in table.columns if column.lower() == name.lower()]
+        column = matching[0] if len(matching) == 1 else name
+        find_column(table, column)  # ValueError if there is no such column
+        if (known := columns.setdefault(column.lower(), column)) != column:
+            raise ValueError(f"where has columns that differ in upper and lower case alone: {known!r} and {column!r}")
+    return list(columns.values())
 
 
 def _canonical_schema(schema: Any) -> Any:
