@@ -10,5 +10,6 @@ def test_factors_restore_the_class_frequencies():
     sample = sample_classes(labels, 4, 6, seed=[0])
     assert np.bincount(labels[sample]).tolist() == [6, 6, 0, 5]
     assert np.all(np.diff(sample) > 0)
+    assert not np.array_equal(sample, sample_classes(labels, 4, 6, seed=[1]))
     factors = class_factors(labels, labels[sample])
     np.testing.assert_allclose(np.bincount(labels[sample], factors), [90, 10, 0, 5])

@@ -233,6 +233,13 @@ def test_nothing_is_left_of_a_temporary_file(source, tmp_path, monkeypatch):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_codes_are_in_the_folder_of_the_fit(source, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    fit(source, tmp_path / "folder")
+    with pytest.raises(FileNotFoundError):
+        fit(source, None)
+
+
 @pytest.mark.parametrize("copies_rows", [False, True])
 def test_codes_that_are_only_copied_are_not_kept_in_memory(source, monkeypatch, copies_rows):
     released = []

@@ -286,7 +286,7 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
     if name == "LinearAUCClassifier":  # parameters of the second solver in older files
         for parameter in ("solver", "n_pairs", "learning_rate", "decay", "random_state"):
             values.pop(parameter, None)
-    if name == "AUCStackingClassifier":  # until then, files of stacks could lack other parts, too
+    if name == "AUCStackingClassifier":  # files without it may lack other parts, too
         require("boosted" in values, "the file is from before stacks had boosted trees: fit the stack again")
     for outer, kind in _ESTIMATORS[name]._nested.items():
         prefix = f"{outer}__"

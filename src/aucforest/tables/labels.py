@@ -250,7 +250,7 @@ class SteadyRows:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def batches(self, columns: Sequence[str], max_rows: int | None = None) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str], *, max_rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns; see `TextFiles.batches`. ValueError if the labels have changed."""
         start = 0
         for batch in self._source.batches([*columns, self._reader.target], max_rows=max_rows):

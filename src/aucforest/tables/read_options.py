@@ -1,11 +1,13 @@
 """Options for reading files: the format of the text, and the rows that are read."""
 
 import codecs
-import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 
 class ReadOptions(NamedTuple):
@@ -75,13 +77,15 @@ def _check_mark(mark: str, name: str, marks: str) -> None:
 def _check_date_format(date_format: str) -> None:
     """Raise ValueError if a date that is written in a format cannot be read again by strptime."""
     try:
-        datetime.strptime(datetime(2024, 12, 31).strftime(date_format), date_format)
-        is_valid = "%" in date_format and "{0}" not in date_format  # in SQL, {0} stands for the name of a column
-    except (ValueError, re.error):  # the second one if a directive is repeated
-        is_valid = False
-    if not is_valid:
-        example = "such as '%d.%m.%Y'"
-        raise ValueError(f"the format of dates must be a format of strptime, {example}, but is {date_format!r}")
+        # In units smaller than seconds, the written seconds would have a fraction, which strptime does not read.
+        written = pc.strftime(pa.array([datetime(2024, 2, 29)], pa.timestamp("s")), format=date_format)
+        day = pc.strptime(written, date_format, "s")
+        # In the SQL that reads dates, {0} is replaced by the name of a column.
+        if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:
+            return
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        pass
+    raise ValueError(f"the format of dates must be a format of strptime, such as '%d.%m.%Y', but is {date_format!r}")
 
 
 # The functions that validate options, by name. Each raises ValueError if the value is invalid.
