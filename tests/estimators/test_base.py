@@ -74,6 +74,7 @@ BAD_LABELS = {
 }
 
 RANGE = r"^sample_weight times class_weight must be 0, or from 1e-100 to 1e\+100, but is "
+GREATEST = r"^sample_weight: the greatest must be from 1e-100 to 1e\+100 \(or all are 0\), but is "
 
 BAD_WEIGHTS = {
     "short": (ONES[:-1], r"sample_weight.shape == \(239,\), expected \(240,\)"),
@@ -81,7 +82,11 @@ BAD_WEIGHTS = {
     "NaN": (with_value(ONES, 3, np.nan), "Input sample_weight contains NaN"),
     "one class": (Y == 1, "^y has only one class, 1; a classifier needs at least 2 classes$"),
     "tiny": (with_value(ONES, 3, 1e-300), RANGE + "1e-300 for a row$"),
-    "huge": (with_value(ONES, 3, 1e300), RANGE + r"1e\+300 for a row$"),
+    "huge": (
+        with_value(ONES, 3, 1e300),
+        GREATEST + r"1e\+300$",
+    ),
+    "all tiny": (1e-120 * ONES, GREATEST + "1e-120$"),
 }
 
 BAD_PARAMS = [

@@ -88,6 +88,14 @@ def test_calibrated_probabilities(tmp_path):
     np.testing.assert_allclose(proba, powers / powers.sum(axis=1, keepdims=True), **TOLERANCE)
 
 
+def test_a_sample_at_the_threshold_is_in_the_second_class(tmp_path):
+    trees, X = make_data(3, n_trees=7)
+    proba = mean_of(trees, X)[:, 1]
+    for threshold in (*np.unique(proba), np.inf):
+        labels, _ = predict(tmp_path, trees, X, ["no", "yes"], threshold)
+        assert (labels == "yes").tolist() == (proba >= threshold).tolist()
+
+
 def test_class_thresholds_and_costs(tmp_path):
     trees, X = make_data(4, n_classes=3)
     proba = mean_of(trees, X)

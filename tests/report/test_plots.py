@@ -82,12 +82,12 @@ def test_each_model_has_a_line_of_its_own_with_its_name(kind):
 def test_numbers_of_trees_without_an_out_of_bag_row_of_a_class_are_not_drawn():
     """Without a warning, and the last point is the score of the forest."""
     X, _ = make_table(n_rows=200)
-    for n_positives, n_drawn in ((100, 7), (2, 4), (1, 0)):
+    for n_positives, n_drawn, weights in ((100, 7, None), (100, 7, np.arange(200.0) + 1.0), (2, 4, None), (1, 0, None)):
         y = (np.arange(200) < n_positives).astype(int)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            forest = small_forest(8, oob_score=True, random_state=8).fit(X, y)
-        figure = plots.trees_plot(forest, read_training(forest, X, y, None))
+            forest = small_forest(8, oob_score=True, random_state=8).fit(X, y, weights)
+        figure = plots.trees_plot(forest, read_training(forest, X, y, weights))
         if n_drawn == 0:
             assert figure is None
         else:

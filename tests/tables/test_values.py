@@ -93,6 +93,7 @@ CASES = {
         "long": matrix([1, np.nan, 0, 1, 3], np.longdouble),
         "arrow decimals": pa.table({"c": pa.array([1, None, 0, 1, 3]).cast(pa.decimal128(30, 2))}),
     },
+    "flags": {"flags": objects([True, None, False]), "of numpy": objects([True, None, False], np.bool_)},
     "text": {t.__name__: objects(["b", None, "é", "b", "1"], t) for t in (str, np.str_, Color)},
     "intervals": {
         "pandas": pd.DataFrame({"c": pd.cut(pd.Series([1.0, np.nan, 2.5]), [0, 1, 3])}),

@@ -16,7 +16,7 @@ from aucforest._compile import compile_scorer, is_compiled
 from aucforest._sklearn import check_monotonic_cst
 from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
-from aucforest.metrics.validation import LEAST_WEIGHT, MOST_WEIGHT
+from aucforest.metrics.validation import LEAST_WEIGHT, MOST_WEIGHT, check_weights
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import SECONDS, Dates, n_added
 from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
@@ -123,6 +123,8 @@ class FitSpec:
             resolve_params({**params, "criterion": criterion, "splitter": splitter}, len(labels), n_features, signs)
             for criterion, splitter in pairs.values()
         ]
+        # Out-of-bag scores use sample weights without class weights.
+        sample_weight = check_weights(target.kept_weight, len(labels), of="y")
         return cls(
             variants=tuple(variants),
             variant_names=list(pairs),
@@ -131,7 +133,7 @@ class FitSpec:
             balanced_subsample=params["class_weight"] == "balanced_subsample",
             sampler=resolve_sampler(params, labels, classes, target.groups, seed) if "bootstrap" in params else None,
             class_weights=by_class,
-            weights=combine_weights(labels, target.kept_weight, by_class),
+            weights=combine_weights(labels, sample_weight, by_class),
             max_bins=params["max_bins"],
             categorical_features=params["categorical_features"],
             max_features=params["max_features"],

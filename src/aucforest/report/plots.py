@@ -287,10 +287,12 @@ def trees_plot(forest: Any, training: Training) -> Any:
     """Draw the out-of-bag AUC against the number of trees; None if it is not defined for any number."""
     figure, axes = _panels(height=2.9)
     with warnings.catch_warnings():
-        # Rare classes may have no row that is out of bag for the first trees. Such points are not drawn.
+        # Of two classes, one may have no row that is out of bag for the first trees. Such points are not drawn.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         display = OOBCurveDisplay.from_estimator(
             forest, training.X, training.y, n_points=12, sample_weight=training.sample_weight, ax=axes
         )
-    axes.set_ylabel("out-of-bag ROC AUC")
+    axes.set(xscale="log", ylabel="out-of-bag ROC AUC")
+    axes.minorticks_off()
+    axes.set_xticks(display.n_trees[::-2], [f"{n:,.0f}" for n in display.n_trees[::-2]])
     return None if np.isnan(display.scores).all() else figure
