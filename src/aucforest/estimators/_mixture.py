@@ -82,8 +82,7 @@ class Mixture:
     def set_from_trees(self, existing: Sequence[int], *, were_chosen: bool = False) -> None:
         """Set the weights to the proportions of the existing trees, given the alternative of each.
 
-        If an alternative has no trees, the weights stay equal, unless the alternatives were chosen, so that it was
-        dropped.
+        If an alternative has no trees, the weights stay equal. If they `were_chosen`, it was dropped and gets weight 0.
         """
         n_trees = np.bincount(existing, minlength=len(self.weights))[: len(self.weights)]
         if were_chosen or n_trees.min() > 0:

@@ -181,7 +181,8 @@ def fit_source(
     used = -(-used // _ROUNDED_TO) * _ROUNDED_TO
     with closing(RowsOnDisk(features, limit, open_job, used=used)) as table, forest._fitting():
         forest._fit_rows(table, start)
-    if formats := {name: written for name, written in source.text_formats.items() if name in set(names)}:
+    written = source.text_formats
+    if formats := {name: written[name] for name in names if name in written}:
         forest.text_formats_ = formats
     return forest
 
