@@ -82,10 +82,7 @@ BAD_WEIGHTS = {
     "NaN": (with_value(ONES, 3, np.nan), "Input sample_weight contains NaN"),
     "one class": (Y == 1, "^y has only one class, 1; a classifier needs at least 2 classes$"),
     "tiny": (with_value(ONES, 3, 1e-300), RANGE + "1e-300 for a row$"),
-    "huge": (
-        with_value(ONES, 3, 1e300),
-        GREATEST + r"1e\+300$",
-    ),
+    "huge": (with_value(ONES, 3, 1e300), GREATEST + r"1e\+300$"),
     "all tiny": (1e-120 * ONES, GREATEST + "1e-120$"),
 }
 

@@ -197,7 +197,8 @@ class TextFiles(Files):
 
     def read_numbers(self, columns: Sequence[str]) -> None:
         """Read columns as numbers, even if they are among the columns that stay strings."""
-        self._as_text = [name for name in self._as_text or () if name not in columns]
+        assert self._as_text is not None  # for a model, which reads all columns as text first, `read_as` sets types
+        self._as_text = [name for name in self._as_text if name not in columns]
 
     def read_as(self, types: Mapping[str, TextType]) -> None:
         """Set the types of columns that a model requires; ValueError if too many values of a column have another type.
