@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +13,22 @@ from aucforest._sklearn import check_y
 from aucforest.distributed._collections import refuse_sparse
 from aucforest.distributed._executor import import_distributed, watch_task
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize_table
+from aucforest.fitting.coding import (
+    Coding,
+    Summary,
+    choose_coding,
+    count_identifiers,
+    merge_counted,
+    summarize_table,
+)
 from aucforest.fitting.growing import TreeBuffers, grow_batch, grow_rows, map_in_threads
+from aucforest.fitting.identifiers import find_identifiers
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
 from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, left_out_rows, sampled_rows
-from aucforest.tables.columns import decode_labels, read_table
+from aucforest.tables.columns import Counted, decode_labels, read_table
 from aucforest.tables.dates import Dates, expand
 from aucforest.tables.target_rates import RateTable, TargetRates, append_rates
 from aucforest.tree.prediction import PackedTrees
@@ -67,8 +75,16 @@ class ColumnTypes(NamedTuple):
     dates: Dates
 
 
+class SummaryParams(NamedTuple):
+    """What the summary of a partition depends on besides its rows."""
+
+    columns: ColumnTypes
+    max_bins: int | None
+    classes: NDArray[Any] | None  # of all partitions, if identifiers are sought
+
+
 def summarize_values(
-    index: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], columns: ColumnTypes, max_bins: int | None
+    index: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], params: SummaryParams
 ) -> Summary | None:
     """Return the summary of the values of a partition, or None if it is empty."""
     n_rows = len(labelled.labels)
@@ -77,14 +93,33 @@ def summarize_values(
         raise ValueError(f"partition {index} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
         return None
-    table = expand(read_table(X), columns.dates)
-    return summarize_table(table, kept_rows(labelled.sample_weight), sample, columns.categorical, max_bins)
+    (categorical, dates), max_bins, classes = params
+    table, rows = expand(read_table(X), dates), kept_rows(labelled.sample_weight)
+    labels = None if classes is None else labelled.kept(classes)[1]
+    return summarize_table(table, rows, sample, categorical, max_bins, labels)
 
 
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
     """Return the merged summary of partitions, or None if all are empty."""
     non_empty = [summary for summary in summaries if summary is not None]
     return Summary.joined(non_empty, max_bins) if non_empty else None
+
+
+def find_identifiers_in(summary: Summary, searched: list[int]) -> list[tuple[int, str]]:
+    """Return the identifiers among the columns `searched`, and their names."""
+    return [(feature, summary.names[feature]) for feature in find_identifiers(summary.integers, searched)]
+
+
+def count_identifiers_in(X: Any, labelled: LabelledPart, features: list[int]) -> dict[int, Counted]:
+    """Return the values of the identifiers in a partition, with their counts; nothing if it is empty."""
+    if len(labelled.labels) == 0:
+        return {}
+    return count_identifiers(read_table(X), kept_rows(labelled.sample_weight), features)
+
+
+def merge_values(counted: list[dict[int, Counted]]) -> dict[int, Counted]:
+    """Return the values of the identifiers in partitions, with their total counts."""
+    return reduce(merge_counted, filter(None, counted), {})
 
 
 def choose_codes(

@@ -132,8 +132,8 @@ def fit_boosted(
     `validate_rows` returns the training rows, validated by the given model.
     """
     n_series = len(np.unique(fold[fold >= 0]))
-    # Both models read the same features.
-    shared = {name: getattr(forest, name) for name in ("categorical_features", "date_parts", "max_bins")}
+    # Both models read the same features. `validate_rows` sets the categorical ones.
+    shared = {name: getattr(forest, name) for name in ("date_parts", "max_bins")}
     model = AUCForestClassifier(n_series, **_PARAMS, **shared, random_state=forest._seed % 2**32)
     model.categorical_encoding = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
     model.n_jobs = min(effective_n_jobs(forest.n_jobs), n_series)  # a thread fits a whole series

@@ -87,6 +87,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     _groups: NDArray[np.int32] | None = None  # the group of each row of positive weight, if trees sample groups
     _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
 
+    @property
+    def _categorical_encoding(self) -> Any:
+        return self.categorical_encoding
+
     def _start(self) -> Start:
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))

@@ -354,8 +354,10 @@ class StackFit(DecisionModel, OnnxExport):
         self, model: AUCForestClassifier, training: _Training, weights: NDArray[np.float64]
     ) -> RowsInMemory:
         """Return the training rows for a model that reads the same features as the forest, target rates included."""
+        forest, given = self.members_["forest"], training.sample_weight
+        model.categorical_features = list(forest.categories_)
         table = model._validate_rows(training.X, training.classes[training.labels], weights, training.groups)
-        table.rates, given = self.members_["forest"].target_rates_, training.sample_weight
+        table.rates = forest.target_rates_
         kept = table.target.kept
         table.rate_weight = given if given is None or kept is None else given[kept]
         return table

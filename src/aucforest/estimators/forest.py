@@ -345,7 +345,7 @@ class AUCForestClassifier(ForestFit):
         threshold: str | dict[str, Any] | float | None = None,
         oob_score: bool | str | Callable[..., float] = False,
         max_bins: int | None = 255,
-        categorical_features: Any = "from_dtype",
+        categorical_features: Any = "auto",
         categorical_encoding: str | list[str] = "auto",
         date_parts: Any = "auto",
         warm_start: bool = False,

@@ -1,13 +1,14 @@
 """Encoding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.fitting.identifiers import IntegerCounts, count_integers, merge_counts, most_values
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CellFinder, Digits, find_rated
 from aucforest.tables.columns import (
@@ -52,6 +53,9 @@ class Summary:
     distinct: dict[int, NDArray[np.float64] | None]  # sorted values of each other feature; None if more than max_bins
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
     rounded: frozenset[int] = frozenset()  # features with integers that float64 rounds
+    # The class counts of other features than categorical ones, None if not all values are integers. Empty if
+    # identifiers are not sought.
+    integers: dict[int, IntegerCounts | None] = field(default_factory=dict)
 
     @classmethod
     def joined(cls, summaries: Sequence["Summary"], max_bins: int | None) -> "Summary":
@@ -59,7 +63,7 @@ class Summary:
         first = summaries[0]
         if len(summaries) == 1:
             return first
-        counted = {f: reduce(Counted.merge, (summary.counted[f] for summary in summaries)) for f in first.counted}
+        counted = reduce(merge_counted, (summary.counted for summary in summaries))
         distinct: dict[int, NDArray[np.float64] | None] = {}
         for feature in first.distinct:
             values = [summary.distinct[feature] for summary in summaries]
@@ -68,7 +72,31 @@ class Summary:
             distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
         sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
         rounded = frozenset().union(*(summary.rounded for summary in summaries))
-        return cls(first.names, counted, distinct, sampled, rounded)
+        max_values = most_values(len(first.names))
+        integers = {
+            feature: reduce(partial(merge_counts, max_values=max_values), (one.integers[feature] for one in summaries))
+            for feature in first.integers
+        }
+        return cls(first.names, counted, distinct, sampled, rounded, integers)
+
+    def with_identifiers(self, counted: dict[int, Counted]) -> "Summary":
+        """Return the summary with identifiers as categorical features, given their values with their counts."""
+        distinct = {feature: values for feature, values in self.distinct.items() if feature not in counted}
+        return replace(self, counted=self.counted | counted, distinct=distinct)
+
+
+def count_identifiers(table: Table, rows: NDArray[np.int64] | None, features: Iterable[int]) -> dict[int, Counted]:
+    """Return the values of columns of integers and their counts in the given rows, or in all rows if `rows` is None."""
+    counted = {}
+    for feature in features:
+        values, counts = count_values(np.asarray(read_numbers(table, feature), dtype=np.float64), rows)
+        counted[feature] = Counted(values.astype(np.int64), counts)
+    return counted
+
+
+def merge_counted(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Counted]:
+    """Return the values in both parts of the rows, with their total counts."""
+    return {feature: counted.merge(one[feature]) if feature in one else counted for feature, counted in other.items()}
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
@@ -83,13 +111,18 @@ def summarize_table(
     sample: NDArray[np.int64],
     categorical: Sequence[int],
     max_bins: int | None,
+    labels: NDArray[np.integer] | None = None,
 ) -> Summary:
-    """Summarize `rows`, the rows of positive weight in a table (None for all); bins are chosen from rows `sample`."""
+    """Summarize `rows`, the rows of positive weight in a table (None for all); bins are chosen from rows `sample`.
+
+    `labels` are those of `rows` if identifiers are sought, else None; see `Target.labels_apart`.
+    """
     n_features = table.shape[1]
     names, categorical_set = [column_name(table, feature) for feature in range(n_features)], set(categorical)
     counted: dict[int, Counted] = {}
     distinct: dict[int, NDArray[np.float64] | None] = {}
     rounded: set[int] = set()
+    integers: dict[int, IntegerCounts | None] = {}
     sampled, kept = np.full((n_features, len(sample)), np.nan), slice(None) if rows is None else rows
     for feature in range(n_features):
         if feature in categorical_set:
@@ -102,7 +135,9 @@ def summarize_table(
         sampled[feature] = values[sample]
         # Without max_bins, all rows are sampled.
         distinct[feature] = None if max_bins is None else add_distinct(values[kept], np.empty(0), max_bins)
-    return Summary(names, counted, distinct, sampled, frozenset(rounded))
+        if labels is not None:
+            integers[feature] = count_integers(values[kept], labels, most_values(n_features))
+    return Summary(names, counted, distinct, sampled, frozenset(rounded), integers)
 
 
 @dataclass(frozen=True)

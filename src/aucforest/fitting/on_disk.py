@@ -4,6 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import reduce
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,15 +14,25 @@ from tqdm import tqdm
 from aucforest._memory import format_bytes, return_freed_memory
 from aucforest._progress import progress_bar
 from aucforest.fitting.code_matrix import CodeMatrix
-from aucforest.fitting.coding import Coding, Summary, choose_coding, indices_within, sample_for_bins, summarize_table
+from aucforest.fitting.coding import (
+    Coding,
+    Summary,
+    choose_coding,
+    count_identifiers,
+    indices_within,
+    merge_counted,
+    sample_for_bins,
+    summarize_table,
+)
 from aucforest.fitting.growing import grow_batches, thread_map
+from aucforest.fitting.identifiers import are_sought, find_identifiers, searched_columns, warn_of_identifiers
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import plan_on_disk
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.tables.columns import Table, find_categorical, read_table, warn_of_text
+from aucforest.tables.columns import Counted, Table, find_categorical, read_table, warn_of_text
 from aucforest.tables.dates import Dates, expand, find_dates, n_added
 from aucforest.tables.integers import warn_of_rounding
 from aucforest.tables.target_rates import append_rates
@@ -42,6 +53,7 @@ class FeatureBatches(NamedTuple):
     target: Target
     dates: Dates  # the features that columns of dates become
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
+    may_have_rates: bool = False  # whether a column may have target rates
 
     @classmethod
     def of(cls, source: Any, names: Sequence[str], target: Target, params: dict[str, Any]) -> Self:
@@ -51,7 +63,10 @@ class FeatureBatches(NamedTuple):
         head = read_table(source.schema(names).empty_table())
         categorical = find_categorical(head, params["categorical_features"])
         dates = find_dates(head, params["date_parts"], categorical)
-        return cls(source, list(names), to_features, target, dates, categorical)
+        may_have_rates = len(categorical) > 0 or are_sought(
+            params["categorical_features"], params["categorical_encoding"]
+        )
+        return cls(source, list(names), to_features, target, dates, categorical, may_have_rates)
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
         """Return the indices of the kept rows of a batch (None for all), the number of kept rows before, and in it.
@@ -112,7 +127,7 @@ class RowsOnDisk(TrainingTable):
     ) -> None:
         self.names, self.target, self.dates = features.names, features.target, features.dates
         self.n_features = len(features.names) + n_added(features.dates)
-        self.may_have_rates = len(features.categorical) > 0
+        self.may_have_rates = features.may_have_rates
         self._features, self._limit, self._used = features, memory_limit, used
         self._open_job = open_job
 
@@ -178,26 +193,43 @@ class RowsOnDisk(TrainingTable):
         head = read_table(features.to_frame(next(features.source.batches(features.names, max_rows=1))))
         categorical = find_categorical(head, spec.categorical_features)
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
+        labels = self.target.labels_apart if are_sought(spec.categorical_features, spec.encodings) else None
 
         def summarize_batch(start: int, table: Table) -> Summary:
-            rows, index, n_rows = self._features.rows_of(start, table)
+            rows, index, n_rows = features.rows_of(start, table)
             sampled = indices_within(sample, index, n_rows)
             sampled = sampled if rows is None else rows[sampled]
-            return summarize_table(expand(table, self.dates), rows, sampled, categorical, spec.max_bins)
+            batch_labels = None if labels is None else labels[index : index + n_rows]
+            return summarize_table(expand(table, self.dates), rows, sampled, categorical, spec.max_bins, batch_labels)
 
-        # Summaries of equal size are merged in pairs, so that each is copied only a few times.
-        merged: list[tuple[int, Summary]] = []
-        for summary in self._map(summarize_batch, "rows read"):
+        def join(one: Summary, other: Summary) -> Summary:
+            return Summary.joined([one, other], spec.max_bins)
+
+        summary = self._merge(summarize_batch, join, "rows read")
+        signs = spec.params.signs.tolist()
+        if found := find_identifiers(summary.integers, searched_columns(len(features.names), self.dates, signs)):
+            warn_of_identifiers([summary.names[feature] for feature in found])
+
+            def count_batch(start: int, table: Table) -> dict[int, Counted]:
+                return count_identifiers(table, features.rows_of(start, table)[0], found)
+
+            summary = summary.with_identifiers(self._merge(count_batch, merge_counted, "categories counted"))
+        warn_of_rounding([summary.names[feature] for feature in sorted(summary.rounded)])
+        if isinstance(spec.categorical_features, str):
+            warn_of_text({summary.names[feature]: counted for feature, counted in summary.counted.items()})
+        return choose_coding(summary, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
+
+    def _merge(self, function: Callable[[int, Table], Any], merge: Callable[[Any, Any], Any], what: str) -> Any:
+        """Return the merged results of a function of the batches."""
+        # Results for equally many batches are merged in pairs, so that each is copied only a few times.
+        merged: list[tuple[int, Any]] = []
+        for result in self._map(function, what):
             size = 1
             while merged and merged[-1][0] == size:
-                summary = Summary.joined([merged.pop()[1], summary], spec.max_bins)
+                result = merge(merged.pop()[1], result)
                 size *= 2
-            merged.append((size, summary))
-        all_rows = Summary.joined([summary for _, summary in merged], spec.max_bins)
-        warn_of_rounding([all_rows.names[feature] for feature in sorted(all_rows.rounded)])
-        if isinstance(spec.categorical_features, str):
-            warn_of_text({all_rows.names[feature]: counted for feature, counted in all_rows.counted.items()})
-        return choose_coding(all_rows, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
+            merged.append((size, result))
+        return reduce(merge, (result for _, result in merged))
 
     def _write_codes(self) -> RowsWithValues:
         """Write the codes of all rows; return the feature values of rows that are scored or compared."""

@@ -40,7 +40,7 @@ PARTS = (2, 4, 8, 16)
 # Approximate maximum number of pairs of a column and another feature that are tried as interactions.
 _MOST_CANDIDATES = 512
 # The candidates for smoothing, which is the weight of the prior as a number of samples.
-_SMOOTHING = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0])
+SMOOTHING = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0])
 # Approximate maximum numbers of rows, and of their codes, in the sample that chooses interactions and smoothing.
 _SAMPLE_ROWS, _SAMPLE_CODES = 2**16, 2**25
 # Maximum number of cells of a table from which bins are chosen.
@@ -219,12 +219,12 @@ def sampled_rows(
     for start in range(0, codes.shape[1], _BLOCK_ROWS):
         categories = digits.decode(codes[:, start : start + _BLOCK_ROWS], feature)
         numbers = first_row + start + np.arange(len(categories))
-        hashes = _hash(np.where(categories < SHARED_CODE, numbers, n_rows + categories.astype(np.int64)))
+        hashes = hash_integers(np.where(categories < SHARED_CODE, numbers, n_rows + categories.astype(np.int64)))
         sampled.append(start + np.flatnonzero((categories >= 0) & (hashes < np.uint64(max_rows / n_rows * 2.0**64))))
     return np.concatenate(sampled)
 
 
-def _hash(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+def hash_integers(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return the hash of each number by SplitMix64."""
     hashes = numbers.astype(np.uint64) * _SPLITMIX_INCREMENT + _SPLITMIX_INCREMENT
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
@@ -299,9 +299,9 @@ def leave_one_out(
 
 def choose_smoothing(totals: NDArray[np.float64], prior_rates: NDArray[np.float64]) -> tuple[float, float]:
     """Return the smoothing with the greatest leave-one-out log likelihood, and this likelihood."""
-    scores = leave_one_out(totals, prior_rates, _SMOOTHING)
+    scores = leave_one_out(totals, prior_rates, SMOOTHING)
     best = int(np.argmax(scores))
-    return float(_SMOOTHING[best]), float(scores[best])
+    return float(SMOOTHING[best]), float(scores[best])
 
 
 def rates_without_interaction(
