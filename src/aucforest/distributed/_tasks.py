@@ -17,12 +17,12 @@ from aucforest.fitting.coding import (
     Coding,
     Summary,
     choose_coding,
-    count_identifiers,
+    count_integer_categories,
     merge_counted,
     summarize_table,
 )
 from aucforest.fitting.growing import TreeBuffers, grow_batch, grow_rows, map_in_threads
-from aucforest.fitting.identifiers import find_identifiers
+from aucforest.fitting.integer_categories import CountedRows, find_integer_categories
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import combine_weights
@@ -80,7 +80,8 @@ class SummaryParams(NamedTuple):
 
     columns: ColumnTypes
     max_bins: int | None
-    classes: NDArray[Any] | None  # of all partitions, if identifiers are sought
+    # The classes of all partitions, None if columns of integers that are categories are not sought.
+    classes: NDArray[Any] | None
 
 
 def summarize_values(
@@ -95,8 +96,10 @@ def summarize_values(
         return None
     (categorical, dates), max_bins, classes = params
     table, rows = expand(read_table(X), dates), kept_rows(labelled.sample_weight)
-    labels = None if classes is None else labelled.kept(classes)[1]
-    return summarize_table(table, rows, sample, categorical, max_bins, labels)
+    counted = None
+    if classes is not None:
+        counted = CountedRows.of(labelled.kept(classes)[1], len(classes), table.shape[1])
+    return summarize_table(table, rows, sample, categorical, max_bins, counted)
 
 
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
@@ -105,20 +108,20 @@ def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Su
     return Summary.joined(non_empty, max_bins) if non_empty else None
 
 
-def find_identifiers_in(summary: Summary, searched: list[int]) -> list[tuple[int, str]]:
-    """Return the identifiers among the columns `searched`, and their names."""
-    return [(feature, summary.names[feature]) for feature in find_identifiers(summary.integers, searched)]
+def find_integer_categories_in(summary: Summary, searched: list[int]) -> list[tuple[int, str]]:
+    """Return which of the columns `searched` have integers that are categories, and their names."""
+    return [(feature, summary.names[feature]) for feature in find_integer_categories(summary.integers, searched)]
 
 
-def count_identifiers_in(X: Any, labelled: LabelledPart, features: list[int]) -> dict[int, Counted]:
-    """Return the values of the identifiers in a partition, with their counts; nothing if it is empty."""
+def count_categories_in(X: Any, labelled: LabelledPart, features: list[int]) -> dict[int, Counted]:
+    """Return the values of columns of integers in a partition and their counts; nothing if it is empty."""
     if len(labelled.labels) == 0:
         return {}
-    return count_identifiers(read_table(X), kept_rows(labelled.sample_weight), features)
+    return count_integer_categories(read_table(X), kept_rows(labelled.sample_weight), features)
 
 
 def merge_values(counted: list[dict[int, Counted]]) -> dict[int, Counted]:
-    """Return the values of the identifiers in partitions, with their total counts."""
+    """Return the values of columns of integers in partitions, with their total counts."""
     return reduce(merge_counted, filter(None, counted), {})
 
 

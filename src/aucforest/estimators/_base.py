@@ -10,18 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._sklearn import Interval, RealNotInt, StrOptions
 from aucforest.estimators._exports import TreeExports
 from aucforest.estimators._validation import check_weights
-from aucforest.fitting.coding import Coding, count_identifiers
+from aucforest.fitting.coding import Coding, count_integer_categories
 from aucforest.fitting.growing import thread_map
-from aucforest.fitting.identifiers import (
+from aucforest.fitting.in_memory import RowsInMemory
+from aucforest.fitting.integer_categories import (
+    CountedRows,
     IntegerCounts,
     are_sought,
     count_integers,
-    find_identifiers,
-    most_values,
+    find_integer_categories,
     searched_columns,
-    warn_of_identifiers,
+    warn_of_integer_categories,
 )
-from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec, check_signs, resolve_signs
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
@@ -83,34 +83,34 @@ class TreeBasedClassifier(TreeExports):
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
         if not isinstance(X, SparseRows) and are_sought(self.categorical_features, self._categorical_encoding):
-            X = self._encode_identifiers(X, target)
+            X = self._encode_integer_categories(X, target)
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, self.dates_, target)
 
     @property
     def _categorical_encoding(self) -> Any:
         return SETS  # a single tree has no target rates
 
-    def _encode_identifiers(self, X: NDArray[Any], target: Target) -> NDArray[Any]:
-        """Return validated X with codes in the identifiers that it has, and add them to the categorical columns."""
+    def _encode_integer_categories(self, X: NDArray[Any], target: Target) -> NDArray[Any]:
+        """Return validated X with codes in columns of integers that are categories, which become categorical."""
         names, params = getattr(self, "feature_names_in_", None), self._params()
         signs = resolve_signs(params["monotonic_cst"], names, X.shape[1], len(target.classes), self.dates_)
         known = self.categories_.keys() | self.dates_.keys()
         searched = searched_columns(X.shape[1] - n_added(self.dates_), known, signs)
-        labels, rows = target.labels_apart, slice(None) if target.kept is None else target.kept
+        rows, kept = CountedRows.of_target(target, X.shape[1]), slice(None) if target.kept is None else target.kept
 
         def count(feature: int) -> IntegerCounts | None:
-            return count_integers(X[:, feature][rows], labels, most_values(X.shape[1]))
+            return count_integers(X[:, feature][kept], rows)
 
         run = thread_map(params.get("n_jobs", 1), _COUNTING_SECONDS * len(X))
-        found = find_identifiers(dict(zip(searched, run(count, searched))), searched)
+        found = find_integer_categories(dict(zip(searched, run(count, searched))), searched)
         if not found:
             return X
         columns = [f"column {feature if names is None else repr(names[feature])}" for feature in found]
-        warn_of_identifiers(columns)
-        counted = count_identifiers(X, target.kept, found)
-        identifiers = {feature: order_categories(counted[feature], name) for feature, name in zip(found, columns)}
-        self.categories_ = dict(sorted((self.categories_ | identifiers).items()))
-        return encode(X, identifiers)
+        warn_of_integer_categories(columns)
+        counted = count_integer_categories(X, target.kept, found)
+        categories = {feature: order_categories(counted[feature], name) for feature, name in zip(found, columns)}
+        self.categories_ = dict(sorted((self.categories_ | categories).items()))
+        return encode(X, categories)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
         """Encode the training data, and set the attributes for classes, categories and features."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.identifiers import IntegerCounts, count_integers, merge_counts, most_values
+from aucforest.fitting.integer_categories import CountedRows, IntegerCounts, count_integers, merge_counts
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CellFinder, Digits, find_rated
 from aucforest.tables.columns import (
@@ -53,8 +53,8 @@ class Summary:
     distinct: dict[int, NDArray[np.float64] | None]  # sorted values of each other feature; None if more than max_bins
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
     rounded: frozenset[int] = frozenset()  # features with integers that float64 rounds
-    # The class counts of other features than categorical ones, None if not all values are integers. Empty if
-    # identifiers are not sought.
+    # The class counts of each numeric feature, None if not all values are integers. Empty if columns of integers that
+    # are categories are not sought.
     integers: dict[int, IntegerCounts | None] = field(default_factory=dict)
 
     @classmethod
@@ -72,20 +72,18 @@ class Summary:
             distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
         sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
         rounded = frozenset().union(*(summary.rounded for summary in summaries))
-        max_values = most_values(len(first.names))
-        integers = {
-            feature: reduce(partial(merge_counts, max_values=max_values), (one.integers[feature] for one in summaries))
-            for feature in first.integers
-        }
+        integers = {f: reduce(merge_counts, (summary.integers[f] for summary in summaries)) for f in first.integers}
         return cls(first.names, counted, distinct, sampled, rounded, integers)
 
-    def with_identifiers(self, counted: dict[int, Counted]) -> "Summary":
-        """Return the summary with identifiers as categorical features, given their values with their counts."""
+    def with_integer_categories(self, counted: dict[int, Counted]) -> "Summary":
+        """Return the summary with some columns of integers as categorical features, given their values and counts."""
         distinct = {feature: values for feature, values in self.distinct.items() if feature not in counted}
         return replace(self, counted=self.counted | counted, distinct=distinct)
 
 
-def count_identifiers(table: Table, rows: NDArray[np.int64] | None, features: Iterable[int]) -> dict[int, Counted]:
+def count_integer_categories(
+    table: Table, rows: NDArray[np.int64] | None, features: Iterable[int]
+) -> dict[int, Counted]:
     """Return the values of columns of integers and their counts in the given rows, or in all rows if `rows` is None."""
     counted = {}
     for feature in features:
@@ -111,11 +109,11 @@ def summarize_table(
     sample: NDArray[np.int64],
     categorical: Sequence[int],
     max_bins: int | None,
-    labels: NDArray[np.integer] | None = None,
+    counted_rows: CountedRows | None = None,
 ) -> Summary:
     """Summarize `rows`, the rows of positive weight in a table (None for all); bins are chosen from rows `sample`.
 
-    `labels` are those of `rows` if identifiers are sought, else None; see `Target.labels_apart`.
+    `counted_rows` are these rows if columns of integers that are categories are sought, else None.
     """
     n_features = table.shape[1]
     names, categorical_set = [column_name(table, feature) for feature in range(n_features)], set(categorical)
@@ -135,8 +133,8 @@ def summarize_table(
         sampled[feature] = values[sample]
         # Without max_bins, all rows are sampled.
         distinct[feature] = None if max_bins is None else add_distinct(values[kept], np.empty(0), max_bins)
-        if labels is not None:
-            integers[feature] = count_integers(values[kept], labels, most_values(n_features))
+        if counted_rows is not None:
+            integers[feature] = count_integers(values[kept], counted_rows)
     return Summary(names, counted, distinct, sampled, frozenset(rounded), integers)
 
 

@@ -18,14 +18,20 @@ from aucforest.fitting.coding import (
     Coding,
     Summary,
     choose_coding,
-    count_identifiers,
+    count_integer_categories,
     indices_within,
     merge_counted,
     sample_for_bins,
     summarize_table,
 )
 from aucforest.fitting.growing import grow_batches, thread_map
-from aucforest.fitting.identifiers import are_sought, find_identifiers, searched_columns, warn_of_identifiers
+from aucforest.fitting.integer_categories import (
+    CountedRows,
+    are_sought,
+    find_integer_categories,
+    searched_columns,
+    warn_of_integer_categories,
+)
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Grown, Growth
@@ -193,27 +199,29 @@ class RowsOnDisk(TrainingTable):
         head = read_table(features.to_frame(next(features.source.batches(features.names, max_rows=1))))
         categorical = find_categorical(head, spec.categorical_features)
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
-        labels = self.target.labels_apart if are_sought(spec.categorical_features, spec.encodings) else None
+        counted_rows = None
+        if are_sought(spec.categorical_features, spec.encodings):
+            counted_rows = CountedRows.of_target(self.target, self.n_features)
 
         def summarize_batch(start: int, table: Table) -> Summary:
             rows, index, n_rows = features.rows_of(start, table)
             sampled = indices_within(sample, index, n_rows)
             sampled = sampled if rows is None else rows[sampled]
-            batch_labels = None if labels is None else labels[index : index + n_rows]
-            return summarize_table(expand(table, self.dates), rows, sampled, categorical, spec.max_bins, batch_labels)
+            counted = None if counted_rows is None else counted_rows.part(slice(index, index + n_rows))
+            return summarize_table(expand(table, self.dates), rows, sampled, categorical, spec.max_bins, counted)
 
         def join(one: Summary, other: Summary) -> Summary:
             return Summary.joined([one, other], spec.max_bins)
 
         summary = self._merge(summarize_batch, join, "rows read")
         signs = spec.params.signs.tolist()
-        if found := find_identifiers(summary.integers, searched_columns(len(features.names), self.dates, signs)):
-            warn_of_identifiers([summary.names[feature] for feature in found])
+        if found := find_integer_categories(summary.integers, searched_columns(len(features.names), self.dates, signs)):
+            warn_of_integer_categories([summary.names[feature] for feature in found])
 
             def count_batch(start: int, table: Table) -> dict[int, Counted]:
-                return count_identifiers(table, features.rows_of(start, table)[0], found)
+                return count_integer_categories(table, features.rows_of(start, table)[0], found)
 
-            summary = summary.with_identifiers(self._merge(count_batch, merge_counted, "categories counted"))
+            summary = summary.with_integer_categories(self._merge(count_batch, merge_counted, "categories counted"))
         warn_of_rounding([summary.names[feature] for feature in sorted(summary.rounded)])
         if isinstance(spec.categorical_features, str):
             warn_of_text({summary.names[feature]: counted for feature, counted in summary.counted.items()})

@@ -179,15 +179,6 @@ class Target:
         """The sample weights of the rows of positive weight."""
         return self.sample_weight if self.sample_weight is None or self.kept is None else self.sample_weight[self.kept]
 
-    @property
-    def labels_apart(self) -> NDArray[np.integer]:
-        """The labels of the rows of positive weight; with groups, -1 for all rows of a group but the first."""
-        if self.groups is None:
-            return self.kept_labels
-        labels, first = np.full(len(self.groups), -1, dtype=np.int32), np.unique(self.groups, return_index=True)[1]
-        labels[first] = self.kept_labels[first]
-        return labels
-
     @cached_property
     def few_groups(self) -> FewGroups | None:
         """The class with the fewest groups if these are too few for choices by out-of-bag scores, else None."""

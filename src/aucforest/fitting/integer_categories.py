@@ -1,0 +1,196 @@
+"""Columns of integers that are categories, such as numbers of customers or merchants, and how they are found.
+
+Rows of the same customer have similar labels, but customers with neighboring numbers have nothing in common. So the
+integers of a column are categories if the labels of rows are estimated well from the other rows of the same value, and
+badly from the rows of neighboring values. Both estimates are smoothed class frequencies, compared by log likelihood.
+"""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._caller import warn
+from aucforest.fitting.spec import resolve_encodings
+from aucforest.fitting.target import Target
+from aucforest.fitting.target_rates import MOST_IN_SETS, SMOOTHING, choose_smoothing, hash_integers
+from aucforest.tables.target_rates import SETS
+from aucforest.tables.texts import listed
+
+# Estimates from the same value increase the log likelihood by at least this amount, and estimates from neighboring
+# values by at most this fraction of it. Both were chosen with `benchmarks/many_categories.py integers`.
+_LEAST_GAIN, _MOST_BY_NEIGHBORS = 10.0, 0.25
+# Numbers of neighbors on each side. Smooth effects of numbers are usually seen with the first, which are most rows.
+_NEIGHBORS = (128, 64, 32, 16, 8, 4, 2, 1)
+# Maximum number of values of a column that are counted, and of counts of all columns.
+_MOST_VALUES, _MOST_COUNTS = 2**14, 2**21
+_BLOCK_ROWS = 2**18  # rows are counted in blocks, so that values that are not in the sample are not sorted
+_FIRST_ROWS = 256  # most columns that are not integers are recognized by these rows
+_MOST_EXACT = 2.0**53  # greater integers have no exact float64
+
+
+class CountedRows(NamedTuple):
+    """The labels of rows whose values are counted."""
+
+    labels: NDArray[np.integer]  # -1 for rows that are left out
+    n_classes: int
+    max_values: int  # maximum number of values of a column that are counted
+
+    @classmethod
+    def of(cls, labels: NDArray[np.integer], n_classes: int, n_features: int) -> "CountedRows":
+        """Return the rows of a table with so many features."""
+        max_values = min(_MOST_VALUES, _MOST_COUNTS // (n_features * n_classes))
+        return cls(labels, n_classes, max(4 * MOST_IN_SETS, max_values))
+
+    @classmethod
+    def of_target(cls, target: Target, n_features: int) -> "CountedRows":
+        """Return the training rows of positive weight; of a group only the first, so that others are not left in."""
+        labels = target.kept_labels
+        if target.groups is not None:
+            first = np.unique(target.groups, return_index=True)[1]
+            labels = np.full(len(labels), -1, dtype=np.int32)
+            labels[first] = target.kept_labels[first]
+        return cls.of(labels, len(target.classes), n_features)
+
+    def part(self, rows: slice) -> "CountedRows":
+        """Return some of the rows."""
+        return self._replace(labels=self.labels[rows])
+
+
+@dataclass(frozen=True)
+class IntegerCounts:
+    """The class counts of the values of a column of integers, or of a sample of its values if there are many.
+
+    The sample consists of the values whose hash is less than 2**(64 - shift), with the smallest shift for which there
+    are at most `max_values`. So it depends only on the values, and the counts of all rows are those of parts merged.
+    """
+
+    values: NDArray[np.int64]  # sorted
+    counts: NDArray[np.int64]  # (n_values, n_classes)
+    max_values: int
+    shift: int = 0
+
+    @classmethod
+    def of(cls, values: NDArray[np.int64], rows: CountedRows, shift: int) -> "IntegerCounts":
+        """Count the labels of the rows for each value, in a sample with at least this shift."""
+        is_sampled = _is_sampled(values, shift)
+        distinct, inverse = np.unique(values[is_sampled], return_inverse=True)
+        n_cells = len(distinct) * rows.n_classes
+        counts = np.bincount(inverse * rows.n_classes + rows.labels[is_sampled], minlength=n_cells)
+        return cls(distinct, counts.reshape(-1, rows.n_classes), rows.max_values, shift)._limited()
+
+    def merge(self, other: "IntegerCounts") -> "IntegerCounts":
+        """Return the counts of the rows of both."""
+        shift = max(self.shift, other.shift)
+        parts = [part._sampled(shift) for part in (self, other)]
+        values, inverse = np.unique(np.concatenate([part.values for part in parts]), return_inverse=True)
+        counts = np.zeros((len(values), self.counts.shape[1]), dtype=np.int64)
+        np.add.at(counts, inverse, np.concatenate([part.counts for part in parts]))
+        return replace(self, values=values, counts=counts, shift=shift)._limited()
+
+    def _sampled(self, shift: int) -> "IntegerCounts":
+        """Return the counts of a sample with a greater shift."""
+        if shift == self.shift:
+            return self
+        is_sampled = _is_sampled(self.values, shift)
+        return replace(self, values=self.values[is_sampled], counts=self.counts[is_sampled], shift=shift)
+
+    def _limited(self) -> "IntegerCounts":
+        """Return the counts of the sample with at most `max_values` values."""
+        limited = self
+        while len(limited.values) > self.max_values:
+            limited = limited._sampled(limited.shift + 1)
+        return limited
+
+    def are_categories(self) -> bool:
+        """Return whether the values are categories.
+
+        The most frequent values are left out: thresholds can separate them, and among numbers they can be codes, such
+        as 99 for unknown.
+        """
+        by_frequency = np.argsort(-self.counts.sum(axis=1), kind="stable")
+        counts = self.counts[np.sort(by_frequency[MOST_IN_SETS:])].astype(np.float64)
+        if len(counts) < 2:
+            return False
+        frequencies = counts.sum(axis=0) / counts.sum()
+        known = frequencies > 0.0
+        by_all = float(np.sum(counts.sum(axis=0)[known] * np.log(frequencies[known])))
+        gain = choose_smoothing(counts, frequencies)[1] - by_all
+        limit = min(gain - _LEAST_GAIN, _MOST_BY_NEIGHBORS * gain)
+        return gain >= _LEAST_GAIN and all(
+            by_neighbors - by_all <= limit for by_neighbors in _likelihoods_by_neighbors(counts, frequencies)
+        )
+
+
+def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
+    """Return which values are in the sample, see `IntegerCounts`."""
+    if shift == 0:
+        return np.ones(len(values), dtype=np.bool_)
+    is_sampled: NDArray[np.bool_] = hash_integers(values) < np.uint64(2 ** (64 - shift))
+    return is_sampled
+
+
+def _likelihoods_by_neighbors(counts: NDArray[np.float64], frequencies: NDArray[np.float64]) -> Iterator[float]:
+    """Yield log likelihoods of the labels, estimated from neighboring values with each smoothing."""
+    sums, index = np.vstack((np.zeros_like(counts[:1]), np.cumsum(counts, axis=0))), np.arange(len(counts))
+    values, classes = np.nonzero(counts)
+    weights, priors = counts[values, classes], frequencies[classes]
+    for n_neighbors in _NEIGHBORS:
+        stop, start = np.minimum(index + n_neighbors + 1, len(counts)), np.maximum(index - n_neighbors, 0)
+        others = sums[stop] - sums[start] - counts
+        of_class, total = others[values, classes], others.sum(axis=1)[values]
+        for smoothing in SMOOTHING.tolist():
+            yield float(np.sum(weights * np.log((of_class + smoothing * priors) / (total + smoothing))))
+
+
+def are_sought(categorical_features: Any, categorical_encoding: Any) -> bool:
+    """Return whether a fit with these parameters looks for such columns: if they could have target rates."""
+    is_auto = isinstance(categorical_features, str) and categorical_features == "auto"
+    return is_auto and resolve_encodings(categorical_encoding) != (SETS,)
+
+
+def count_integers(values: NDArray[Any], rows: CountedRows) -> IntegerCounts | None:
+    """Return the class counts of the values of a column, None if not all are integers; missing values are left out."""
+    counted = None
+    for start, stop in pairwise([0, *range(_FIRST_ROWS, len(values), _BLOCK_ROWS), len(values)]):
+        block, part = np.asarray(values[start:stop], dtype=np.float64), rows.part(slice(start, stop))
+        is_known = ~np.isnan(block)
+        known = block[is_known]
+        if not np.all((np.abs(known) <= _MOST_EXACT) & (known == np.floor(known))):
+            return None
+        is_counted, shift = is_known & (part.labels >= 0), 0 if counted is None else counted.shift
+        part = part._replace(labels=part.labels[is_counted])
+        of_part = IntegerCounts.of(block[is_counted].astype(np.int64), part, shift)
+        counted = of_part if counted is None else counted.merge(of_part)
+    return counted
+
+
+def merge_counts(one: IntegerCounts | None, other: IntegerCounts | None) -> IntegerCounts | None:
+    """Return the class counts of the rows of both parts of a column, None if a part has other numbers than integers."""
+    return None if one is None or other is None else one.merge(other)
+
+
+def searched_columns(n_columns: int, dates: Container[int], signs: Sequence[int]) -> list[int]:
+    """Return the columns whose integers can be categories: those without dates and monotonic constraints.
+
+    A constraint says that the order of the values matters. `signs` are those of the constraints, or empty.
+    """
+    return [feature for feature in range(n_columns) if feature not in dates and not any(signs[feature : feature + 1])]
+
+
+def find_integer_categories(counted: Mapping[int, IntegerCounts | None], searched: Sequence[int]) -> list[int]:
+    """Return which columns `searched` have integers that are categories, given the counts of numeric features."""
+    columns = ((feature, counted.get(feature)) for feature in searched)
+    return [feature for feature, counts in columns if counts is not None and counts.are_categories()]
+
+
+def warn_of_integer_categories(names: Sequence[str]) -> None:
+    """Warn of columns of integers that are used as categories."""
+    if names:
+        warn(
+            f"X: {listed(names)}: integers that are used as categories, because rows of the same value have similar"
+            ' labels, but rows of neighboring values do not; with categorical_features="from_dtype" they are numbers'
+        )
