@@ -22,7 +22,7 @@ from aucforest.fitting.job import JobFolder
 from tests.distributed.conftest import wait_for
 from tests.estimators.data import assert_same_fit
 from tests.fitting.forests import chunked, make_frame, make_rows
-from tests.fitting.tables import RATED, interactions_of, make_many
+from tests.fitting.tables import RATED, interactions_of, make_accounts, make_many
 
 X, Y = make_rows()
 WEIGHTS = np.random.default_rng(2).integers(0, 4, len(Y)) / 2.0
@@ -104,6 +104,20 @@ def test_forests_with_target_rates_are_equal(client, n_parts, options, weight, n
     assert bool(interactions_of(forest)) == (options.get("categorical_encoding") != "rates")
     np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(X))
     pd.testing.assert_frame_equal(forest.encode(parts).compute(), local.encode(X))
+
+
+@pytest.mark.filterwarnings("ignore:.*integers that are used as categories:UserWarning")
+@pytest.mark.parametrize(("n_parts", "weight", "n_classes"), [(1, None, 2), (5, "weight", 3)])
+def test_integers_that_are_categories_are_found_as_in_memory(client, n_parts, weight, n_classes):
+    frame = make_accounts(n_classes=n_classes).to_pandas()
+    rows = dd.from_pandas(frame, npartitions=n_parts)
+    X, parts = (table[["x", "account", "age"]] for table in (frame, rows))
+    forest = DaskAUCForestClassifier(20, random_state=0, oob_score=True)
+    local = forest.to_local().fit(X, frame.label, None if weight is None else frame[weight])
+    forest.fit(parts, rows.label, None if weight is None else rows[weight])
+    assert list(forest.categories_) == [1]
+    assert_same_fit(local, forest)
+    np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(X))
 
 
 def test_target_rates_of_a_matrix_with_an_empty_partition(client):

@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
-from aucforest.fitting import on_disk, target_rates
+from aucforest.fitting import integer_categories, on_disk, target_rates
 from aucforest.metrics import roc_auc_score
 from aucforest.tables import files, text_files
 from tests.estimators.data import assert_same_fit
@@ -25,6 +25,7 @@ from tests.fitting.tables import (
     copy_rows,
     features_and_labels,
     interactions_of,
+    make_accounts,
     make_forest,
     make_many,
     make_rows,
@@ -100,6 +101,22 @@ def test_target_rates_of_many_blocks_and_of_some_of_the_rows(monkeypatch):
     monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 97)
     monkeypatch.setattr(target_rates, "_SAMPLE_ROWS", 450)
     check(make_many(), RATED | {"oob_score": True}, "weight")
+
+
+@pytest.mark.filterwarnings("ignore:.*integers that are used as categories:UserWarning")
+@pytest.mark.parametrize(
+    ("weight", "groups", "n_classes"), [(None, None, 2), ("weight", None, 3), ("weight", "customer", 2)]
+)
+def test_integers_that_are_categories_are_found_as_in_memory(monkeypatch, tmp_path, weight, groups, n_classes):
+    """Also in small batches, of which many have other values, and in a sample of the values."""
+    monkeypatch.setattr(integer_categories, "_FIRST_ROWS", 20)
+    monkeypatch.setattr(integer_categories, "_MOST_VALUES", 150)
+    table = make_accounts(n_classes=n_classes)
+    csv.write_csv(table, tmp_path / "rows.csv")
+    for source in (None, tmp_path / "rows.csv", table.to_pandas()):
+        forest = check(table, {"oob_score": True, "n_estimators": 40}, weight, groups, source=source)
+        assert list(forest.categories_) == [1]
+        assert forest.target_rates_ is not None
 
 
 def test_target_rates_of_files(tmp_path):

@@ -56,6 +56,26 @@ def make_many(n=900, seed=0, n_classes=2):
     })  # fmt: skip
 
 
+def make_accounts(n=1800, seed=0, n_classes=2):
+    """Return a table of numbers, accounts with gaps, ages with a smooth effect, customers, weights and labels.
+
+    A forest finds that the numbers of accounts are categories. Customers have no effect.
+    """
+    rng = np.random.default_rng(seed)
+    x, account, age = rng.normal(size=n), rng.integers(0, 200, n), rng.integers(18, 80, n)
+    effect = 3.0 * rng.normal(size=200)
+    level = effect[account] + x + np.abs(age - 40) / 20 + rng.logistic(size=n)
+    cuts = np.quantile(level, np.sqrt(np.linspace(0, 1, n_classes + 1)[1:-1]))
+    return pa.table({
+        "x": x,
+        "account": pa.array(1_000 + 7 * account, mask=rng.random(n) < 0.05),
+        "age": age.astype(np.int16),
+        "customer": rng.integers(0, 700, n),
+        "weight": rng.choice([0.0, 0.5, 1.0, 2.25], n),
+        "label": np.array(["a", "b", "c"])[np.searchsorted(cuts, level)],
+    })  # fmt: skip
+
+
 # Both columns of `make_many` get target rates; in another order than that of the columns.
 RATED = {"categorical_features": ["postcode", "shop"], "n_estimators": 40}
 
