@@ -36,7 +36,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import psutil
-from _keel import rare_sets
 from _real_tables import DEVELOPMENT, IDENTIFIED, real_tables
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, train_test_split
@@ -259,6 +258,8 @@ def run_integers(options: argparse.Namespace) -> None:
             X = X.assign(merchant=integers_of(X["merchant"]), kind=integers_of(X["kind"]))
             n_found += len(AUCForestClassifier(1, random_state=0).fit(X, y).categories_)
         print(f"{name:33} found in {n_found} of {options.seeds} data sets", flush=True)
+    from _keel import rare_sets  # the other commands do not need its package
+
     wrong = {}
     for one in rare_sets():
         if one.chooses:

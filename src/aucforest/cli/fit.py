@@ -83,13 +83,6 @@ def fit(
             " that help.",
         ),
     ] = "auto",
-    categorical_features: Annotated[
-        Literal["auto", "from_dtype"],
-        typer.Option(
-            help="Which columns are categorical: text and booleans (from_dtype), or also integers that are categories,"
-            " such as numbers of customers (auto)."
-        ),
-    ] = "auto",
     date_parts: Annotated[
         str,
         typer.Option(
@@ -128,12 +121,11 @@ def fit(
 ) -> None:
     """Fit a forest or a stack to a labelled table and write it to a model file.
 
-    All other columns are features: numbers as numbers, text and booleans as categories, dates by their parts. Integers
-    are categories if rows of the same value are alike and those of neighboring values are not. Values may be missing.
-    Suspicious columns are named on standard error: numbers or dates that are read as text, identifiers, constants, and
-    columns that separate the classes alone. A file need not fit into memory, unless it is cross-validated or the model
-    is a stack. With --groups, bootstrap samples contain whole groups, so that out-of-bag scores estimate performance on
-    new groups.
+    All other columns are features: numbers as numbers, text and booleans as categories, dates by their parts. Values
+    may be missing. Suspicious columns are named on standard error: numbers or dates that are read as text, identifiers,
+    constants, and columns that separate the classes alone. A file need not fit into memory, unless it is
+    cross-validated or the model is a stack. With --groups, bootstrap samples contain whole groups, so that out-of-bag
+    scores estimate performance on new groups.
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
@@ -156,7 +148,6 @@ def fit(
         shrinkage=None if shrinkage == "none" else number_or_word("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
         date_parts=_parse_names("--date-parts", date_parts, PARTS, {"auto": "auto", "none": None}),
-        categorical_features=categorical_features,
         categorical_encoding=_parse_names("--categorical-encoding", categorical_encoding, ENCODINGS, {"auto": "auto"}),
         random_state=seed,
         n_jobs=jobs,

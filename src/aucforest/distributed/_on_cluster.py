@@ -18,9 +18,9 @@ from aucforest.distributed._collections import Partitions, align_columns, delaye
 from aucforest.distributed._executor import ClusterError, DaskExecutor
 from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.coding import Coding, Summary, indices_within, sample_for_bins
+from aucforest.fitting.coding import Coding, indices_within, sample_for_bins
 from aucforest.fitting.growing import estimate_seconds
-from aucforest.fitting.integer_categories import are_sought, searched_columns, warn_of_integer_categories
+from aucforest.fitting.integer_categories import Integers, order_values, searched_columns
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, indices_in_group
 from aucforest.fitting.parts import Grown, Growth
@@ -51,11 +51,9 @@ class RowsOnCluster(TrainingTable):
         table = read_table(meta if hasattr(meta, "columns") else np.empty((0, partitions.n_features), dtype=meta.dtype))
         categorical = find_categorical(table, params["categorical_features"])
         self.dates = find_dates(table, params["date_parts"], categorical)
-        self._columns = _tasks.ColumnTypes(categorical, self.dates)
+        self._categorical = categorical
         self.n_features = partitions.n_features + n_added(self.dates)
         self.names = None if names is None else names.tolist()
-        self._seeks_integer_categories = are_sought(params["categorical_features"], params["categorical_encoding"])
-        self.may_have_rates = len(categorical) > 0 or self._seeks_integer_categories
         if partitions.y:
             self._read_target(partitions)
 
@@ -75,6 +73,10 @@ class RowsOnCluster(TrainingTable):
         kept = self.target.kept
         # The bounds of the partitions among the rows of positive weight.
         self._starts = (self._first_rows if kept is None else np.searchsorted(kept, self._first_rows)).tolist()
+
+    def may_have_rates(self, spec: FitSpec) -> bool:
+        """Return whether a column may have target rates; which of them have some is known after all rows are read."""
+        return len(self._categorical) > 0 or self._known_integers(spec) != {}
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes, and encode rows of positive weight; raise ClusterError if memory is too small."""
@@ -105,29 +107,29 @@ class RowsOnCluster(TrainingTable):
 
     def _choose_coding(self) -> Any:
         """Return the future of the codes, which are chosen from a summary of all partitions."""
-        spec, executor, summaries = self._spec, self._executor, []
+        spec, executor, integers, summaries = self._spec, self._executor, self._known_integers(self._spec), []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
-        rows, classes = self.target.rows_at(sample), self.target.classes if self._seeks_integer_categories else None
-        params = executor.share(_tasks.SummaryParams(self._columns, spec.max_bins, classes))
+        rows, classes = self.target.rows_at(sample), self.target.classes if integers is None else None
+        params = executor.share(_tasks.SummaryParams(self._categorical, self.dates, spec.max_bins, classes))
         for index, (first, last) in enumerate(pairwise(self._first_rows.tolist())):
             table, labelled, sampled = self._X[index], self._labelled[index], indices_within(rows, first, last - first)
             summaries.append(executor.submit(_tasks.summarize_values, index, table, labelled, sampled, params))
         merged = executor.merge(_tasks.merge_summaries, summaries, spec.max_bins)
-        if self._seeks_integer_categories:
-            merged = self._with_integer_categories(merged)
-        return executor.submit(_tasks.choose_codes, merged, sample_weight, spec.max_bins, self.dates, spec.encodings)
+        if integers is None:
+            integers = self._find_integers(merged)
+        return executor.submit(
+            _tasks.choose_codes, merged, sample_weight, spec.max_bins, self.dates, spec.encodings, integers
+        )
 
-    def _with_integer_categories(self, summary: Any) -> Any:
-        """Return the future of a summary in which columns of integers that are categories are categorical."""
+    def _find_integers(self, summary: Any) -> Integers:
+        """Return the columns of integers that are categories, given the future of a summary."""
         executor, n_columns = self._executor, self.n_features - n_added(self.dates)
-        searched = searched_columns(n_columns, self.dates, self._spec.params.signs.tolist())
-        found = executor.gather([executor.submit(_tasks.find_integer_categories_in, summary, searched)])[0]
+        columns = searched_columns(n_columns, {*self._categorical, *self.dates}, self._spec)
+        found = executor.gather([executor.submit(_tasks.find_integers, summary, columns)])[0]
         if not found:
-            return summary
-        warn_of_integer_categories([name for _, name in found])
-        features, tables = [feature for feature, _ in found], zip(self._X, self._labelled)
-        counted = [executor.submit(_tasks.count_categories_in, *table, features) for table in tables]
-        return executor.submit(Summary.with_integer_categories, summary, executor.merge(_tasks.merge_values, counted))
+            return {}
+        counted = [executor.submit(_tasks.count_integers, *part, found) for part in zip(self._X, self._labelled)]
+        return order_values(executor.gather([executor.merge(_tasks.merge_integers, counted)])[0])
 
     def _encode(self) -> list[Any]:
         """Return futures of the codes of the partitions, and keep the values of `FitSpec.rows_with_values`."""

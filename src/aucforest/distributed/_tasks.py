@@ -13,16 +13,15 @@ from aucforest._sklearn import check_y
 from aucforest.distributed._collections import refuse_sparse
 from aucforest.distributed._executor import import_distributed, watch_task
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.coding import (
-    Coding,
-    Summary,
-    choose_coding,
-    count_integer_categories,
-    merge_counted,
-    summarize_table,
-)
+from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize_table
 from aucforest.fitting.growing import TreeBuffers, grow_batch, grow_rows, map_in_threads
-from aucforest.fitting.integer_categories import CountedRows, find_integer_categories
+from aucforest.fitting.integer_categories import (
+    CountedRows,
+    Integers,
+    count_values_of,
+    find_integer_categories,
+    merge_values,
+)
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import combine_weights
@@ -68,20 +67,13 @@ def read_partition_target(index: int, y: Any, sample_weight: Any) -> LabelledPar
     return LabelledPart(classes, labels, sample_weight)
 
 
-class ColumnTypes(NamedTuple):
-    """The categorical columns of a table, and the features that its columns of dates become."""
-
-    categorical: list[int]
-    dates: Dates
-
-
 class SummaryParams(NamedTuple):
-    """What the summary of a partition depends on besides its rows."""
+    """What the summaries of partitions depend on besides their rows."""
 
-    columns: ColumnTypes
+    categorical: list[int]  # the categorical columns
+    dates: Dates  # the features that columns of dates become
     max_bins: int | None
-    # The classes of all partitions, None if columns of integers that are categories are not sought.
-    classes: NDArray[Any] | None
+    classes: NDArray[Any] | None  # of all rows, if columns of integers that are categories are to be found
 
 
 def summarize_values(
@@ -94,12 +86,11 @@ def summarize_values(
         raise ValueError(f"partition {index} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
         return None
-    (categorical, dates), max_bins, classes = params
-    table, rows = expand(read_table(X), dates), kept_rows(labelled.sample_weight)
-    counted = None
-    if classes is not None:
-        counted = CountedRows.of(labelled.kept(classes)[1], len(classes), table.shape[1])
-    return summarize_table(table, rows, sample, categorical, max_bins, counted)
+    table, counted = expand(read_table(X), params.dates), None
+    if params.classes is not None:
+        counted = CountedRows.of(labelled.kept(params.classes)[1], len(params.classes), table.shape[1])
+    rows = kept_rows(labelled.sample_weight)
+    return summarize_table(table, rows, sample, params.categorical, params.max_bins, counted)
 
 
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
@@ -108,21 +99,22 @@ def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Su
     return Summary.joined(non_empty, max_bins) if non_empty else None
 
 
-def find_integer_categories_in(summary: Summary, searched: list[int]) -> list[tuple[int, str]]:
-    """Return which of the columns `searched` have integers that are categories, and their names."""
-    return [(feature, summary.names[feature]) for feature in find_integer_categories(summary.integers, searched)]
+def find_integers(summary: Summary, columns: list[int]) -> list[int]:
+    """Return which of the columns have integers that are categories."""
+    return find_integer_categories({feature: summary.integers[feature] for feature in columns})
 
 
-def count_categories_in(X: Any, labelled: LabelledPart, features: list[int]) -> dict[int, Counted]:
-    """Return the values of columns of integers in a partition and their counts; nothing if it is empty."""
+def count_integers(X: Any, labelled: LabelledPart, columns: list[int]) -> dict[int, Counted] | None:
+    """Return the values of columns of a partition and their counts, or None if it is empty."""
     if len(labelled.labels) == 0:
-        return {}
-    return count_integer_categories(read_table(X), kept_rows(labelled.sample_weight), features)
+        return None
+    return count_values_of(read_table(X), kept_rows(labelled.sample_weight), columns)
 
 
-def merge_values(counted: list[dict[int, Counted]]) -> dict[int, Counted]:
-    """Return the values of columns of integers in partitions, with their total counts."""
-    return reduce(merge_counted, filter(None, counted), {})
+def merge_integers(counted: list[dict[int, Counted] | None]) -> dict[int, Counted] | None:
+    """Return the values of columns of partitions with their total counts, or None if all are empty."""
+    non_empty = [values for values in counted if values is not None]
+    return reduce(merge_values, non_empty) if non_empty else None
 
 
 def choose_codes(
@@ -131,12 +123,14 @@ def choose_codes(
     max_bins: int | None,
     dates: Dates,
     encodings: Sequence[str],
+    integers: Integers,
 ) -> Coding:
     """Choose codes from the summary of all partitions, with all threads of the worker."""
     # joblib is not used, because it uses one thread in processes that Dask starts.
     n_threads = import_distributed().get_worker().state.nthreads
     run = partial(map_in_threads, n_threads=n_threads)
-    return choose_coding(summary, sample_weight, max_bins, dates, run).with_rated(encodings)
+    coding = replace(choose_coding(summary, sample_weight, max_bins, dates, run), integers=integers)
+    return coding.with_rated(encodings)
 
 
 def encode_partition(

@@ -10,26 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._sklearn import Interval, RealNotInt, StrOptions
 from aucforest.estimators._exports import TreeExports
 from aucforest.estimators._validation import check_weights
-from aucforest.fitting.coding import Coding, count_integer_categories
-from aucforest.fitting.growing import thread_map
+from aucforest.fitting.coding import Coding
 from aucforest.fitting.in_memory import RowsInMemory
-from aucforest.fitting.integer_categories import (
-    CountedRows,
-    IntegerCounts,
-    are_sought,
-    count_integers,
-    find_integer_categories,
-    searched_columns,
-    warn_of_integer_categories,
-)
-from aucforest.fitting.spec import FitSpec, check_signs, resolve_signs
+from aucforest.fitting.spec import FitSpec, check_signs
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
 from aucforest.metrics.validation import unmask
-from aucforest.tables.columns import decode_labels, encode, order_categories, repeated
+from aucforest.tables.columns import decode_labels, repeated
 from aucforest.tables.dates import PARTS, n_added
-from aucforest.tables.sparse import SparseRows
-from aucforest.tables.target_rates import SETS
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria.table import CRITERIA
 
@@ -45,8 +33,6 @@ class _DateParts(StrOptions):
         return f"'auto', a list of {', '.join(map(repr, PARTS))}"
 
 
-# Approximate seconds to count one value of a column of integers.
-_COUNTING_SECONDS = 5e-8
 # Constraints for a positive number, such as a number of samples, and for a fraction.
 NUMBER, FRACTION = Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
@@ -61,7 +47,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
     "monotonic_cst": ["array-like", dict, None],
     "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), None],
-    "categorical_features": ["array-like", StrOptions({"auto", "from_dtype"}), None],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "date_parts": [_DateParts({"auto"}), None],
     "random_state": ["random_state"],
 }
@@ -82,35 +68,7 @@ class TreeBasedClassifier(TreeExports):
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept_rows(sample_weight))
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
-        if not isinstance(X, SparseRows) and are_sought(self.categorical_features, self._categorical_encoding):
-            X = self._encode_integer_categories(X, target)
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, self.dates_, target)
-
-    @property
-    def _categorical_encoding(self) -> Any:
-        return SETS  # a single tree has no target rates
-
-    def _encode_integer_categories(self, X: NDArray[Any], target: Target) -> NDArray[Any]:
-        """Return validated X with codes in columns of integers that are categories, which become categorical."""
-        names, params = getattr(self, "feature_names_in_", None), self._params()
-        signs = resolve_signs(params["monotonic_cst"], names, X.shape[1], len(target.classes), self.dates_)
-        known = self.categories_.keys() | self.dates_.keys()
-        searched = searched_columns(X.shape[1] - n_added(self.dates_), known, signs)
-        rows, kept = CountedRows.of_target(target, X.shape[1]), slice(None) if target.kept is None else target.kept
-
-        def count(feature: int) -> IntegerCounts | None:
-            return count_integers(X[:, feature][kept], rows)
-
-        run = thread_map(params.get("n_jobs", 1), _COUNTING_SECONDS * len(X))
-        found = find_integer_categories(dict(zip(searched, run(count, searched))), searched)
-        if not found:
-            return X
-        columns = [f"column {feature if names is None else repr(names[feature])}" for feature in found]
-        warn_of_integer_categories(columns)
-        counted = count_integer_categories(X, target.kept, found)
-        categories = {feature: order_categories(counted[feature], name) for feature, name in zip(found, columns)}
-        self.categories_ = dict(sorted((self.categories_ | categories).items()))
-        return encode(X, categories)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
         """Encode the training data, and set the attributes for classes, categories and features."""

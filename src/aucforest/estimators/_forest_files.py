@@ -1,5 +1,6 @@
 """The fitted attributes of trees and forests in model files."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from aucforest.persistence.model_file import Arrays, StoredModel, narrow, requir
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
 from aucforest.tables.columns import Categories, feature_kinds
 from aucforest.tables.dates import DateColumn, Dates, are_parts, is_zone, n_added
-from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
+from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates, index_values
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 
@@ -79,11 +80,13 @@ def _store_rates(rates: TargetRates) -> tuple[Arrays, dict[str, Any]]:
     arrays: Arrays = {"rates.frequencies": rates.frequencies, "rates.factors": rates.factors}
     for i, table in enumerate(rates.tables):
         arrays |= {f"rates.{i}.totals": narrow(table.totals, "BHIq"), f"rates.{i}.edges": table.edges}
+        if len(table.values) > 0 and not table.is_interaction:
+            arrays[f"rates.{i}.values"] = table.values
     return arrays, {"tables": list(map(describe_rate_table, rates.tables)), "classes": rates.classes.tolist()}
 
 
 def describe_rate_table(table: RateTable) -> list[Any]:
-    """Return the metadata of a table of rates, without its edges and totals."""
+    """Return the metadata of a table of rates, without its edges, totals and values."""
     return [table.feature, table.other, table.n_parts, table.smoothing]
 
 
@@ -96,10 +99,15 @@ def _restore_rates(stored: StoredModel, categories: Categories, n_features: int,
     require(_are_classes(classes, n_classes), "the classes of rates are unknown or not in order")
     require(0 < len(items) * len(classes) <= MOST_FEATURES, "there are no rates, or too many")
     tables: list[RateTable] = []
+    integers: dict[int, NDArray[np.float64]] = {}
     for number, item in enumerate(items):
         edges = stored.take_array(f"rates.{number}.edges", "d", (-1,))
-        table = restore_rate_table(item, edges, categories, n_features)
-        n_cells = len(categories[table.feature]) * table.n_parts
+        if f"rates.{number}.values" in stored:
+            values = stored.take_array(f"rates.{number}.values", "d", (-1,))
+            require(_are_ordered_integers(values), "the integers of rates are repeated or not in order")
+            integers[item[0]] = values
+        table = restore_rate_table(item, edges, categories, integers, n_features)
+        n_cells = len(integers.get(table.feature, categories.get(table.feature, ()))) * table.n_parts
         totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
         is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
         require(is_positive, "the totals of rates are negative or too large")
@@ -124,15 +132,29 @@ def _are_classes(classes: list[Any], n_classes: int) -> bool:
     return classes == [1] if n_classes == 2 else len(classes) > 0 and classes == sorted(set(classes))
 
 
-def restore_rate_table(item: Any, edges: NDArray[np.float64], categories: Categories, n_features: int) -> RateTable:
+def _are_ordered_integers(values: NDArray[np.float64]) -> bool:
+    """Return whether values are different integers in the order of `index_values`."""
+    are_integers = len(values) > 0 and np.all(np.isfinite(values)) and np.all(values == np.floor(values))
+    return bool(are_integers) and np.array_equal(index_values(values, values), np.arange(len(values)))
+
+
+def restore_rate_table(
+    item: Any,
+    edges: NDArray[np.float64],
+    categories: Categories,
+    integers: Mapping[int, NDArray[np.float64]],
+    n_features: int,
+) -> RateTable:
     """Return a table of a file without totals; `n_features` is the number of features without target rates.
 
-    `item` is the result of `describe_rate_table`. The other feature of a table without interaction is -1.
+    `integers` are the values of numeric columns with rates, see `TargetRates.integers`. `item` is the result of
+    `describe_rate_table`. The other feature of a table without interaction is -1.
     """
     is_table = isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3])
     require(is_table, "a table of rates must be two features, a number of parts and a smoothing")
     feature, other, n_parts, smoothing = item
-    require(feature in categories, f"there are rates of feature {feature}, which has no categories")
+    has_categories = (feature in categories) != (feature in integers and 0 <= feature < n_features)
+    require(has_categories, f"there are rates of feature {feature}, which has no categories")
     is_valid = other == -1 or (0 <= other < n_features and other != feature)
     require(is_valid, f"the rates of feature {feature} interact with feature {other}, which is not another feature")
     require(type(smoothing) is float and 0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")
@@ -145,7 +167,8 @@ def restore_rate_table(item: Any, edges: NDArray[np.float64], categories: Catego
         n_expected = min(len(categories[other]), MISSING_CODE)
     has_parts = n_parts == max(n_expected, 1) and (other >= 0 or len(edges) == 0)
     require(has_parts, f"the rates of feature {feature} have a wrong number of parts or edges")
-    return RateTable(feature, other, edges, n_parts, smoothing, np.empty((0, 0), dtype=np.int64))
+    no_totals, values = np.empty((0, 0), dtype=np.int64), integers.get(feature, np.empty(0))
+    return RateTable(feature, other, edges, n_parts, smoothing, no_totals, values)
 
 
 def _restore_tree(model: Any, stored: StoredModel) -> None:

@@ -87,10 +87,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     _groups: NDArray[np.int32] | None = None  # the group of each row of positive weight, if trees sample groups
     _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
 
-    @property
-    def _categorical_encoding(self) -> Any:
-        return self.categorical_encoding
-
     def _start(self) -> Start:
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
@@ -193,7 +189,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         spec = FitSpec.resolve(self._params(), target, table.names, table.n_features, start.seed, table.dates)
         if start.before is not None:
             spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=start.before.target_rates_)
-        n_encodings = len(spec.encodings) if table.may_have_rates else 1
+        n_encodings = len(spec.encodings) if table.may_have_rates(spec) else 1
         evidence_bytes, scored, compared = 0, spec.scored, spec.compared
         if self.bootstrap and target.has_enough_samples and self._needs_scorer(len(spec.variant_names), n_encodings):
             n_variants, n_amounts = len({*spec.variant_names, *start.variants}), len(amounts_to_score(self.shrinkage))

@@ -21,7 +21,7 @@ from aucforest.estimators._model_files import (
 from aucforest.persistence.model_file import Arrays, StoredModel, require
 from aucforest.tables.columns import check_same_categories
 from aucforest.tables.dates import n_added
-from aucforest.tables.target_rates import RateTable, are_same_rates
+from aucforest.tables.target_rates import RateTable, are_same_rates, integers_of
 
 _FOREST = "AUCForestClassifier"
 # Maximum sum of absolute coefficients, so that sums of products with scores and columns are finite.
@@ -71,14 +71,17 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
         return len(model.numbers_) + len(model.knots_) + len(model.missing_) + len(model.codes_)
 
     def are_codes(values: NDArray[np.float64], model: Any) -> Any:
-        """Return whether values are codes of categories or cells of interactions, sorted by feature and code."""
-        features = model.code_features_
-        n_codes_of = {feature: len(categories) for feature, categories in forest.categories_.items()}
+        """Return whether values are codes, integers or cells of interactions, sorted by feature and value."""
+        features, integers = model.code_features_, integers_of(forest.target_rates_)
+        n_codes_of = {feature: len(values) for feature, values in (forest.categories_ | integers).items()}
         n_codes_of |= {n_features + i: n_codes_of[t.feature] * t.n_parts for i, t in enumerate(model.interactions)}
         n_codes = np.array([n_codes_of.get(feature, 0) for feature in features.tolist()])
         step, is_next = np.diff(features), np.diff(values) > 0.0
         is_rising = np.all((step > 0) | ((step == 0) & is_next))
-        return is_rising and np.all((values >= 0.0) & (values < n_codes) & (values == np.floor(values)))
+        is_code = (values >= 0.0) & (values < n_codes) & (values == np.floor(values))
+        for feature, known in integers.items():
+            is_code[features == feature] = np.isin(values[features == feature], known)
+        return is_rising and np.all(is_code)
 
     below_numbers, below_features = _are_below(lambda model: len(model.numbers_)), _are_below(lambda _: n_features)
     below_coded = _are_below(lambda model: n_features + len(model.interactions))
@@ -147,7 +150,7 @@ def _restore_member(stack: Any, stored: StoredModel, *kinds: str) -> Any:
 
 def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
     n_features = forest.n_features_in_ + n_added(forest.dates_)
-    model = AdditiveClassifier(tuple(forest.categories_), _restore_interactions(forest, stored, n_features))
+    model = AdditiveClassifier(forest._columns_of_categories, _restore_interactions(forest, stored, n_features))
     model.is_sparse_, model.classes_ = stored.take("is_sparse", bool), np.arange(len(forest.classes_))
     require(not (model.is_sparse_ and model.interactions), "an additive model of a sparse matrix has interactions")
     model.n_features_, model.numbers_ = n_features, model.find_numbers(n_features)
@@ -164,7 +167,9 @@ def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> 
     tables = list[RateTable]()
     for i, item in enumerate(stored.take("interactions", list) if "interactions" in stored else []):
         edges = stored.take_array(f"interactions.{i}.edges", "d", (-1,))
-        tables.append(restore_rate_table(item, edges, forest.categories_, n_features))
+        tables.append(
+            restore_rate_table(item, edges, forest.categories_, integers_of(forest.target_rates_), n_features)
+        )
         require(tables[-1].is_interaction, "an interaction of the additive model has only one feature")
     return tuple(tables)
 

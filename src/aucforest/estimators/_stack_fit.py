@@ -29,6 +29,7 @@ from aucforest.fitting.spec import weights_by_class
 from aucforest.fitting.target import FewGroups, Target, has_few_samples
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows, as_csr
+from aucforest.tables.target_rates import integers_of
 from aucforest.tree.random import STACK_SAMPLE
 
 # The penalty is multiplied by 1 + _FEW / n, where n is about the number of samples of the rarer class. The penalty and
@@ -187,9 +188,9 @@ class StackFit(DecisionModel, OnnxExport):
                 forest._fit_rows(table, forest._start())
                 # The sum of a monotonic forest and another model is not monotonic in general.
                 if self.linear == "auto" and forest.monotonic_cst is None:
-                    models = [AdditiveClassifier(tuple(forest.categories_))]
+                    models = [AdditiveClassifier(forest._columns_of_categories)]
                     if table.additive_interactions:
-                        models.append(AdditiveClassifier(tuple(forest.categories_), table.additive_interactions))
+                        models.append(AdditiveClassifier(forest._columns_of_categories, table.additive_interactions))
                     linear = _fit_linear(training, models, features)
             for name in _SAME_AS_FOREST:
                 if hasattr(forest, name):
@@ -354,10 +355,9 @@ class StackFit(DecisionModel, OnnxExport):
         self, model: AUCForestClassifier, training: _Training, weights: NDArray[np.float64]
     ) -> RowsInMemory:
         """Return the training rows for a model that reads the same features as the forest, target rates included."""
-        forest, given = self.members_["forest"], training.sample_weight
-        model.categorical_features = list(forest.categories_)
         table = model._validate_rows(training.X, training.classes[training.labels], weights, training.groups)
-        table.rates = forest.target_rates_
+        table.rates, given = self.members_["forest"].target_rates_, training.sample_weight
+        table.integers = integers_of(table.rates)
         kept = table.target.kept
         table.rate_weight = given if given is None or kept is None else given[kept]
         return table

@@ -35,7 +35,7 @@ from aucforest.tables.dates import (
 )
 from aucforest.tables.integers import rounded_columns, rounded_features, warn_of_rounding
 from aucforest.tables.sparse import SparseRows, as_csr
-from aucforest.tables.target_rates import TargetRates, append_rates
+from aucforest.tables.target_rates import TargetRates, append_rates, integers_of
 
 # Options of scikit-learn's validation of X.
 _OPTIONS: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
@@ -161,6 +161,11 @@ class FeatureModel(Model):
         names = split_names(names, self.dates_)
         rates = [] if self.target_rates_ is None else self.target_rates_.names(names, self.classes_)
         return np.array(names + rates, dtype=object)
+
+    @property
+    def _columns_of_categories(self) -> tuple[int, ...]:
+        """The columns whose values are categories: categorical ones, and integers that have target rates."""
+        return tuple(sorted({*self.categories_, *integers_of(self.target_rates_)}))
 
     @property
     def _columns_of_features(self) -> list[int]:

@@ -140,11 +140,8 @@ class AUCForestClassifier(ForestFit):
     max_bins : int or None, default=255
         The maximum number of bins of a feature, 2 to 255. The date part "time" has at most 32 bins. None considers all
         distinct values.
-    categorical_features : {"auto", "from_dtype"}, array-like of str, int or bool, or None, default="auto"
-        The categorical features, which are split natively. See `AUCTreeClassifier`. "auto" also uses columns of
-        integers that are categories, such as numbers of customers, with a warning: samples of the same value have
-        similar labels, but samples of neighboring values do not. Not searched are columns with a monotonic constraint,
-        sparse matrices and integers above 2**53, and no column with ``categorical_encoding="sets"``.
+    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
+        The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
         The encoding of columns with more than 50 categories:
 
@@ -348,7 +345,7 @@ class AUCForestClassifier(ForestFit):
         threshold: str | dict[str, Any] | float | None = None,
         oob_score: bool | str | Callable[..., float] = False,
         max_bins: int | None = 255,
-        categorical_features: Any = "auto",
+        categorical_features: Any = "from_dtype",
         categorical_encoding: str | list[str] = "auto",
         date_parts: Any = "auto",
         warm_start: bool = False,

@@ -55,12 +55,11 @@ class AUCTreeClassifier(TreeBasedClassifier):
     max_bins : int or None, default=255
         The maximum number of bins of a feature, 2 to 255. A feature with fewer distinct values has one bin for each.
         The date part "time" has at most 32 bins. None considers all distinct values.
-    categorical_features : {"auto", "from_dtype"}, array-like of str, int or bool, or None, default="from_dtype"
-        The categorical features, which are split natively: names, indices or a mask. "from_dtype" uses the categorical,
-        string and boolean columns of a pandas, polars or pyarrow table. An array has no such columns: pass for example
-        ``categorical_features=[0]``. For a tree, "auto" is the same. Categories are text, numbers, booleans, dates or
-        durations. Equal values of different types are the same category: 1 and 1.0, or a day as a date and as a
-        Timestamp.
+    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
+        The categorical features, which are split natively: names, indices or a mask. "from_dtype" uses the
+        categorical, string and boolean columns of a pandas, polars or pyarrow table. An array has no such columns: pass
+        for example ``categorical_features=[0]``. Categories are text, numbers, booleans, dates or durations. Equal
+        values of different types are the same category: 1 and 1.0, or a day as a date and as a Timestamp.
     date_parts : "auto", list of str or None, default="auto"
         The features computed from a column of dates of X: "time" (seconds since 1970-01-01), "year", "month", "day",
         "day of week" (1 for Monday to 7) and "hour" (with minutes as its fraction). "auto" computes time, month and

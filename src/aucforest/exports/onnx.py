@@ -180,21 +180,37 @@ def _add_cells(graph: Graph, table: Any, category: str, other: str, name: str) -
     # Comparisons with NaN are false, and a runtime may take the other number as the minimum.
     part = graph.add("Where", graph.add("IsNaN", other, output=f"{name}_missing"), other, number, output=f"{name}_part")
     n_parts = graph.constant(f"{name}_n_parts", np.float64(table.n_parts))
+    if len(table.values) > 0:
+        index = _add_index(graph, category, table.values.astype(np.int64), default=-1)
+        index = graph.add_cast(index, f"{name}_index", "DOUBLE")
+        is_known = graph.add("GreaterOrEqual", index, graph.constant(f"{name}_zero", np.float64(0.0)),
+                             output=f"{name}_is_known")  # fmt: skip
+        category = graph.add("Where", is_known, index, graph.constant(f"{name}_nan", np.float64(np.nan)),
+                             output=f"{name}_known_category")  # fmt: skip
     return graph.add("Add", graph.add("Mul", category, n_parts, output=f"{name}_first"), part, output=name)
 
 
 def _add_coefficients(graph: Graph, value: str, codes: NDArray[np.int64], coef: NDArray[np.float64]) -> str:
     """Add the nodes that look up coefficients, (n_classes, n_codes), of the codes in a column, (n_rows, 1)."""
-    is_missing = graph.add("IsNaN", value, output=f"{value}_missing_code")
-    known = graph.add("Where", is_missing, graph.constant(f"{value}_none", np.float64(-1.0)), value,
-                      output=f"{value}_known")  # fmt: skip
-    row = graph.add("LabelEncoder", graph.add_cast(known, f"{value}_number_of_code", "INT64"), output=f"{value}_row",
-                    domain="ai.onnx.ml", keys_int64s=codes.tolist(), values_int64s=[*range(len(codes))],
-                    default_int64=len(codes))  # fmt: skip
+    row = _add_index(graph, value, codes, default=len(codes))
     # The last row, of zeros, is for values without a coefficient.
     coefficients = graph.constant(f"{value}_coef", np.vstack((coef.T, np.zeros(len(coef)))))
     terms = graph.add("Gather", coefficients, row, output=f"{value}_of_rows", axis=0)
     return graph.add("Squeeze", terms, graph.constant(f"{value}_axis_of_rows", np.array([1])), output=f"{value}_term")
+
+
+def _add_index(graph: Graph, value: str, codes: NDArray[np.int64], default: int) -> str:
+    """Add the nodes that look up the index of the value of a column among codes, `default` for other values."""
+    is_unknown = graph.add("IsNaN", value, output=f"{value}_missing_code")
+    if not np.array_equal(codes, np.arange(len(codes))):  # the column may have numbers, which a cast would truncate
+        floor = graph.add("Floor", value, output=f"{value}_floor")
+        is_unknown = graph.add("Not", graph.add("Equal", floor, value, output=f"{value}_is_integer"),
+                               output=f"{value}_no_integer")  # fmt: skip
+    no_code = graph.constant(f"{value}_none", np.float64(codes.min(initial=0) - 1))
+    known = graph.add("Where", is_unknown, no_code, value, output=f"{value}_known")
+    return graph.add("LabelEncoder", graph.add_cast(known, f"{value}_number_of_code", "INT64"), output=f"{value}_row",
+                     domain="ai.onnx.ml", keys_int64s=codes.tolist(), values_int64s=[*range(len(codes))],
+                     default_int64=default)  # fmt: skip
 
 
 class Ensemble(NamedTuple):

@@ -1,6 +1,6 @@
 """Encoding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.integer_categories import CountedRows, IntegerCounts, count_integers, merge_counts
+from aucforest.fitting.integer_categories import CountedRows, IntegerCounts, Integers, count_integers, merge_counts
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CellFinder, Digits, find_rated
 from aucforest.tables.columns import (
@@ -63,7 +63,7 @@ class Summary:
         first = summaries[0]
         if len(summaries) == 1:
             return first
-        counted = reduce(merge_counted, (summary.counted for summary in summaries))
+        counted = {f: reduce(Counted.merge, (summary.counted[f] for summary in summaries)) for f in first.counted}
         distinct: dict[int, NDArray[np.float64] | None] = {}
         for feature in first.distinct:
             values = [summary.distinct[feature] for summary in summaries]
@@ -74,27 +74,6 @@ class Summary:
         rounded = frozenset().union(*(summary.rounded for summary in summaries))
         integers = {f: reduce(merge_counts, (summary.integers[f] for summary in summaries)) for f in first.integers}
         return cls(first.names, counted, distinct, sampled, rounded, integers)
-
-    def with_integer_categories(self, counted: dict[int, Counted]) -> "Summary":
-        """Return the summary with some columns of integers as categorical features, given their values and counts."""
-        distinct = {feature: values for feature, values in self.distinct.items() if feature not in counted}
-        return replace(self, counted=self.counted | counted, distinct=distinct)
-
-
-def count_integer_categories(
-    table: Table, rows: NDArray[np.int64] | None, features: Iterable[int]
-) -> dict[int, Counted]:
-    """Return the values of columns of integers and their counts in the given rows, or in all rows if `rows` is None."""
-    counted = {}
-    for feature in features:
-        values, counts = count_values(np.asarray(read_numbers(table, feature), dtype=np.float64), rows)
-        counted[feature] = Counted(values.astype(np.int64), counts)
-    return counted
-
-
-def merge_counted(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Counted]:
-    """Return the values in both parts of the rows, with their total counts."""
-    return {feature: counted.merge(one[feature]) if feature in one else counted for feature, counted in other.items()}
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
@@ -145,13 +124,15 @@ class Coding:
     categories: Categories  # as in the fitted forest
     values: BinValues  # without target rates
     dates: Dates = field(default_factory=dict)  # as in the fitted forest
+    integers: Integers = field(default_factory=dict)
     rated: tuple[int, ...] = ()  # the columns that have target rates
     rates: TargetRates | None = None  # as in the fitted forest; None before they are chosen
 
     @cached_property
     def digits(self) -> Digits:
         """The rows of the codes that contain digits of categories."""
-        return Digits(len(self.values.n_bins), {feature: len(self.categories[feature]) for feature in self.rated})
+        n_categories = {feature: len((self.categories | self.integers)[feature]) for feature in self.rated}
+        return Digits(len(self.values.n_bins), n_categories, self.integers)
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
@@ -165,7 +146,7 @@ class Coding:
 
     def with_rated(self, encodings: Sequence[str]) -> "Coding":
         """Return the coding with digits for the columns that have target rates, given the encodings."""
-        return replace(self, rated=tuple(find_rated(self.categories, encodings)))
+        return replace(self, rated=tuple(sorted([*find_rated(self.categories, encodings), *self.integers])))
 
     @property
     def kinds(self) -> NDArray[np.int8]:

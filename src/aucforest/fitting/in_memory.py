@@ -9,13 +9,23 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
+from aucforest.fitting.integer_categories import (
+    CountedRows,
+    Integers,
+    count_integers,
+    count_values_of,
+    find_integer_categories,
+    order_values,
+    searched_columns,
+)
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit
+from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import find_rated
 from aucforest.tables.columns import Categories
-from aucforest.tables.dates import Dates, times_in
+from aucforest.tables.dates import Dates, n_added, times_in
 from aucforest.tables.sparse import SparseRows
 from aucforest.tables.target_rates import RATES
 from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
@@ -23,6 +33,8 @@ from aucforest.tree.sparse_binning import bin_sparse
 
 # Approximate seconds that two threads need to bin and encode one value.
 _VALUE_SECONDS = 2e-8
+# Approximate seconds to count a value of a column of integers.
+_COUNTING_SECONDS = 5e-8
 
 
 class RowsInMemory(TrainingTable):
@@ -38,8 +50,25 @@ class RowsInMemory(TrainingTable):
     ) -> None:
         self.X, self.names, self.target, self.dates, self._categories = X, names, target, dates, categories
         self.n_features = X.shape[1]
-        self.may_have_rates = len(find_rated(categories, (RATES,))) > 0
         self._spare: list[TreeBuffers] = []  # buffers for growing trees
+
+    def may_have_rates(self, spec: FitSpec) -> bool:
+        """Return whether a column has target rates; find columns of integers that are categories, if not yet known."""
+        self.integers = self._known_integers(spec)
+        if self.integers is None:
+            self.integers = self._find_integers(spec)
+        return len(find_rated(self._categories, (RATES,))) + len(self.integers) > 0
+
+    def _find_integers(self, spec: FitSpec) -> Integers:
+        """Return the columns of integers that are categories."""
+        X, kept = self.X, self.target.kept
+        if isinstance(X, SparseRows):
+            return {}
+        columns = searched_columns(self.n_features - n_added(self.dates), self._categories.keys() | self.dates, spec)
+        rows, selected = CountedRows.of_target(self.target, self.n_features), slice(None) if kept is None else kept
+        run = thread_map(spec.n_jobs, _COUNTING_SECONDS * len(X))
+        counts = run(lambda feature: count_integers(X[:, feature][selected], rows), columns)
+        return order_values(count_values_of(X, kept, find_integer_categories(dict(zip(columns, counts)))))
 
     def _encode_rows(self) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
@@ -47,7 +76,7 @@ class RowsInMemory(TrainingTable):
             values = self._bin_sparse(self.X)
         else:
             self._codes, values = self._bin(self.X)
-        coding = Coding(self._categories, values, self.dates).with_rated(self._spec.encodings)
+        coding = Coding(self._categories, values, self.dates, self.integers or {}).with_rated(self._spec.encodings)
         self._check(int(values.n_bins.max()) + 1, coding)
         if coding.rated:
             kept = self.target.kept

@@ -5,7 +5,7 @@ integers of a column are categories if the labels of rows are estimated well fro
 badly from the rows of neighboring values. Both estimates are smoothed class frequencies, compared by log likelihood.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._caller import warn
-from aucforest.fitting.spec import resolve_encodings
+from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import MOST_IN_SETS, SMOOTHING, choose_smoothing, hash_integers
-from aucforest.tables.target_rates import SETS
-from aucforest.tables.texts import listed
+from aucforest.tables.columns import Counted, Table, count_values, order_categories, read_numbers
 
 # Estimates from the same value increase the log likelihood by at least this amount, and estimates from neighboring
 # values by at most this fraction of it. Both were chosen with `benchmarks/many_categories.py integers`.
@@ -30,6 +28,10 @@ _MOST_VALUES, _MOST_COUNTS = 2**14, 2**21
 _BLOCK_ROWS = 2**18  # rows are counted in blocks, so that values that are not in the sample are not sorted
 _FIRST_ROWS = 256  # most columns that are not integers are recognized by these rows
 _MOST_EXACT = 2.0**53  # greater integers have no exact float64
+
+
+# The values of columns of integers that are categories, by the index of the column, in the order of `index_values`.
+Integers = dict[int, NDArray[np.float64]]
 
 
 class CountedRows(NamedTuple):
@@ -146,12 +148,6 @@ def _likelihoods_by_neighbors(counts: NDArray[np.float64], frequencies: NDArray[
             yield float(np.sum(weights * np.log((of_class + smoothing * priors) / (total + smoothing))))
 
 
-def are_sought(categorical_features: Any, categorical_encoding: Any) -> bool:
-    """Return whether a fit with these parameters looks for such columns: if they could have target rates."""
-    is_auto = isinstance(categorical_features, str) and categorical_features == "auto"
-    return is_auto and resolve_encodings(categorical_encoding) != (SETS,)
-
-
 def count_integers(values: NDArray[Any], rows: CountedRows) -> IntegerCounts | None:
     """Return the class counts of the values of a column, None if not all are integers; missing values are left out."""
     counted = None
@@ -173,24 +169,31 @@ def merge_counts(one: IntegerCounts | None, other: IntegerCounts | None) -> Inte
     return None if one is None or other is None else one.merge(other)
 
 
-def searched_columns(n_columns: int, dates: Container[int], signs: Sequence[int]) -> list[int]:
-    """Return the columns whose integers can be categories: those without dates and monotonic constraints.
+def searched_columns(n_columns: int, skipped: Container[int], spec: FitSpec) -> list[int]:
+    """Return the columns whose integers can be categories.
 
-    A constraint says that the order of the values matters. `signs` are those of the constraints, or empty.
+    Skipped are categorical columns, dates, and columns with a monotonic constraint, for which the order matters.
     """
-    return [feature for feature in range(n_columns) if feature not in dates and not any(signs[feature : feature + 1])]
+    constrained = np.flatnonzero(spec.params.signs).tolist()
+    return [feature for feature in range(n_columns) if feature not in skipped and feature not in constrained]
 
 
-def find_integer_categories(counted: Mapping[int, IntegerCounts | None], searched: Sequence[int]) -> list[int]:
-    """Return which columns `searched` have integers that are categories, given the counts of numeric features."""
-    columns = ((feature, counted.get(feature)) for feature in searched)
-    return [feature for feature, counts in columns if counts is not None and counts.are_categories()]
+def find_integer_categories(counted: Mapping[int, IntegerCounts | None]) -> list[int]:
+    """Return the columns of integers that are categories, given the counts of each column."""
+    return [feature for feature, counts in counted.items() if counts is not None and counts.are_categories()]
 
 
-def warn_of_integer_categories(names: Sequence[str]) -> None:
-    """Warn of columns of integers that are used as categories."""
-    if names:
-        warn(
-            f"X: {listed(names)}: integers that are used as categories, because rows of the same value have similar"
-            ' labels, but rows of neighboring values do not; with categorical_features="from_dtype" they are numbers'
-        )
+def count_values_of(table: Table, rows: NDArray[np.int64] | None, features: Iterable[int]) -> dict[int, Counted]:
+    """Return the values of numeric columns and their counts in the given rows, or in all rows if `rows` is None."""
+    columns = {feature: np.asarray(read_numbers(table, feature), dtype=np.float64) for feature in features}
+    return {feature: count_values(values, rows) for feature, values in columns.items()}
+
+
+def merge_values(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Counted]:
+    """Return the values of both parts of the rows, with their total counts."""
+    return {feature: counted.merge(other[feature]) for feature, counted in one.items()}
+
+
+def order_values(counted: dict[int, Counted]) -> Integers:
+    """Return the values of each column in the order of their indices, given their counts."""
+    return {feature: order_categories(values, f"feature {feature}") for feature, values in counted.items()}

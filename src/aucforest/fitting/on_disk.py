@@ -4,6 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple, Self
 
@@ -14,28 +15,22 @@ from tqdm import tqdm
 from aucforest._memory import format_bytes, return_freed_memory
 from aucforest._progress import progress_bar
 from aucforest.fitting.code_matrix import CodeMatrix
-from aucforest.fitting.coding import (
-    Coding,
-    Summary,
-    choose_coding,
-    count_integer_categories,
-    indices_within,
-    merge_counted,
-    sample_for_bins,
-    summarize_table,
-)
+from aucforest.fitting.coding import Coding, Summary, choose_coding, indices_within, sample_for_bins, summarize_table
 from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
     CountedRows,
-    are_sought,
+    Integers,
+    count_values_of,
     find_integer_categories,
+    merge_values,
+    order_values,
     searched_columns,
-    warn_of_integer_categories,
 )
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import plan_on_disk
+from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Counted, Table, find_categorical, read_table, warn_of_text
@@ -59,7 +54,6 @@ class FeatureBatches(NamedTuple):
     target: Target
     dates: Dates  # the features that columns of dates become
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
-    may_have_rates: bool = False  # whether a column may have target rates
 
     @classmethod
     def of(cls, source: Any, names: Sequence[str], target: Target, params: dict[str, Any]) -> Self:
@@ -69,10 +63,7 @@ class FeatureBatches(NamedTuple):
         head = read_table(source.schema(names).empty_table())
         categorical = find_categorical(head, params["categorical_features"])
         dates = find_dates(head, params["date_parts"], categorical)
-        may_have_rates = len(categorical) > 0 or are_sought(
-            params["categorical_features"], params["categorical_encoding"]
-        )
-        return cls(source, list(names), to_features, target, dates, categorical, may_have_rates)
+        return cls(source, list(names), to_features, target, dates, categorical)
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
         """Return the indices of the kept rows of a batch (None for all), the number of kept rows before, and in it.
@@ -133,9 +124,12 @@ class RowsOnDisk(TrainingTable):
     ) -> None:
         self.names, self.target, self.dates = features.names, features.target, features.dates
         self.n_features = len(features.names) + n_added(features.dates)
-        self.may_have_rates = features.may_have_rates
         self._features, self._limit, self._used = features, memory_limit, used
         self._open_job = open_job
+
+    def may_have_rates(self, spec: FitSpec) -> bool:
+        """Return whether a column may have target rates; which of them have some is known after all rows are read."""
+        return len(self._features.categorical) > 0 or self._known_integers(spec) != {}
 
     def _encode_rows(self) -> Coding:
         """Choose codes, and write those of all rows to a temporary file, which is in the job folder if there is one."""
@@ -199,9 +193,8 @@ class RowsOnDisk(TrainingTable):
         head = read_table(features.to_frame(next(features.source.batches(features.names, max_rows=1))))
         categorical = find_categorical(head, spec.categorical_features)
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
-        counted_rows = None
-        if are_sought(spec.categorical_features, spec.encodings):
-            counted_rows = CountedRows.of_target(self.target, self.n_features)
+        integers = self._known_integers(spec)
+        counted_rows = CountedRows.of_target(self.target, self.n_features) if integers is None else None
 
         def summarize_batch(start: int, table: Table) -> Summary:
             rows, index, n_rows = features.rows_of(start, table)
@@ -214,22 +207,28 @@ class RowsOnDisk(TrainingTable):
             return Summary.joined([one, other], spec.max_bins)
 
         summary = self._merge(summarize_batch, join, "rows read")
-        signs = spec.params.signs.tolist()
-        if found := find_integer_categories(summary.integers, searched_columns(len(features.names), self.dates, signs)):
-            warn_of_integer_categories([summary.names[feature] for feature in found])
-
-            def count_batch(start: int, table: Table) -> dict[int, Counted]:
-                return count_integer_categories(table, features.rows_of(start, table)[0], found)
-
-            summary = summary.with_integer_categories(self._merge(count_batch, merge_counted, "categories counted"))
         warn_of_rounding([summary.names[feature] for feature in sorted(summary.rounded)])
         if isinstance(spec.categorical_features, str):
             warn_of_text({summary.names[feature]: counted for feature, counted in summary.counted.items()})
-        return choose_coding(summary, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
+        if integers is None:
+            columns = searched_columns(len(features.names), {*categorical, *self.dates}, spec)
+            integers = self._count_integers(find_integer_categories({f: summary.integers[f] for f in columns}))
+        run = thread_map(self._plan.n_readers)
+        return replace(choose_coding(summary, sample_weight, spec.max_bins, self.dates, run), integers=integers)
+
+    def _count_integers(self, columns: list[int]) -> Integers:
+        """Return the values of columns of integers that are categories; read all rows if there are any."""
+        if not columns:
+            return {}
+
+        def count(start: int, table: Table) -> dict[int, Counted]:
+            return count_values_of(table, self._features.rows_of(start, table)[0], columns)
+
+        return order_values(self._merge(count, merge_values, "integers counted"))
 
     def _merge(self, function: Callable[[int, Table], Any], merge: Callable[[Any, Any], Any], what: str) -> Any:
         """Return the merged results of a function of the batches."""
-        # Results for equally many batches are merged in pairs, so that each is copied only a few times.
+        # Results of equally many batches are merged in pairs, so that each is copied only a few times.
         merged: list[tuple[int, Any]] = []
         for result in self._map(function, what):
             size = 1

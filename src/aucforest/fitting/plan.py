@@ -142,7 +142,7 @@ class FitSize:
 
     def _with_rates(self, coding: Coding) -> "FitSize":
         """Return the size with target rates, and an upper bound for interactions, which are not known yet."""
-        by_column = [len(coding.categories[feature]) for feature in coding.rated]
+        by_column = list(coding.digits.n_categories.values())
         n_rated, n_categories = len(by_column), max(by_column)
         n_parts = max(*PARTS, *coding.values.n_bins[list(coding.categories)].tolist())
         n_cells = sum(by_column) + min(MOST_CELLS, MOST_INTERACTIONS * n_categories * n_parts)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest._progress import progress_bar
 from aucforest.fitting.coding import Coding
+from aucforest.fitting.integer_categories import Integers
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import RatedRows, SumRows
 from aucforest.fitting.parts import Grown, Growth, Part
@@ -25,7 +26,7 @@ from aucforest.fitting.target_rates import (
     sampled_rows,
 )
 from aucforest.tables.dates import Dates
-from aucforest.tables.target_rates import INTERACTIONS, RateTable, TargetRates
+from aucforest.tables.target_rates import INTERACTIONS, SETS, RateTable, TargetRates, integers_of
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.tree import Tree
 
@@ -38,7 +39,7 @@ class TrainingTable(ABC):
     names: Sequence[str] | None  # names of the columns, if they have names
     dates: Dates  # the features that columns of dates become
     X: Any  # a matrix, or an object that returns rows by index; it has at least `FitSpec.rows_with_values`
-    may_have_rates: bool = True  # whether a column may have so many categories that it has target rates
+    integers: Integers | None = None  # the columns of integers that are categories; None before they are found
     # The target rates of another forest that reads the same features, and the weights of rows in them, (n_kept,).
     rates: TargetRates | None = None
     rate_weight: NDArray[np.float64] | None = None
@@ -61,6 +62,16 @@ class TrainingTable(ABC):
         self._coding = self._choose_rates(coding) if coding.rated else coding
         self._growth = Growth.of(spec, self._coding, len(self.target.kept_labels), len(self.target.classes))
         return self._coding
+
+    @abstractmethod
+    def may_have_rates(self, spec: FitSpec) -> bool:
+        """Return whether a column may have target rates."""
+
+    def _known_integers(self, spec: FitSpec) -> Integers | None:
+        """Return the columns of integers that are categories, if they need not be found, else None."""
+        if self.integers is None and spec.numbers.start > 0:  # as in the trees of a warm start
+            return integers_of(spec.rates)
+        return {} if spec.encodings == (SETS,) else self.integers
 
     @abstractmethod
     def _encode_rows(self) -> Coding:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.tables.columns import Categories
-from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, LeftOutTotals, RateTable, TargetRates
+from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, LeftOutTotals, RateTable, TargetRates, index_values
 from aucforest.tree.binning import MAX_BINS, BinValues, choose_bins, midway
 from aucforest.tree.ordered_rates import read_categories
 from aucforest.tree.samples import FixedPoint, exact_weights
@@ -84,6 +84,7 @@ class Digits:
 
     first: int  # the index of the first of these rows, which follow the codes of the features
     n_categories: dict[int, int]  # the number of categories of each column
+    integers: dict[int, NDArray[np.float64]] = field(default_factory=dict)  # values of numeric columns, see `RateTable`
 
     @property
     def n_rows(self) -> int:
@@ -101,9 +102,13 @@ class Digits:
         """Return the digits of the category indices in a matrix of features, shape (n_digits, n_rows)."""
         digits, index = np.empty((self.n_rows, len(X)), dtype=dtype), 0
         for feature, n_categories in self.n_categories.items():
-            values, n_digits = X[:, feature], count_digits(n_categories)
-            quotient = np.where(np.isnan(values), _BASE**n_digits - 1, values).astype(np.int64)
-            for _ in range(n_digits):
+            values, missing = X[:, feature], _BASE ** count_digits(n_categories) - 1
+            if feature in self.integers:
+                indices = index_values(values, self.integers[feature])
+                quotient = np.where(indices < 0, missing, indices)
+            else:
+                quotient = np.where(np.isnan(values), missing, values).astype(np.int64)
+            for _ in range(count_digits(n_categories)):
                 quotient, digits[index] = np.divmod(quotient, _BASE)
                 index += 1
         return digits
@@ -256,11 +261,16 @@ class CellFinder:
             totals += count_totals(self.cells(table, block.codes), n_cells, block, n_classes)
         return totals
 
+    def empty_table(self, feature: int) -> RateTable:
+        """Return a table of a column alone, without smoothing and totals."""
+        values = self.digits.integers.get(feature, np.empty(0))
+        return RateTable(feature, -1, np.empty(0), 1, 0.0, np.empty((0, 0), dtype=np.int64), values)
+
     def candidates(
         self, feature: int, codes_of: Callable[[int], NDArray[Any]]
     ) -> Iterator[tuple[NDArray[Any], list[RateTable]]]:
         """Yield the codes of each other feature, and its candidate interactions in ascending order of parts."""
-        no_totals, n_features = np.empty((0, 0), dtype=np.int64), len(self.by_set)
+        n_features, table = len(self.by_set), self.empty_table(feature)
         # All other features are tried, or every step-th feature if there are many.
         step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
         for other in range(feature % step, n_features, step):
@@ -269,7 +279,7 @@ class CellFinder:
                 continue
             codes = codes_of(other)
             if self.by_set[other]:
-                yield codes, [RateTable(feature, other, np.empty(0), n_bins, 0.0, no_totals)]
+                yield codes, [table._replace(other=other, n_parts=n_bins)]
                 continue
             known, tables = np.sort(codes[codes < n_bins]), []
             for n_parts in PARTS if len(known) > 0 else ():
@@ -278,7 +288,7 @@ class CellFinder:
                 if len(cuts) == n_parts - 1:
                     bins = (self.values.first[other] + cuts).tolist()
                     edges = np.array([midway(self.values.upper[i], self.values.lower[i + 1]) for i in bins])
-                    tables.append(RateTable(feature, other, edges, n_parts, 0.0, no_totals))
+                    tables.append(table._replace(other=other, edges=edges, n_parts=n_parts))
             yield codes, tables
 
 
@@ -340,7 +350,7 @@ def choose_tables(
     category_totals = count_totals(categories, n_categories, sampled, n_classes) * factors
     smoothing, _ = choose_smoothing(category_totals, frequencies)
     no_totals = np.empty((0, n_classes), dtype=np.int64)
-    table, interactions = RateTable(feature, -1, np.empty(0), 1, smoothing, no_totals), []
+    table, interactions = finder.empty_table(feature)._replace(smoothing=smoothing, totals=no_totals), []
     pairs = finder.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ()
     for other_codes, candidates in pairs:
         previous_gain = -np.inf
