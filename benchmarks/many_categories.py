@@ -231,24 +231,30 @@ def integers_of(categories: pd.Series) -> np.ndarray:
     return pd.factorize(categories, sort=True)[0] if numbers.isna().any() else numbers.to_numpy(np.int64)
 
 
+def rated_columns(forest: AUCForestClassifier) -> set[str]:
+    """Return the names of the columns that have target rates."""
+    rates = forest.target_rates_
+    return set() if rates is None else {forest.feature_names_in_[table.feature] for table in rates.tables}
+
+
 def run_integers(options: argparse.Namespace) -> None:
     """Score forests whose columns of many categories are integers, and count the columns that are wrongly found."""
     found = []
     for name, [(X, y), *_] in find_tables(options):
         columns = [column for column in X.select_dtypes("category") if X[column].nunique() > 50]
         as_integers = X.assign(**{column: integers_of(X[column]) for column in columns})
-        inputs = {"default": (as_integers, "auto"), "numbers": (as_integers, "from_dtype"), "categories": (X, "auto")}
+        inputs = {"default": (as_integers, "auto"), "numbers": (as_integers, "sets"), "categories": (X, "auto")}
         scores: dict[str, list[tuple[float, float]]] = {what: [] for what in inputs}
         for train, test in list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))[: options.folds]:
-            for what, (rows, parameter) in inputs.items():
-                forest = AUCForestClassifier(categorical_features=parameter, random_state=0)
+            for what, (rows, encoding) in inputs.items():
+                forest = AUCForestClassifier(categorical_encoding=encoding, random_state=0)
                 proba = forest.fit(rows.iloc[train], y[train]).predict_proba(rows.iloc[test])
                 scores[what].append((auc_of(y[test], proba), log_loss(y[test], proba)))
                 if what == "default":
-                    n_found = len(forest.categories_) - len(X.select_dtypes("category").columns) + len(columns)
+                    rated = rated_columns(forest)
         found.append([np.mean(each, axis=0) for each in scores.values()])
         shown = "  ".join(f"{what} {auc:.4f} / {loss:.4f}" for what, (auc, loss) in zip(inputs, found[-1]))
-        print(f"{name:33} {shown}  found {n_found} of {len(columns)}", flush=True)
+        print(f"{name:33} {shown}  found {len(rated & set(columns))} of {len(columns)}", flush=True)
     means = np.mean(found, axis=0)
     print(f"{'mean':33}", "  ".join(f"{what} {auc:.4f} / {loss:.4f}" for what, (auc, loss) in zip(inputs, means)))
     for name in ("no effect, 5000, 5 %", "no effect, zipf 20000, 20 %"):
@@ -256,15 +262,16 @@ def run_integers(options: argparse.Namespace) -> None:
         for seed in range(options.seeds):
             X, y = make(name, seed)
             X = X.assign(merchant=integers_of(X["merchant"]), kind=integers_of(X["kind"]))
-            n_found += len(AUCForestClassifier(1, random_state=0).fit(X, y).categories_)
+            n_found += len(rated_columns(AUCForestClassifier(1, random_state=0).fit(X, y)))
         print(f"{name:33} found in {n_found} of {options.seeds} data sets", flush=True)
     from _keel import rare_sets  # the other commands do not need its package
 
     wrong = {}
     for one in rare_sets():
         if one.chooses:
-            forest = AUCForestClassifier(1, random_state=0).fit(one.X, one.y)
-            wrong |= {one.name: list(forest.categories_)} if forest.categories_ else {}
+            frame = pd.DataFrame(one.X).add_prefix("column ")
+            rated = rated_columns(AUCForestClassifier(1, random_state=0).fit(frame, one.y))
+            wrong |= {one.name: rated} if rated else {}
     print(f"{'KEEL sets, a to p':33} found in {len(wrong)}: {wrong}")
 
 
