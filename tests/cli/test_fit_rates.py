@@ -64,24 +64,18 @@ def test_the_encoding_is_an_option(files, given):
 
 @pytest.mark.parametrize("name", ["accounts.csv", "accounts.parquet"])
 @pytest.mark.parametrize("batches", ["", "--memory-limit 4GiB"])
-def test_integers_that_are_categories_are_named(files, name, batches):
-    """New rows may have them as integers, text, or numbers with a point."""
+def test_rates_of_integers(files, name, batches):
+    """New rows may have them as integers or as numbers with a point."""
     table = make_accounts().to_pandas()[["x", "account", "label"]]
     getattr(table, f"to_{Path(name).suffix[1:]}")(name, index=False)
-    fit = f"fit {name} --target label --positive b --out m --trees 30 {batches}"
-    result = succeed(fit)
-    words = " ".join(result.stderr.split())
-    assert "column 'account': integers that are used as categories" in words
-    assert "2 columns, 1 of them categorical; 3 features" in result.stdout
+    result = succeed(f"fit {name} --target label --positive b --out m --trees 30 {batches}")
+    assert "2 columns, 0 of them categorical; 3 features" in result.stdout
     model = aucforest.load("m")
     table.assign(account=table.account.astype("Int64")).to_csv("integers.csv", index=False)
     for rows in (name, "integers.csv"):
         succeed(f"predict m {rows} --out predicted.csv")
         expected = model.predict_proba(table[["x", "account"]])[:, 1]
         np.testing.assert_allclose(pd.read_csv("predicted.csv").probability_b, expected, rtol=1e-12)
-    result = succeed(f"{fit} --categorical-features from_dtype")
-    assert "2 columns, 0 of them categorical; 2 features" in result.stdout
-    assert "used as categories" not in result.stderr
 
 
 def test_a_stack_reads_rates(files):

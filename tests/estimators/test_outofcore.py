@@ -103,20 +103,21 @@ def test_target_rates_of_many_blocks_and_of_some_of_the_rows(monkeypatch):
     check(make_many(), RATED | {"oob_score": True}, "weight")
 
 
-@pytest.mark.filterwarnings("ignore:.*integers that are used as categories:UserWarning")
 @pytest.mark.parametrize(
-    ("weight", "groups", "n_classes"), [(None, None, 2), ("weight", None, 3), ("weight", "customer", 2)]
+    ("weight", "groups", "n_classes", "most"),
+    [(None, None, 2, 150), ("weight", None, 3, 150), ("weight", "customer", 2, 2**14)],
 )
-def test_integers_that_are_categories_are_found_as_in_memory(monkeypatch, tmp_path, weight, groups, n_classes):
+def test_integers_that_are_categories_are_found_as_in_memory(monkeypatch, tmp_path, weight, groups, n_classes, most):
     """Also in small batches, of which many have other values, and in a sample of the values."""
     monkeypatch.setattr(integer_categories, "_FIRST_ROWS", 20)
-    monkeypatch.setattr(integer_categories, "_MOST_VALUES", 150)
+    monkeypatch.setattr(integer_categories, "_MOST_VALUES", most)
+    monkeypatch.setattr(integer_categories, "_LEAST_VALUES", 100)
     table = make_accounts(n_classes=n_classes)
     csv.write_csv(table, tmp_path / "rows.csv")
     for source in (None, tmp_path / "rows.csv", table.to_pandas()):
         forest = check(table, {"oob_score": True, "n_estimators": 40}, weight, groups, source=source)
-        assert list(forest.categories_) == [1]
-        assert forest.target_rates_ is not None
+        assert [table.feature for table in forest.target_rates_.tables] == [1]
+        assert len(forest.target_rates_.tables[0].values) == 200
 
 
 def test_target_rates_of_files(tmp_path):

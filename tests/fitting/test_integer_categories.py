@@ -1,20 +1,21 @@
-"""Columns of integers that are categories: how they are found, and that forests use them as categories."""
-
-import warnings
+"""Columns of integers that are categories: how they are found, and the trees that read their target rates."""
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier, load
 from aucforest.fitting import integer_categories
 from aucforest.fitting.integer_categories import CountedRows, count_integers, merge_counts
+from aucforest.inspection import explain, oob_permutation_importance
+from aucforest.tables.target_rates import integers_of
+from tests.estimators.test_model_files import array, check_refused, read
 from tests.fitting.tables import make_accounts
 from tests.reference import integer_categories as reference
-
-FOUND = r"integers that are used as categories.*categorical_features=\"from_dtype\""
 
 
 def make_column(kind, seed, n=240, n_values=60):
@@ -83,112 +84,231 @@ def test_other_numbers_than_integers_are_not_counted(value, row):
     assert merge_counts(counted, count_integers(np.arange(300.0), rows)) is None
 
 
+def rated_columns(model):
+    """Return the columns that have target rates."""
+    return sorted({table.feature for table in model.target_rates_.tables}) if model.target_rates_ else []
+
+
+@pytest.fixture(scope="module")
+def accounts():
+    """Return features and labels, and a forest that is fitted to them."""
+    frame = make_accounts().to_pandas()
+    X, y = frame[["x", "account", "age"]], frame.label
+    return X, y, AUCForestClassifier(40, oob_score=True, random_state=0).fit(X, y)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_integers_are_used_as_the_same_categories(n_classes):
+def test_rates_of_integers_are_those_of_the_same_categories(n_classes):
+    """Trees of rates do not read the column itself, so they are equal to the last bit."""
     frame = make_accounts(n_classes=n_classes).to_pandas()
     X, y = frame[["x", "account", "age"]], frame.label
-    with pytest.warns(UserWarning, match=f"X: column 'account': {FOUND}"):
-        forest = AUCForestClassifier(40, oob_score=True, random_state=0).fit(X, y)
-    expected = AUCForestClassifier(40, categorical_features=["account"], oob_score=True, random_state=0).fit(X, y)
-    assert list(forest.categories_) == [1]
-    assert forest.categories_[1].dtype == np.int64
+    options = {"categorical_encoding": "rates", "oob_score": True, "random_state": 0}
+    forest = AUCForestClassifier(40, **options).fit(X, y)
+    expected = AUCForestClassifier(40, **options, categorical_features=["account"]).fit(X, y)
+    assert forest.categories_ == {}
+    assert rated_columns(forest) == [1]
     assert forest.oob_score_ == expected.oob_score_
     np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(X))
-    # They are also categories in arrays, of which float32 is not changed.
     for dtype in (np.float64, np.float32):
         matrix = X.to_numpy(dtype)
-        before = matrix.copy()
-        with pytest.warns(UserWarning, match=f"X: column 1: {FOUND}"):
-            of_matrix = AUCForestClassifier(40, random_state=0).fit(matrix, y)
-        np.testing.assert_array_equal(matrix, before)
-        np.testing.assert_array_equal(of_matrix.categories_[1], forest.categories_[1])
-    numbers = AUCForestClassifier(40, categorical_features="from_dtype", oob_score=True, random_state=0).fit(X, y)
-    assert numbers.categories_ == {}
+        of_matrix = AUCForestClassifier(40, **options).fit(matrix, y)
+        np.testing.assert_array_equal(of_matrix.target_rates_.tables[0].values, forest.target_rates_.tables[0].values)
+        np.testing.assert_array_equal(of_matrix.target_rates_.tables[0].totals, forest.target_rates_.tables[0].totals)
+
+
+def test_out_of_bag_scores_choose_rates(accounts):
+    X, y, forest = accounts
+    numbers = AUCForestClassifier(40, categorical_encoding="sets", oob_score=True, random_state=0).fit(X, y)
+    assert rated_columns(numbers) == []
     assert numbers.oob_score_ < forest.oob_score_ - 0.05
+    assert list(forest.split_features_) == ["x", "account", "age", "account: rate"]
+    assert set(forest.encodings_) == {"rates"}
+
+
+def test_trees_of_sets_read_the_number():
+    """They are the trees of a forest without rates, since the bins of the number are the same."""
+    frame = make_accounts().to_pandas()
+    X, y = frame[["x", "account", "age"]], frame.label
+    options = {"criterion": "gini", "bootstrap": False, "shrinkage": None, "calibration": None, "random_state": 0}
+    mixed = AUCForestClassifier(24, categorical_encoding=["sets", "rates"], **options).fit(X, y)
+    numbers = AUCForestClassifier(24, categorical_encoding="sets", **options).fit(X, y)
+    pairs = [pair for *pair, encoding in zip(mixed.trees_, numbers.trees_, mixed.encodings_) if encoding == "sets"]
+    assert len(pairs) == 12
+    for tree, expected in pairs:
+        np.testing.assert_array_equal(tree.threshold, expected.threshold)
+        np.testing.assert_array_equal(tree.feature, expected.feature)
 
 
 @pytest.mark.parametrize(
     "params",
-    [
-        {"categorical_features": "from_dtype"},
-        {"categorical_features": None},
-        {"categorical_features": []},
-        {"categorical_encoding": "sets"},
-        {"monotonic_cst": {"account": 1}},
-    ],
+    [{"categorical_encoding": "sets"}, {"monotonic_cst": {"account": 1}}, {"categorical_features": ["account"]}],
 )
-def test_integers_stay_numbers(params):
+def test_integers_are_not_searched(params):
     frame = make_accounts().to_pandas()
     forest = AUCForestClassifier(5, random_state=0, **params).fit(frame[["x", "account", "age"]], frame.label)
-    assert forest.categories_ == {}
+    assert forest.target_rates_ is None or not integers_of(forest.target_rates_)
 
 
-def test_a_tree_has_no_target_rates_and_reads_numbers():
+def test_columns_of_text_stay_categories():
+    """Their codes are not searched, and all target rates are those of named columns."""
+    table = make_accounts().to_pandas()
+    shop = np.char.add("shop ", np.random.default_rng(0).integers(0, 90, len(table)).astype(str))
+    X, y = table[["account", "age"]].assign(shop=shop), table.label
+    options = {"categorical_encoding": "rates", "random_state": 0}
+    forest = AUCForestClassifier(20, **options).fit(X, y)
+    assert list(forest.categories_) == [2]
+    assert rated_columns(forest) == [0, 2]
+    expected = AUCForestClassifier(20, **options, categorical_features=["account", "shop"]).fit(X, y)
+    np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(X))
+
+
+def test_tables_that_would_take_much_memory_are_not_searched():
+    labels = np.zeros(10, dtype=np.int64)
+    assert CountedRows.of(labels, 2, 1).max_values == 2**14
+    assert CountedRows.of(labels, 2, 100).max_values == 2**20 // 200
+    assert CountedRows.of(labels, 2, 2**20 // 400).max_values == 200
+    assert CountedRows.of(labels, 2, 2**20 // 400 + 1) is None
+    assert CountedRows.of(labels, 10_000, 1) is None
+    X = np.stack((np.arange(3000), np.arange(3000) % 7), axis=1)
+    assert rated_columns(AUCForestClassifier(1, max_depth=2, random_state=0).fit(X, np.arange(3000) % 1000)) == []
+
+
+def test_sparse_rows_are_not_searched():
     frame = make_accounts().to_pandas()
-    tree = AUCTreeClassifier(categorical_features="auto", random_state=0).fit(frame[["x", "account"]], frame.label)
-    assert tree.categories_ == {}
+    X = sp.csr_matrix(frame[["x", "account"]].fillna(0).to_numpy())
+    assert rated_columns(AUCForestClassifier(5, random_state=0).fit(X, frame.label)) == []
+
+
+def test_a_tree_has_no_target_rates():
+    frame = make_accounts().to_pandas()
+    tree = AUCTreeClassifier(random_state=0).fit(frame[["x", "account"]], frame.label)
+    assert tree.target_rates_ is None
 
 
 def test_dates_are_no_categories():
     frame = make_accounts().to_pandas()
     days = pd.DataFrame({"day": pd.Timestamp("2020-01-01") + pd.to_timedelta(frame.account.fillna(0), unit="D")})
-    assert AUCForestClassifier(5, random_state=0).fit(days, frame.label).categories_ == {}
+    assert rated_columns(AUCForestClassifier(5, random_state=0).fit(days, frame.label)) == []
 
 
 def test_rows_of_a_group_say_nothing_about_each_other():
     """Rows of an account are alike, but they are one group, so the column says nothing about other groups."""
     frame = make_accounts().to_pandas()
     X, groups = frame[["x", "account", "age"]], frame.account.fillna(-1)
-    assert AUCForestClassifier(5, random_state=0).fit(X, frame.label, groups=groups).categories_ == {}
-    with pytest.warns(UserWarning, match=FOUND):
-        assert list(AUCForestClassifier(5, random_state=0).fit(X, frame.label, groups=frame.customer).categories_) == [
-            1
-        ]
+    assert rated_columns(AUCForestClassifier(5, random_state=0).fit(X, frame.label, groups=groups)) == []
+    assert rated_columns(AUCForestClassifier(5, random_state=0).fit(X, frame.label, groups=frame.customer)) == [1]
 
 
 def test_rows_of_weight_0_do_not_count():
     frame = make_accounts().to_pandas()
     X, weights = frame[["x", "account", "age"]], np.ones(len(frame))
     weights[200:] = 0.0
-    assert AUCForestClassifier(5, random_state=0).fit(X, frame.label, weights).categories_ == {}
+    assert rated_columns(AUCForestClassifier(5, random_state=0).fit(X, frame.label, weights)) == []
+    weights[200:], weights[frame.account == frame.account.max()] = 1.0, 0.0
+    forest = AUCForestClassifier(5, random_state=0).fit(X, frame.label, weights)
+    np.testing.assert_array_equal(forest.target_rates_.tables[0].values, np.unique(X.account[weights > 0].dropna()))
 
 
-def test_numbers_without_categories_are_not_found():
+def test_numbers_are_not_found():
     for seed in range(30):
         rng = np.random.default_rng(seed)
         n, age = 2000, rng.integers(18, 300, 2000)
         X = np.stack((age, rng.integers(0, 500, n), rng.permutation(n), rng.poisson(200, n)), axis=1).astype(float)
         y = 0.05 * np.abs(age - 150) + rng.logistic(size=n) > 5.0
-        assert AUCForestClassifier(1, random_state=0).fit(X, y).categories_ == {}
+        assert rated_columns(AUCForestClassifier(1, random_state=0).fit(X, y)) == []
 
 
-def test_a_stack_warns_once_and_all_members_read_the_same_features():
-    frame = make_accounts().to_pandas()
-    X = frame[["x", "account", "age"]]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, frame.label)
-    assert len([warning for warning in caught if "used as categories" in str(warning.message)]) == 1
+def test_a_stack_uses_them_in_all_members(accounts):
+    X, y, _ = accounts
+    stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, y)
     assert {"forest", "residual", "boosted", "linear"} <= stack.members_.keys()
     for name in ("residual", "boosted"):
-        np.testing.assert_array_equal(stack.members_[name].categories_[1], stack.categories_[1])
+        np.testing.assert_array_equal(
+            stack.members_[name].target_rates_.tables[0].values, np.unique(X.account.dropna())
+        )
     assert stack.members_["linear"].categorical == (1,)
+    assert set(stack.members_["boosted"].encodings_) <= {"sets", "rates"}
 
 
-@pytest.mark.filterwarnings(f"ignore:.*{FOUND}:UserWarning")
-def test_such_forests_are_saved_exported_and_grown_further(tmp_path):
-    frame = make_accounts().to_pandas()
-    X = frame[["x", "account", "age"]]
-    forest = AUCForestClassifier(40, warm_start=True, random_state=0).fit(X, frame.label)
-    expected = forest.predict_proba(X)
-    forest.save(tmp_path / "forest")
-    np.testing.assert_array_equal(load(tmp_path / "forest").predict_proba(X), expected)
-    np.testing.assert_array_equal(forest.predict_proba(X.astype({"x": np.float64, "account": "Int64"})), expected)
-    encoded = forest.to_sklearn()
-    assert encoded.n_features_in_ == forest.encode(X).shape[1]
-    forest.set_params(n_estimators=45).fit(X, frame.label)
-    assert len(forest) == 45
-    unseen = X.assign(account=10**6)
-    np.testing.assert_array_equal(forest.predict_proba(unseen), forest.predict_proba(X.assign(account=np.nan)))
-    with pytest.raises(ValueError, match="column 'account' has values such as 'c1', but had values such as"):
-        forest.predict(X.assign(account="c1"))
+def test_unknown_and_missing_numbers_have_the_rate_of_all(accounts):
+    X, _, forest = accounts
+    rate = forest.encode(X.assign(account=np.nan))["account: rate"].to_numpy()
+    for unknown in (10**6, 1000.5, -1000, np.inf):
+        np.testing.assert_array_equal(forest.encode(X.assign(account=unknown))["account: rate"], rate)
+    np.testing.assert_array_equal(forest.encode(X)["account: rate"] == rate, X.account.isna())
+
+
+@pytest.mark.filterwarnings("ignore:warm_start. shrinkage, mixture and calibration stay:UserWarning")
+def test_a_warm_start_adds_trees_that_read_the_same(accounts):
+    X, y, forest = accounts
+    grown = AUCForestClassifier(20, oob_score=True, warm_start=True, random_state=0).fit(X, y)
+    grown.set_params(n_estimators=40).fit(X, y)
+    np.testing.assert_array_equal(grown.target_rates_.tables[0].values, forest.target_rates_.tables[0].values)
+    # Rows of a warm start may have other integers, and too few rows to find what they are.
+    fewer = grown.set_params(n_estimators=45, oob_score=False).fit(X[:300].assign(age=X.age[:300] + 1), y[:300])
+    assert len(fewer) == 45
+    assert rated_columns(fewer) == [1]
+    numbers = AUCForestClassifier(20, warm_start=True, random_state=0).fit(X[:300], y[:300])
+    assert rated_columns(numbers) == []
+    assert rated_columns(numbers.set_params(n_estimators=25).fit(X, y)) == []
+
+
+def test_permuted_columns_are_permuted_with_their_rates(accounts):
+    """Of rows out of bag, as of new rows: their rates come from the permuted numbers."""
+    X, y, forest = accounts
+    importance = oob_permutation_importance(forest, X, y, n_repeats=2, random_state=0)
+    assert np.argmax(importance.importances_mean) == 1
+    explained = explain(forest, X[:20])
+    assert list(explained.feature_names) == ["x", "account", "age"]
+    log_odds = special.logit(forest.predict_proba(X[:20])[:, 1])
+    np.testing.assert_allclose(explained.values.sum(axis=1) + explained.base_values, log_odds, atol=1e-9)
+
+
+@pytest.mark.parametrize("interact", [False, True])
+def test_files_and_exports(tmp_path, interact):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(3000, 2)), columns=["x", "other"])
+    X["account"], effects = rng.integers(-100, 100, 3000) * 10.0, rng.normal(size=(200, 2))
+    effect = effects[(X.account // 10 + 100).astype(int)]
+    y = 1.5 * effect[:, 0] + 3.0 * interact * effect[:, 1] * np.sign(X.x) + rng.logistic(size=3000) > 1.0
+    stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, y)
+    assert rated_columns(stack) == [2]
+    assert bool(stack.members_["linear"].interactions) == interact
+    rows = X.copy()
+    rows.iloc[:30, 0], rows.iloc[20:50, -1], rows.iloc[50:60, -1] = np.nan, np.nan, 10_000.0
+    rows.iloc[60:70, -1] += 0.5
+    for model in (stack, stack.members_["forest"]):
+        expected = model.predict_proba(rows)
+        model.save(tmp_path / "model")
+        np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(rows), expected)
+        model.to_onnx(tmp_path / "model.onnx")
+        session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+        _, proba = session.run(None, {"X": model.encode(rows).to_numpy()})
+        np.testing.assert_allclose(proba, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda values: [values[0], *values[:-1]], "the integers of rates are repeated or not in order"),
+        (lambda values: values[::-1], "the integers of rates are repeated or not in order"),
+        (lambda values: values + 0.5, "the integers of rates are repeated or not in order"),
+        (lambda values: values * np.nan, "the integers of rates are repeated or not in order"),
+        (lambda values: values[:0], "the integers of rates are repeated or not in order"),
+        (lambda values: values[:-1], "rates.0.totals must be"),
+        (lambda values: values.astype(np.int64), "rates.0.values must be"),
+    ],
+)
+def test_damaged_integers_are_refused(accounts, tmp_path, change, message):
+    *_, forest = accounts
+    forest.save(tmp_path / "model")
+    arrays, metadata = read(tmp_path / "model")
+    check_refused((arrays, metadata), array("rates.0.values", change(arrays["rates.0.values"])), message, tmp_path)
+
+
+def test_categorical_columns_have_no_integers(accounts, tmp_path):
+    X, y, forest = accounts
+    AUCForestClassifier(40, categorical_features=["account"], random_state=0).fit(X, y).save(tmp_path / "model")
+    values = forest.target_rates_.tables[0].values
+    check_refused(read(tmp_path / "model"), array("rates.0.values", values), "rates of feature 1, which", tmp_path)

@@ -101,7 +101,7 @@ def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Su
 
 def find_integers(summary: Summary, columns: list[int]) -> list[int]:
     """Return which of the columns have integers that are categories."""
-    return find_integer_categories({feature: summary.integers[feature] for feature in columns})
+    return find_integer_categories(summary.integers, columns)
 
 
 def count_integers(X: Any, labelled: LabelledPart, columns: list[int]) -> dict[int, Counted] | None:

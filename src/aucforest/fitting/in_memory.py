@@ -14,7 +14,6 @@ from aucforest.fitting.integer_categories import (
     Integers,
     count_integers,
     count_values_of,
-    find_integer_categories,
     order_values,
     searched_columns,
 )
@@ -66,9 +65,16 @@ class RowsInMemory(TrainingTable):
             return {}
         columns = searched_columns(self.n_features - n_added(self.dates), self._categories.keys() | self.dates, spec)
         rows, selected = CountedRows.of_target(self.target, self.n_features), slice(None) if kept is None else kept
+        if rows is None:
+            return {}
+
+        def are_categories(feature: int) -> bool:
+            counts = count_integers(X[:, feature][selected], rows)
+            return counts is not None and counts.are_categories()
+
         run = thread_map(spec.n_jobs, _COUNTING_SECONDS * len(X))
-        counts = run(lambda feature: count_integers(X[:, feature][selected], rows), columns)
-        return order_values(count_values_of(X, kept, find_integer_categories(dict(zip(columns, counts)))))
+        found = [feature for feature, is_found in zip(columns, run(are_categories, columns)) if is_found]
+        return order_values(count_values_of(X, kept, found))
 
     def _encode_rows(self) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""

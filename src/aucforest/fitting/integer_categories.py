@@ -20,15 +20,15 @@ from aucforest.tables.columns import Counted, Table, count_values, order_categor
 
 # Estimates from the same value increase the log likelihood by at least this amount, and estimates from neighboring
 # values by at most this fraction of it. Both were chosen with `benchmarks/many_categories.py integers`.
-_LEAST_GAIN, _MOST_BY_NEIGHBORS = 10.0, 0.25
-# Numbers of neighbors on each side. Smooth effects of numbers are usually seen with the first, which are most rows.
+_LEAST_GAIN, _MOST_BY_NEIGHBORS = 10.0, 0.5
+# Numbers of neighbors on each side, the most first: most columns of numbers are recognized by them.
 _NEIGHBORS = (128, 64, 32, 16, 8, 4, 2, 1)
-# Maximum number of values of a column that are counted, and of counts of all columns.
-_MOST_VALUES, _MOST_COUNTS = 2**14, 2**21
+# Maximum number of values of a column that are counted, and of counts of all columns. Columns are not searched if these
+# allow fewer values than the minimum.
+_MOST_VALUES, _LEAST_VALUES, _MOST_COUNTS = 2**14, 200, 2**20
 _BLOCK_ROWS = 2**18  # rows are counted in blocks, so that values that are not in the sample are not sorted
 _FIRST_ROWS = 256  # most columns that are not integers are recognized by these rows
 _MOST_EXACT = 2.0**53  # greater integers have no exact float64
-
 
 # The values of columns of integers that are categories, by the index of the column, in the order of `index_values`.
 Integers = dict[int, NDArray[np.float64]]
@@ -42,14 +42,14 @@ class CountedRows(NamedTuple):
     max_values: int  # maximum number of values of a column that are counted
 
     @classmethod
-    def of(cls, labels: NDArray[np.integer], n_classes: int, n_features: int) -> "CountedRows":
-        """Return the rows of a table with so many features."""
+    def of(cls, labels: NDArray[np.integer], n_classes: int, n_features: int) -> "CountedRows | None":
+        """Return the rows of a table with so many features, or None if counts would take too much memory."""
         max_values = min(_MOST_VALUES, _MOST_COUNTS // (n_features * n_classes))
-        return cls(labels, n_classes, max(4 * MOST_IN_SETS, max_values))
+        return cls(labels, n_classes, max_values) if max_values >= _LEAST_VALUES else None
 
     @classmethod
-    def of_target(cls, target: Target, n_features: int) -> "CountedRows":
-        """Return the training rows of positive weight; of a group only the first, so that others are not left in."""
+    def of_target(cls, target: Target, n_features: int) -> "CountedRows | None":
+        """Return the training rows of positive weight, of each group only the first, as in `of`."""
         labels = target.kept_labels
         if target.groups is not None:
             first = np.unique(target.groups, return_index=True)[1]
@@ -79,10 +79,14 @@ class IntegerCounts:
     def of(cls, values: NDArray[np.int64], rows: CountedRows, shift: int) -> "IntegerCounts":
         """Count the labels of the rows for each value, in a sample with at least this shift."""
         is_sampled = _is_sampled(values, shift)
-        distinct, inverse = np.unique(values[is_sampled], return_inverse=True)
-        n_cells = len(distinct) * rows.n_classes
-        counts = np.bincount(inverse * rows.n_classes + rows.labels[is_sampled], minlength=n_cells)
-        return cls(distinct, counts.reshape(-1, rows.n_classes), rows.max_values, shift)._limited()
+        (distinct, indices), labels = _find_distinct(values[is_sampled]), rows.labels[is_sampled]
+        while len(distinct) > rows.max_values:  # before labels are counted, since there may be many classes
+            shift += 1
+            is_sampled = _is_sampled(distinct, shift)
+            is_kept, distinct = is_sampled[indices], distinct[is_sampled]
+            indices, labels = (np.cumsum(is_sampled) - 1)[indices[is_kept]], labels[is_kept]
+        counts = np.bincount(indices * rows.n_classes + labels, minlength=len(distinct) * rows.n_classes)
+        return cls(distinct, counts.reshape(-1, rows.n_classes), rows.max_values, shift)
 
     def merge(self, other: "IntegerCounts") -> "IntegerCounts":
         """Return the counts of the rows of both."""
@@ -91,7 +95,10 @@ class IntegerCounts:
         values, inverse = np.unique(np.concatenate([part.values for part in parts]), return_inverse=True)
         counts = np.zeros((len(values), self.counts.shape[1]), dtype=np.int64)
         np.add.at(counts, inverse, np.concatenate([part.counts for part in parts]))
-        return replace(self, values=values, counts=counts, shift=shift)._limited()
+        merged = replace(self, values=values, counts=counts, shift=shift)
+        while len(merged.values) > merged.max_values:
+            merged = merged._sampled(merged.shift + 1)
+        return merged
 
     def _sampled(self, shift: int) -> "IntegerCounts":
         """Return the counts of a sample with a greater shift."""
@@ -99,13 +106,6 @@ class IntegerCounts:
             return self
         is_sampled = _is_sampled(self.values, shift)
         return replace(self, values=self.values[is_sampled], counts=self.counts[is_sampled], shift=shift)
-
-    def _limited(self) -> "IntegerCounts":
-        """Return the counts of the sample with at most `max_values` values."""
-        limited = self
-        while len(limited.values) > self.max_values:
-            limited = limited._sampled(limited.shift + 1)
-        return limited
 
     def are_categories(self) -> bool:
         """Return whether the values are categories.
@@ -121,9 +121,9 @@ class IntegerCounts:
         known = frequencies > 0.0
         by_all = float(np.sum(counts.sum(axis=0)[known] * np.log(frequencies[known])))
         gain = choose_smoothing(counts, frequencies)[1] - by_all
-        limit = min(gain - _LEAST_GAIN, _MOST_BY_NEIGHBORS * gain)
         return gain >= _LEAST_GAIN and all(
-            by_neighbors - by_all <= limit for by_neighbors in _likelihoods_by_neighbors(counts, frequencies)
+            by_neighbors - by_all <= _MOST_BY_NEIGHBORS * gain
+            for by_neighbors in _likelihoods_by_neighbors(counts, frequencies)
         )
 
 
@@ -133,6 +133,15 @@ def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
         return np.ones(len(values), dtype=np.bool_)
     is_sampled: NDArray[np.bool_] = hash_integers(values) < np.uint64(2 ** (64 - shift))
     return is_sampled
+
+
+def _find_distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sorted distinct values, and the index of each value among them."""
+    if len(values) == 0 or (n_possible := int(values.max()) - int(values.min()) + 1) > len(values):
+        return np.unique(values, return_inverse=True)
+    is_present, first = np.zeros(n_possible, dtype=np.bool_), values.min()  # without sorting, which is slower
+    is_present[values - first] = True
+    return first + np.flatnonzero(is_present), (np.cumsum(is_present) - 1)[values - first]
 
 
 def _likelihoods_by_neighbors(counts: NDArray[np.float64], frequencies: NDArray[np.float64]) -> Iterator[float]:
@@ -178,9 +187,10 @@ def searched_columns(n_columns: int, skipped: Container[int], spec: FitSpec) -> 
     return [feature for feature in range(n_columns) if feature not in skipped and feature not in constrained]
 
 
-def find_integer_categories(counted: Mapping[int, IntegerCounts | None]) -> list[int]:
-    """Return the columns of integers that are categories, given the counts of each column."""
-    return [feature for feature, counts in counted.items() if counts is not None and counts.are_categories()]
+def find_integer_categories(counted: Mapping[int, IntegerCounts | None], columns: Iterable[int]) -> list[int]:
+    """Return which of the columns have integers that are categories, given the counts of features."""
+    counts = ((feature, counted.get(feature)) for feature in columns)
+    return [feature for feature, of_feature in counts if of_feature is not None and of_feature.are_categories()]
 
 
 def count_values_of(table: Table, rows: NDArray[np.int64] | None, features: Iterable[int]) -> dict[int, Counted]:

@@ -194,7 +194,7 @@ class RowsOnDisk(TrainingTable):
         categorical = find_categorical(head, spec.categorical_features)
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         integers = self._known_integers(spec)
-        counted_rows = CountedRows.of_target(self.target, self.n_features) if integers is None else None
+        counted_rows = None if integers is not None else CountedRows.of_target(self.target, self.n_features)
 
         def summarize_batch(start: int, table: Table) -> Summary:
             rows, index, n_rows = features.rows_of(start, table)
@@ -210,11 +210,11 @@ class RowsOnDisk(TrainingTable):
         warn_of_rounding([summary.names[feature] for feature in sorted(summary.rounded)])
         if isinstance(spec.categorical_features, str):
             warn_of_text({summary.names[feature]: counted for feature, counted in summary.counted.items()})
-        if integers is None:
+        if counted_rows is not None:
             columns = searched_columns(len(features.names), {*categorical, *self.dates}, spec)
-            integers = self._count_integers(find_integer_categories({f: summary.integers[f] for f in columns}))
+            integers = self._count_integers(find_integer_categories(summary.integers, columns))
         run = thread_map(self._plan.n_readers)
-        return replace(choose_coding(summary, sample_weight, spec.max_bins, self.dates, run), integers=integers)
+        return replace(choose_coding(summary, sample_weight, spec.max_bins, self.dates, run), integers=integers or {})
 
     def _count_integers(self, columns: list[int]) -> Integers:
         """Return the values of columns of integers that are categories; read all rows if there are any."""
