@@ -169,8 +169,10 @@ def test_tables_that_would_take_much_memory_are_not_searched():
     assert CountedRows.of(labels, 2, 2**20 // 400).max_values == 200
     assert CountedRows.of(labels, 2, 2**20 // 400 + 1) is None
     assert CountedRows.of(labels, 10_000, 1) is None
-    X = np.stack((np.arange(3000), np.arange(3000) % 7), axis=1)
-    assert rated_columns(AUCForestClassifier(1, max_depth=2, random_state=0).fit(X, np.arange(3000) % 1000)) == []
+    frame = make_accounts().to_pandas()
+    X = np.hstack((frame[["account"]], np.zeros((len(frame), 3000))))
+    assert rated_columns(AUCForestClassifier(1, random_state=0).fit(X[:, :9], frame.label)) == [0]
+    assert rated_columns(AUCForestClassifier(1, random_state=0).fit(X, frame.label)) == []
 
 
 def test_sparse_rows_are_not_searched():

@@ -143,9 +143,11 @@ class AUCForestClassifier(ForestFit):
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
-        The encoding of columns with more than 50 categories:
+        The encoding of columns with more than 50 categories, and of columns of integers that are categories, such as
+        numbers of customers: samples of the same value have similar labels, but those of neighboring values do not.
 
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
+          Columns of integers are split by thresholds.
         - "rates": class frequencies of the category replace the column (target encoding); with more than six classes,
           only those of the six most frequent. Each tree puts the samples in a random order and computes the frequencies
           of a sample from the samples before it [4]_. Frequencies for an out-of-bag sample are computed from all other
