@@ -3,8 +3,8 @@
     python benchmarks/many_categories.py tables [--sets NAME ...] [--folds N] [--data-sets N] [--models NAME ...]
     python benchmarks/many_categories.py evaluation [--folds N] [--models NAME ...]
     python benchmarks/many_categories.py integers [--sets NAME ...] [--folds N] [--seeds N]
-    python benchmarks/many_categories.py out-of-bag [--seeds N]
-    python benchmarks/many_categories.py noise [--seeds N] [--models NAME ...]
+    python benchmarks/many_categories.py out-of-bag [--seeds N] [--integers]
+    python benchmarks/many_categories.py noise [--seeds N] [--models NAME ...] [--integers]
     python benchmarks/many_categories.py noise-column [--seeds N]
     python benchmarks/many_categories.py time [--sets NAME ...] [--repeats N]
     python benchmarks/many_categories.py flights
@@ -299,6 +299,8 @@ def run_out_of_bag(options: argparse.Namespace) -> None:
         found = []
         for seed in range(options.seeds):
             X, y = make(name, seed, n_new=20_000)
+            if options.integers:
+                X = X.assign(merchant=integers_of(X["merchant"]))
             n_rows = len(y) - 20_000
             forest = AUCForestClassifier(oob_score=True, random_state=seed).fit(X[:n_rows], y[:n_rows])
             found.append((forest.oob_score_, auc_of(y[n_rows:], forest.predict_proba(X[n_rows:]))))
@@ -322,7 +324,8 @@ def run_noise(options: argparse.Namespace) -> None:
             rng = np.random.default_rng(seed)
             n, n_new = 5000, 20_000
             category = rng.permutation(n + n_new) if n_categories == 0 else rng.integers(0, n_categories, n + n_new)
-            X = pd.DataFrame({"x": rng.normal(size=n + n_new), "merchant": pd.Categorical(category.astype(str))})
+            merchant = category if options.integers else pd.Categorical(category.astype(str))
+            X = pd.DataFrame({"x": rng.normal(size=n + n_new), "merchant": merchant})
             y = rng.permutation(np.arange(n + n_new) % 20 == 0)
             fitted = [model(oob_score=True, random_state=seed).fit(X[:n], y[:n]) for model in models.values()]
             new = (roc_auc_score(y[n:], model.predict_proba(X[n:])[:, 1]) for model in fitted)
@@ -442,6 +445,7 @@ def main() -> None:
     parser.add_argument("--data-sets", type=int, default=1, help="data sets of each synthetic design and panel")
     parser.add_argument("--models", nargs="+", choices=make_models([]), default=["forest", "sets", "stack"])
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--integers", action="store_true", help="categories are integers")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--categories", type=int, default=200_000)
