@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -9,23 +10,25 @@ from hypothesis import strategies as st
 from scipy import special
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier, load
-from aucforest.fitting import integer_categories
+from aucforest.distributed import fit_out_of_core
+from aucforest.fitting import integer_categories, on_disk
 from aucforest.fitting.integer_categories import CountedRows, count_integers, merge_counts
-from aucforest.inspection import explain, oob_permutation_importance
+from aucforest.inspection import column_notes, explain, oob_permutation_importance
 from aucforest.tables.target_rates import integers_of
-from tests.estimators.test_model_files import array, check_refused, read
+from tests.estimators.test_model_files import array, at, check_refused, read
 from tests.fitting.tables import make_accounts
 from tests.reference import integer_categories as reference
 
 
 def make_column(kind, seed, n=240, n_values=60):
-    """Return integers and labels: categories, numbers with a smooth effect, both, numbers without effect, and codes."""
+    """Return integers and labels: categories, numbers with a smooth effect, both, without effect, and codes."""
     rng = np.random.default_rng(seed)
     values, effects = rng.integers(0, n_values, n), 3.0 * rng.normal(size=n_values)
     score = {
         "categories": effects[values],
         "smooth": 3.0 * np.sin(values / n_values * 4.0),
         "both": effects[values] + 0.4 * values,
+        "some of both": effects[values] + 0.15 * values,
         "nothing": np.zeros(n),
         "codes": np.zeros(n),
     }[kind]
@@ -36,7 +39,7 @@ def make_column(kind, seed, n=240, n_values=60):
     return values, (score + rng.logistic(size=n) > np.median(score)).astype(np.int64)
 
 
-@pytest.mark.parametrize("kind", ["categories", "smooth", "both", "nothing", "codes"])
+@pytest.mark.parametrize("kind", ["categories", "smooth", "both", "some of both", "nothing", "codes"])
 def test_categories_are_found_by_the_definition(kind, monkeypatch):
     monkeypatch.setattr(integer_categories, "MOST_IN_SETS", 5)
     neighbors, found = integer_categories._NEIGHBORS, []
@@ -47,7 +50,7 @@ def test_categories_are_found_by_the_definition(kind, monkeypatch):
         expected = reference.are_categories(values.tolist(), labels.tolist(), 5, smoothings, neighbors)
         assert counts.are_categories() == expected
         found.append(expected)
-    assert all(found) if kind == "categories" else not any(found)
+    assert found == [kind in ("categories", "some of both")] * 4
 
 
 @given(st.data())
@@ -116,6 +119,23 @@ def test_rates_of_integers_are_those_of_the_same_categories(n_classes):
         np.testing.assert_array_equal(of_matrix.target_rates_.tables[0].totals, forest.target_rates_.tables[0].totals)
 
 
+def test_more_than_254_integers_are_those_of_the_same_categories():
+    """The most frequent ones come first."""
+    rng = np.random.default_rng(0)
+    customer = np.minimum(rng.geometric(0.005, 4000), 500) * 3 - 700
+    effects = 3.0 * rng.normal(size=801)
+    y = effects[customer + 700 >> 1] + rng.logistic(size=4000) > 0.0
+    X = pd.DataFrame({"customer": customer, "x": rng.normal(size=4000)})
+    options = {"categorical_encoding": "rates", "oob_score": True, "random_state": 0}
+    forest = AUCForestClassifier(40, **options).fit(X, y)
+    expected = AUCForestClassifier(40, **options, categorical_features=["customer"]).fit(X, y)
+    values = forest.target_rates_.tables[0].values
+    assert len(values) > 300
+    np.testing.assert_array_equal(values, expected.categories_[0])
+    assert forest.oob_score_ == expected.oob_score_
+    np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(X))
+
+
 def test_out_of_bag_scores_choose_rates(accounts):
     X, y, forest = accounts
     numbers = AUCForestClassifier(40, categorical_encoding="sets", oob_score=True, random_state=0).fit(X, y)
@@ -177,8 +197,36 @@ def test_tables_that_would_take_much_memory_are_not_searched():
 
 def test_sparse_rows_are_not_searched():
     frame = make_accounts().to_pandas()
-    X = sp.csr_matrix(frame[["x", "account"]].fillna(0).to_numpy())
+    dense = frame[["x", "account"]].fillna(0).to_numpy()
+    X = sp.csr_matrix(dense)
     assert rated_columns(AUCForestClassifier(5, random_state=0).fit(X, frame.label)) == []
+    # But they can be predicted.
+    forest = AUCForestClassifier(5, warm_start=True, random_state=0).fit(dense, frame.label)
+    stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(dense, frame.label)
+    for model in (forest, stack):
+        assert rated_columns(model) == [1]
+        np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(dense))
+        np.testing.assert_array_equal(model.encode(X), model.encode(dense))
+    with pytest.raises(ValueError, match=r"warm_start: X is sparse, but the existing trees read target rates"):
+        forest.set_params(n_estimators=6).fit(X, frame.label)
+
+
+def test_copied_rows_are_no_evidence():
+    """In memory and out of core, where copies are in several batches; other labels of the same rows are evidence."""
+    rng = np.random.default_rng(0)
+    X = np.stack((rng.integers(0, 10_000, 1500), rng.integers(0, 10_000, 1500), rng.normal(size=1500)), axis=1)
+    y = (X[:, 0] / 2000 + rng.logistic(size=1500) > 6).astype(int)
+    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    rows = rng.permutation(np.append(negative, rng.choice(positive, len(negative))))
+    X, y = X[rows], y[rows]
+    assert rated_columns(AUCForestClassifier(5, random_state=0).fit(X, y)) == []
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(on_disk, "_BATCH_CELLS", 400)
+        assert rated_columns(fit_out_of_core(AUCForestClassifier(5, random_state=0), table, "y")) == []
+    # Without the guard, all integers would be customers.
+    X[:, 2] = rng.normal(size=len(X))
+    assert rated_columns(AUCForestClassifier(5, random_state=0).fit(X, y)) == [0, 1]
 
 
 def test_a_tree_has_no_target_rates():
@@ -229,7 +277,7 @@ def test_a_stack_uses_them_in_all_members(accounts):
             stack.members_[name].target_rates_.tables[0].values, np.unique(X.account.dropna())
         )
     assert stack.members_["linear"].categorical == (1,)
-    assert set(stack.members_["boosted"].encodings_) <= {"sets", "rates"}
+    assert stack.members_["boosted"].categorical_encoding == ["sets", "rates", "interactions"]
 
 
 def test_unknown_and_missing_numbers_have_the_rate_of_all(accounts):
@@ -266,13 +314,14 @@ def test_permuted_columns_are_permuted_with_their_rates(accounts):
     np.testing.assert_allclose(explained.values.sum(axis=1) + explained.base_values, log_odds, atol=1e-9)
 
 
+@pytest.mark.parametrize(("first", "step"), [(-1000.0, 10.0), (0.0, 1.0)])
 @pytest.mark.parametrize("interact", [False, True])
-def test_files_and_exports(tmp_path, interact):
+def test_files_and_exports(tmp_path, interact, first, step):
     onnxruntime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(3000, 2)), columns=["x", "other"])
-    X["account"], effects = rng.integers(-100, 100, 3000) * 10.0, rng.normal(size=(200, 2))
-    effect = effects[(X.account // 10 + 100).astype(int)]
+    account, effects = rng.integers(0, 200, 3000), rng.normal(size=(200, 2))
+    X["account"], effect = first + step * account, effects[account]
     y = 1.5 * effect[:, 0] + 3.0 * interact * effect[:, 1] * np.sign(X.x) + rng.logistic(size=3000) > 1.0
     stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, y)
     assert rated_columns(stack) == [2]
@@ -280,6 +329,7 @@ def test_files_and_exports(tmp_path, interact):
     rows = X.copy()
     rows.iloc[:30, 0], rows.iloc[20:50, -1], rows.iloc[50:60, -1] = np.nan, np.nan, 10_000.0
     rows.iloc[60:70, -1] += 0.5
+    rows.iloc[70:80, -1] = -0.5
     for model in (stack, stack.members_["forest"]):
         expected = model.predict_proba(rows)
         model.save(tmp_path / "model")
@@ -293,11 +343,12 @@ def test_files_and_exports(tmp_path, interact):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda values: [values[0], *values[:-1]], "the integers of rates are repeated or not in order"),
-        (lambda values: values[::-1], "the integers of rates are repeated or not in order"),
-        (lambda values: values + 0.5, "the integers of rates are repeated or not in order"),
-        (lambda values: values * np.nan, "the integers of rates are repeated or not in order"),
-        (lambda values: values[:0], "the integers of rates are repeated or not in order"),
+        (lambda values: [values[0], *values[:-1]], "the integers of rates are repeated, too large or not in order"),
+        (lambda values: values[::-1], "the integers of rates are repeated, too large or not in order"),
+        (lambda values: values + 0.5, "the integers of rates are repeated, too large or not in order"),
+        (lambda values: values * np.nan, "the integers of rates are repeated, too large or not in order"),
+        (lambda values: [*values[:-1], 1e300], "the integers of rates are repeated, too large or not in order"),
+        (lambda values: values[:0], "the integers of rates are repeated, too large or not in order"),
         (lambda values: values[:-1], "rates.0.totals must be"),
         (lambda values: values.astype(np.int64), "rates.0.values must be"),
     ],
@@ -309,8 +360,28 @@ def test_damaged_integers_are_refused(accounts, tmp_path, change, message):
     check_refused((arrays, metadata), array("rates.0.values", change(arrays["rates.0.values"])), message, tmp_path)
 
 
-def test_categorical_columns_have_no_integers(accounts, tmp_path):
+def test_only_numbers_have_integers(accounts, tmp_path):
     X, y, forest = accounts
-    AUCForestClassifier(40, categorical_features=["account"], random_state=0).fit(X, y).save(tmp_path / "model")
     values = forest.target_rates_.tables[0].values
-    check_refused(read(tmp_path / "model"), array("rates.0.values", values), "rates of feature 1, which", tmp_path)
+    AUCForestClassifier(40, categorical_features=["account"], random_state=0).fit(X, y).save(tmp_path / "model")
+    check_refused(
+        read(tmp_path / "model"), array("rates.0.values", values), "integers of feature 1, which is", tmp_path
+    )
+    forest.save(tmp_path / "model")
+    contents = read(tmp_path / "model")
+    for table, message in (
+        ([3, -1, 1, 1.0], "integers of feature 3, which is no number"),
+        ([-1, -1, 1, 1.0], "integers of feature -1, which is no number"),
+        ([1, 0, 1, 1.0], "integers of feature 1, which is no number"),
+        ({"a": 1}, "a table of rates must be two features"),
+        ([], "a table of rates must be two features"),
+        ([[1], -1, 1, 1.0], "a table of rates must be two features"),
+    ):
+        check_refused(contents, at("rates", "tables", 0, put=table), message, tmp_path)
+
+
+def test_unknown_numbers_have_a_note(accounts):
+    X, _, forest = accounts
+    assert column_notes(X, model=forest) == []
+    (note,) = column_notes(X.assign(account=np.arange(len(X)) % 2), model=forest)
+    assert note.startswith("'account': 1,800 of 1,800 rows have a category that training has not seen")

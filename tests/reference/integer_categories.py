@@ -31,4 +31,4 @@ def are_categories(values, labels, n_frequent, smoothings, neighbors):
         for s in smoothings
         for n in neighbors
     )
-    return gain >= 10 and by_neighbors - by_all <= min(gain - 10, gain / 4)
+    return gain >= 10 and by_neighbors - by_all <= gain / 2

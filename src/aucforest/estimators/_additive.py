@@ -66,12 +66,13 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     """Logistic regression on scaled numbers, their linear splines, missing values, categories and interactions.
 
     X contains the features of a forest: numbers, codes of categories, and NaN for missing values. For a sparse matrix,
-    only scaled numbers are used. Each category of the training data has a coefficient, however rare it is. The penalty
-    of these coefficients is chosen for each column. A category that is not in the training data has no coefficient.
+    only scaled numbers are used. Integers can be categories, too; they are their own codes. Each category of the
+    training data has a coefficient, however rare it is. The penalty of these coefficients is chosen for each column. A
+    category that is not in the training data has no coefficient.
 
-    `categorical` are the features that are codes of categories, in ascending order. `interactions` define the cells of
-    pairs of features, see `RateTable`. The i-th interaction is an additional feature with the index n_features + i,
-    whose categories are the cells.
+    `categorical` are the features that contain codes or such integers, in ascending order. `interactions` define the
+    cells of pairs of features, see `RateTable`. The i-th interaction is an additional feature with the index n_features
+    + i, whose categories are the cells.
     """
 
     n_features_: int

@@ -1,6 +1,5 @@
 """The fitted attributes of trees and forests in model files."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
     n_features += n_added(model.dates_)
     model.target_rates_ = None
     if "rates" in stored:
-        model.target_rates_ = _restore_rates(stored, model.categories_, n_features, len(model.classes_))
+        model.target_rates_ = _restore_rates(model, stored, n_features)
         n_features += model.target_rates_.n_features
     set_features = np.flatnonzero(feature_kinds(model.categories_, n_features) != NUMERIC)
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
@@ -90,9 +89,9 @@ def describe_rate_table(table: RateTable) -> list[Any]:
     return [table.feature, table.other, table.n_parts, table.smoothing]
 
 
-def _restore_rates(stored: StoredModel, categories: Categories, n_features: int, n_classes: int) -> TargetRates:
+def _restore_rates(model: Any, stored: StoredModel, n_features: int) -> TargetRates:
     """Return the target rates of a file; `n_features` is the number of features without them."""
-    metadata = stored.take("rates", dict)
+    metadata, categories, n_classes = stored.take("rates", dict), model.categories_, len(model.classes_)
     are_lists = all(isinstance(metadata.get(name), list) for name in ("tables", "classes"))
     require(len(metadata) == 2 and are_lists, "rates have no tables and classes")
     items, classes = metadata["tables"], metadata["classes"]
@@ -102,10 +101,14 @@ def _restore_rates(stored: StoredModel, categories: Categories, n_features: int,
     integers: dict[int, NDArray[np.float64]] = {}
     for number, item in enumerate(items):
         edges = stored.take_array(f"rates.{number}.edges", "d", (-1,))
+        _check_rate_table(item)
         if f"rates.{number}.values" in stored:
-            values = stored.take_array(f"rates.{number}.values", "d", (-1,))
-            require(_are_ordered_integers(values), "the integers of rates are repeated or not in order")
-            integers[item[0]] = values
+            feature, other = item[:2]
+            is_number = 0 <= feature < model.n_features_in_ and feature not in categories | model.dates_
+            require(is_number and other == -1, f"there are integers of feature {feature}, which is no number")
+            integers[feature] = stored.take_array(f"rates.{number}.values", "d", (-1,))
+            is_ordered = _are_ordered_integers(integers[feature])
+            require(is_ordered, "the integers of rates are repeated, too large or not in order")
         table = restore_rate_table(item, edges, categories, integers, n_features)
         n_cells = len(integers.get(table.feature, categories.get(table.feature, ()))) * table.n_parts
         totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
@@ -134,27 +137,31 @@ def _are_classes(classes: list[Any], n_classes: int) -> bool:
 
 def _are_ordered_integers(values: NDArray[np.float64]) -> bool:
     """Return whether values are different integers in the order of `index_values`."""
-    are_integers = len(values) > 0 and np.all(np.isfinite(values)) and np.all(values == np.floor(values))
+    are_integers = len(values) > 0 and np.all(np.abs(values) <= 2.0**53) and np.all(values == np.floor(values))
     return bool(are_integers) and np.array_equal(index_values(values, values), np.arange(len(values)))
+
+
+def _check_rate_table(item: Any) -> None:
+    """Raise ModelFormatError unless an item can be a result of `describe_rate_table`."""
+    is_table = isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3])
+    require(is_table, "a table of rates must be two features, a number of parts and a smoothing")
 
 
 def restore_rate_table(
     item: Any,
     edges: NDArray[np.float64],
     categories: Categories,
-    integers: Mapping[int, NDArray[np.float64]],
+    integers: dict[int, NDArray[np.float64]],
     n_features: int,
 ) -> RateTable:
     """Return a table of a file without totals; `n_features` is the number of features without target rates.
 
-    `integers` are the values of numeric columns with rates, see `TargetRates.integers`. `item` is the result of
+    `integers` are the values of numeric columns with rates, see `RateTable.values`. `item` is the result of
     `describe_rate_table`. The other feature of a table without interaction is -1.
     """
-    is_table = isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3])
-    require(is_table, "a table of rates must be two features, a number of parts and a smoothing")
+    _check_rate_table(item)
     feature, other, n_parts, smoothing = item
-    has_categories = (feature in categories) != (feature in integers and 0 <= feature < n_features)
-    require(has_categories, f"there are rates of feature {feature}, which has no categories")
+    require(feature in categories | integers, f"there are rates of feature {feature}, which has no categories")
     is_valid = other == -1 or (0 <= other < n_features and other != feature)
     require(is_valid, f"the rates of feature {feature} interact with feature {other}, which is not another feature")
     require(type(smoothing) is float and 0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")

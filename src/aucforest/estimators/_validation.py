@@ -135,6 +135,8 @@ class FeatureModel(Model):
 
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
         """Return validated sparse X, and y if given; all features are numeric."""
+        if not reset and self.target_rates_ is not None and not self.categories_:  # of columns of integers
+            return self._validate_X(X.toarray(), reset=False)
         given = self.categorical_features if reset else list(self.categories_)
         if given is not None and len(given) > 0 and not isinstance(given, str):
             raise ValueError("X is sparse, but categorical features need a dense X or a table: pass X.toarray()")

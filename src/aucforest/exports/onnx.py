@@ -201,13 +201,11 @@ def _add_coefficients(graph: Graph, value: str, codes: NDArray[np.int64], coef: 
 
 def _add_index(graph: Graph, value: str, codes: NDArray[np.int64], default: int) -> str:
     """Add the nodes that look up the index of the value of a column among codes, `default` for other values."""
-    is_unknown = graph.add("IsNaN", value, output=f"{value}_missing_code")
-    if not np.array_equal(codes, np.arange(len(codes))):  # the column may have numbers, which a cast would truncate
-        floor = graph.add("Floor", value, output=f"{value}_floor")
-        is_unknown = graph.add("Not", graph.add("Equal", floor, value, output=f"{value}_is_integer"),
-                               output=f"{value}_no_integer")  # fmt: skip
+    # A cast would truncate numbers that are no integers. NaN is not equal to itself.
+    floor = graph.add("Floor", value, output=f"{value}_floor")
+    is_known = graph.add("Equal", floor, value, output=f"{value}_is_integer")
     no_code = graph.constant(f"{value}_none", np.float64(codes.min(initial=0) - 1))
-    known = graph.add("Where", is_unknown, no_code, value, output=f"{value}_known")
+    known = graph.add("Where", is_known, value, no_code, output=f"{value}_known")
     return graph.add("LabelEncoder", graph.add_cast(known, f"{value}_number_of_code", "INT64"), output=f"{value}_row",
                      domain="ai.onnx.ml", keys_int64s=codes.tolist(), values_int64s=[*range(len(codes))],
                      default_int64=default)  # fmt: skip

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.integer_categories import CountedRows, IntegerCounts, Integers, count_integers, merge_counts
+from aucforest.fitting.integer_categories import (
+    ROWS,
+    CountedRows,
+    IntegerCounts,
+    Integers,
+    count_integers,
+    count_rows,
+    hash_rows,
+    merge_counts,
+)
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CellFinder, Digits, find_rated
 from aucforest.tables.columns import (
@@ -53,8 +62,8 @@ class Summary:
     distinct: dict[int, NDArray[np.float64] | None]  # sorted values of each other feature; None if more than max_bins
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
     rounded: frozenset[int] = frozenset()  # features with integers that float64 rounds
-    # The class counts of each numeric feature, None if not all values are integers. Empty if columns of integers that
-    # are categories are not sought.
+    # The class counts of each numeric feature, None if not all values are integers, and of `ROWS`. Empty if columns of
+    # integers that are categories are not sought.
     integers: dict[int, IntegerCounts | None] = field(default_factory=dict)
 
     @classmethod
@@ -101,6 +110,7 @@ def summarize_table(
     rounded: set[int] = set()
     integers: dict[int, IntegerCounts | None] = {}
     sampled, kept = np.full((n_features, len(sample)), np.nan), slice(None) if rows is None else rows
+    columns: list[NDArray[np.float64]] = []
     for feature in range(n_features):
         if feature in categorical_set:
             counted[feature] = count_values(read_column(table, feature), rows)
@@ -114,6 +124,9 @@ def summarize_table(
         distinct[feature] = None if max_bins is None else add_distinct(values[kept], np.empty(0), max_bins)
         if counted_rows is not None:
             integers[feature] = count_integers(values[kept], counted_rows)
+            columns.append(values[kept])
+    if counted_rows is not None:
+        integers[ROWS] = count_rows(hash_rows(columns, len(counted_rows.labels)), counted_rows)
     return Summary(names, counted, distinct, sampled, frozenset(rounded), integers)
 
 

@@ -13,7 +13,9 @@ from aucforest.fitting.integer_categories import (
     CountedRows,
     Integers,
     count_integers,
+    count_rows,
     count_values_of,
+    hash_rows,
     order_values,
     searched_columns,
 )
@@ -54,6 +56,8 @@ class RowsInMemory(TrainingTable):
     def may_have_rates(self, spec: FitSpec) -> bool:
         """Return whether a column has target rates; find columns of integers that are categories, if not yet known."""
         self.integers = self._known_integers(spec)
+        if self.integers and isinstance(self.X, SparseRows):
+            raise ValueError("warm_start: X is sparse, but the existing trees read target rates: pass X.toarray()")
         if self.integers is None:
             self.integers = self._find_integers(spec)
         return len(find_rated(self._categories, (RATES,))) + len(self.integers) > 0
@@ -74,6 +78,10 @@ class RowsInMemory(TrainingTable):
 
         run = thread_map(spec.n_jobs, _COUNTING_SECONDS * len(X))
         found = [feature for feature, is_found in zip(columns, run(are_categories, columns)) if is_found]
+        if found:
+            numbers = (X[:, feature][selected] for feature in range(self.n_features) if feature not in self._categories)
+            if count_rows(hash_rows(numbers, len(rows.labels)), rows).are_copies():
+                return {}
         return order_values(count_values_of(X, kept, found))
 
     def _encode_rows(self) -> Coding:

@@ -28,7 +28,13 @@ _NEIGHBORS = (128, 64, 32, 16, 8, 4, 2, 1)
 _MOST_VALUES, _LEAST_VALUES, _MOST_COUNTS = 2**14, 200, 2**20
 _BLOCK_ROWS = 2**18  # rows are counted in blocks, so that values that are not in the sample are not sorted
 _FIRST_ROWS = 256  # most columns that are not integers are recognized by these rows
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _MOST_EXACT = 2.0**53  # greater integers have no exact float64
+_MOST_CLASSES = 2**9  # so that the product of an integer and the number of classes is an int64
+# Rows are copies if at least the first proportion of a class is repeated, and at least the second proportion of these
+# rows are equal to rows of their class only. Of a class with more than the third proportion, that happens by chance.
+_LEAST_REPEATED, _LEAST_PURE, _MOST_FREQUENT = 0.5, 0.98, 0.6
+ROWS = -1  # the counts of whole rows, in place of the index of a column
 
 # The values of columns of integers that are categories, by the index of the column, in the order of `index_values`.
 Integers = dict[int, NDArray[np.float64]]
@@ -45,7 +51,8 @@ class CountedRows(NamedTuple):
     def of(cls, labels: NDArray[np.integer], n_classes: int, n_features: int) -> "CountedRows | None":
         """Return the rows of a table with so many features, or None if counts would take too much memory."""
         max_values = min(_MOST_VALUES, _MOST_COUNTS // (n_features * n_classes))
-        return cls(labels, n_classes, max_values) if max_values >= _LEAST_VALUES else None
+        is_bounded = max_values >= _LEAST_VALUES and n_classes <= _MOST_CLASSES
+        return cls(labels, n_classes, max_values) if is_bounded else None
 
     @classmethod
     def of_target(cls, target: Target, n_features: int) -> "CountedRows | None":
@@ -78,15 +85,19 @@ class IntegerCounts:
     @classmethod
     def of(cls, values: NDArray[np.int64], rows: CountedRows, shift: int) -> "IntegerCounts":
         """Count the labels of the rows for each value, in a sample with at least this shift."""
-        is_sampled = _is_sampled(values, shift)
-        (distinct, indices), labels = _find_distinct(values[is_sampled]), rows.labels[is_sampled]
-        while len(distinct) > rows.max_values:  # before labels are counted, since there may be many classes
+        is_sampled, n_classes = _is_sampled(values, shift), rows.n_classes
+        # A value and a label are sorted as one number, because sorting their indices takes longer.
+        cells, n_rows = np.unique(values[is_sampled] * n_classes + rows.labels[is_sampled], return_counts=True)
+        is_first = np.ones(len(cells), dtype=np.bool_)
+        is_first[1:] = np.diff(cells // n_classes) != 0
+        while np.count_nonzero(is_first) > rows.max_values:  # before counts by class, since there may be many classes
             shift += 1
-            is_sampled = _is_sampled(distinct, shift)
-            is_kept, distinct = is_sampled[indices], distinct[is_sampled]
-            indices, labels = (np.cumsum(is_sampled) - 1)[indices[is_kept]], labels[is_kept]
-        counts = np.bincount(indices * rows.n_classes + labels, minlength=len(distinct) * rows.n_classes)
-        return cls(distinct, counts.reshape(-1, rows.n_classes), rows.max_values, shift)
+            is_sampled = _is_sampled(cells // n_classes, shift)
+            cells, n_rows, is_first = cells[is_sampled], n_rows[is_sampled], is_first[is_sampled]
+        distinct, labels = np.divmod(cells, n_classes)
+        counts = np.zeros((np.count_nonzero(is_first), n_classes), dtype=np.int64)
+        counts[np.cumsum(is_first) - 1, labels] = n_rows
+        return cls(distinct[is_first], counts, rows.max_values, shift)
 
     def merge(self, other: "IntegerCounts") -> "IntegerCounts":
         """Return the counts of the rows of both."""
@@ -126,6 +137,15 @@ class IntegerCounts:
             for by_neighbors in _likelihoods_by_neighbors(counts, frequencies)
         )
 
+    def are_copies(self) -> bool:
+        """Return whether rows are copied, such as those of a rare class, given the counts of hashes of rows."""
+        totals, n_rows = self.counts.sum(axis=0), self.counts.sum(axis=1)
+        repeated = self.counts[n_rows > 1]
+        n_repeated, n_pure = repeated.sum(axis=0), repeated[np.count_nonzero(repeated, axis=1) == 1].sum(axis=0)
+        is_rare = totals <= _MOST_FREQUENT * totals.sum()
+        is_repeated = (n_repeated > 0) & (n_repeated >= _LEAST_REPEATED * totals)
+        return bool(np.any(is_rare & is_repeated & (n_pure >= _LEAST_PURE * n_repeated)))
+
 
 def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
     """Return which values are in the sample, see `IntegerCounts`."""
@@ -133,15 +153,6 @@ def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
         return np.ones(len(values), dtype=np.bool_)
     is_sampled: NDArray[np.bool_] = hash_integers(values) < np.uint64(2 ** (64 - shift))
     return is_sampled
-
-
-def _find_distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the sorted distinct values, and the index of each value among them."""
-    if len(values) == 0 or (n_possible := int(values.max()) - int(values.min()) + 1) > len(values):
-        return np.unique(values, return_inverse=True)
-    is_present, first = np.zeros(n_possible, dtype=np.bool_), values.min()  # without sorting, which is slower
-    is_present[values - first] = True
-    return first + np.flatnonzero(is_present), (np.cumsum(is_present) - 1)[values - first]
 
 
 def _likelihoods_by_neighbors(counts: NDArray[np.float64], frequencies: NDArray[np.float64]) -> Iterator[float]:
@@ -173,6 +184,22 @@ def count_integers(values: NDArray[Any], rows: CountedRows) -> IntegerCounts | N
     return counted
 
 
+def hash_rows(columns: Iterable[NDArray[Any]], n_rows: int) -> NDArray[np.int64]:
+    """Return hashes of rows, given their columns of numbers: 52 bits, which are equal if all numbers are."""
+    hashes = np.zeros(n_rows, dtype=np.uint64)
+    for values in columns:
+        bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
+        hashes = (hashes ^ np.where(np.isnan(values), np.uint64(1), bits)) * _HASH_FACTOR
+        hashes ^= hashes >> np.uint64(29)
+    return (hashes >> np.uint64(12)).astype(np.int64)
+
+
+def count_rows(hashes: NDArray[np.int64], rows: CountedRows) -> IntegerCounts:
+    """Return the class counts of hashes of rows."""
+    is_counted = rows.labels >= 0
+    return IntegerCounts.of(hashes[is_counted], rows._replace(labels=rows.labels[is_counted]), 0)
+
+
 def merge_counts(one: IntegerCounts | None, other: IntegerCounts | None) -> IntegerCounts | None:
     """Return the class counts of the rows of both parts of a column, None if a part has other numbers than integers."""
     return None if one is None or other is None else one.merge(other)
@@ -188,9 +215,14 @@ def searched_columns(n_columns: int, skipped: Container[int], spec: FitSpec) -> 
 
 
 def find_integer_categories(counted: Mapping[int, IntegerCounts | None], columns: Iterable[int]) -> list[int]:
-    """Return which of the columns have integers that are categories, given the counts of features."""
+    """Return which of the columns have integers that are categories, given the counts of features and of `ROWS`.
+
+    If rows are copied, equal values do not say that rows belong together, so there are none.
+    """
     counts = ((feature, counted.get(feature)) for feature in columns)
-    return [feature for feature, of_feature in counts if of_feature is not None and of_feature.are_categories()]
+    found = [feature for feature, of_feature in counts if of_feature is not None and of_feature.are_categories()]
+    rows = counted.get(ROWS)
+    return [] if rows is not None and rows.are_copies() else found
 
 
 def count_values_of(table: Table, rows: NDArray[np.int64] | None, features: Iterable[int]) -> dict[int, Counted]:

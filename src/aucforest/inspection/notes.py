@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucforest.tables.columns import as_table, check_table
 from aucforest.tables.notes import suspicious_columns, unseen_categories
+from aucforest.tables.target_rates import integers_of
 
 
 def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> list[str]:
@@ -67,5 +68,6 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
     if model is not None:
         check_is_fitted(model)
         validate_data(model, X, skip_check_array=True, reset=False)
-        notes += unseen_categories(X, getattr(model, "categories_", {}))
+        integers = integers_of(getattr(model, "target_rates_", None))
+        notes += unseen_categories(X, getattr(model, "categories_", {}) | integers)
     return notes

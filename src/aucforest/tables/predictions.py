@@ -13,6 +13,7 @@ from aucforest.tables.columns import count_unseen, read_column, read_table, repe
 from aucforest.tables.dates import SECONDS
 from aucforest.tables.kinds import as_kind, find_column, kind_of, nearest
 from aucforest.tables.sources import stray_notes
+from aucforest.tables.target_rates import integers_of
 from aucforest.tables.texts import listed, unseen_note
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 
@@ -64,7 +65,8 @@ class ModelColumns:
             self._kinds[j] = DURATION if column.parts == SECONDS else DATE if column.zone is None else ZONED
         for j, values in categories.items():
             self._kinds[j] = kind_of(values.tolist())
-        self._categories = {self.names[j]: values for j, values in categories.items()}
+        integers = integers_of(getattr(model, "target_rates_", None))
+        self._categories = {self.names[j]: values for j, values in (categories | integers).items()}
         # A refreshed model knows the categories of the old model among its members, too.
         old = model
         while (old := getattr(old, "members_", {}).get("old")) is not None:
