@@ -384,4 +384,4 @@ def test_unknown_numbers_have_a_note(accounts):
     X, _, forest = accounts
     assert column_notes(X, model=forest) == []
     (note,) = column_notes(X.assign(account=np.arange(len(X)) % 2), model=forest)
-    assert note.startswith("'account': 1,800 of 1,800 rows have a category that training has not seen")
+    assert note.startswith("column 'account': 1,800 of 1,800 rows (100 %) have a category that training has not seen")
