@@ -62,8 +62,7 @@ def test_the_encoding_is_an_option(files, given):
     assert list(dict.fromkeys(model.encodings_)) == ([] if given == "sets" else given.split(", "))
 
 
-@pytest.mark.parametrize("name", ["accounts.csv", "accounts.parquet"])
-@pytest.mark.parametrize("batches", ["", "--memory-limit 4GiB"])
+@pytest.mark.parametrize(("name", "batches"), [("accounts.csv", "--memory-limit 4GiB"), ("accounts.parquet", "")])
 def test_rates_of_integers(files, name, batches):
     """New rows may have them as integers or as numbers with a point."""
     table = make_accounts().to_pandas()[["x", "account", "label"]]

@@ -106,14 +106,13 @@ def test_forests_with_target_rates_are_equal(client, n_parts, options, weight, n
     pd.testing.assert_frame_equal(forest.encode(parts).compute(), local.encode(X))
 
 
-@pytest.mark.parametrize(("n_parts", "weight", "n_classes"), [(1, None, 2), (5, "weight", 3)])
-def test_integers_that_are_categories_are_found_as_in_memory(client, n_parts, weight, n_classes):
-    frame = make_accounts(n_classes=n_classes).to_pandas()
-    rows = dd.from_pandas(frame, npartitions=n_parts)
+def test_integers_that_are_categories_are_found_as_in_memory(client):
+    frame = make_accounts(n_classes=3).to_pandas()
+    rows = dd.from_pandas(frame, npartitions=5)
     X, parts = (table[["x", "account", "age"]] for table in (frame, rows))
     forest = DaskAUCForestClassifier(20, random_state=0, oob_score=True)
-    local = forest.to_local().fit(X, frame.label, None if weight is None else frame[weight])
-    forest.fit(parts, rows.label, None if weight is None else rows[weight])
+    local = forest.to_local().fit(X, frame.label, frame.weight)
+    forest.fit(parts, rows.label, rows.weight)
     assert len(forest.target_rates_.tables[0].values) == 200
     assert_same_fit(local, forest)
     np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(X))
