@@ -49,9 +49,8 @@ class RowsOnCluster(TrainingTable):
         meta, names = partitions.meta, get_feature_names(partitions.meta)
         # The meta of an array has no columns.
         table = read_table(meta if hasattr(meta, "columns") else np.empty((0, partitions.n_features), dtype=meta.dtype))
-        categorical = find_categorical(table, params["categorical_features"])
-        self.dates = find_dates(table, params["date_parts"], categorical)
-        self._categorical = categorical
+        self.categorical = find_categorical(table, params["categorical_features"])
+        self.dates = find_dates(table, params["date_parts"], self.categorical)
         self.n_features = partitions.n_features + n_added(self.dates)
         self.names = None if names is None else names.tolist()
         if partitions.y:
@@ -73,10 +72,6 @@ class RowsOnCluster(TrainingTable):
         kept = self.target.kept
         # The bounds of the partitions among the rows of positive weight.
         self._starts = (self._first_rows if kept is None else np.searchsorted(kept, self._first_rows)).tolist()
-
-    def may_have_rates(self, spec: FitSpec) -> bool:
-        """Return whether a column may have target rates; which of them have some is known after all rows are read."""
-        return len(self._categorical) > 0 or self._known_integers(spec) != {}
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes, and encode rows of positive weight; raise ClusterError if memory is too small."""
@@ -110,7 +105,7 @@ class RowsOnCluster(TrainingTable):
         spec, executor, integers, summaries = self._spec, self._executor, self._known_integers(self._spec), []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         rows, classes = self.target.rows_at(sample), self.target.classes if integers is None else None
-        params = executor.share(_tasks.SummaryParams(self._categorical, self.dates, spec.max_bins, classes))
+        params = executor.share(_tasks.SummaryParams(self.categorical, self.dates, spec.max_bins, classes))
         for index, (first, last) in enumerate(pairwise(self._first_rows.tolist())):
             table, labelled, sampled = self._X[index], self._labelled[index], indices_within(rows, first, last - first)
             summaries.append(executor.submit(_tasks.summarize_values, index, table, labelled, sampled, params))
@@ -124,7 +119,7 @@ class RowsOnCluster(TrainingTable):
     def _find_integers(self, summary: Any) -> Integers:
         """Return the columns of integers that are categories, given the future of a summary."""
         executor, n_columns = self._executor, self.n_features - n_added(self.dates)
-        columns = searched_columns(n_columns, {*self._categorical, *self.dates}, self._spec)
+        columns = searched_columns(n_columns, {*self.categorical, *self.dates}, self._spec)
         found = executor.gather([executor.submit(_tasks.find_integers, summary, columns)])[0]
         if not found:
             return {}

@@ -70,7 +70,7 @@ def read_partition_target(index: int, y: Any, sample_weight: Any) -> LabelledPar
 class SummaryParams(NamedTuple):
     """What the summaries of partitions depend on besides their rows."""
 
-    categorical: list[int]  # the categorical columns
+    categorical: Sequence[int]  # the categorical columns
     dates: Dates  # the features that columns of dates become
     max_bins: int | None
     classes: NDArray[Any] | None  # of all rows, if columns of integers that are categories are to be found

@@ -15,7 +15,6 @@ from aucforest.fitting.integer_categories import (
     Integers,
     count_integers,
     count_rows,
-    hash_rows,
     merge_counts,
 )
 from aucforest.fitting.target import Target
@@ -62,8 +61,8 @@ class Summary:
     distinct: dict[int, NDArray[np.float64] | None]  # sorted values of each other feature; None if more than max_bins
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
     rounded: frozenset[int] = frozenset()  # features with integers that float64 rounds
-    # The class counts of each numeric feature, None if not all values are integers, and of `ROWS`. Empty if columns of
-    # integers that are categories are not sought.
+    # The class counts of each numeric feature, None if not all values are integers, and of `ROWS`, None if no feature
+    # has integers. Empty if columns of integers that are categories are not sought.
     integers: dict[int, IntegerCounts | None] = field(default_factory=dict)
 
     @classmethod
@@ -126,7 +125,9 @@ def summarize_table(
             integers[feature] = count_integers(values[kept], counted_rows)
             columns.append(values[kept])
     if counted_rows is not None:
-        integers[ROWS] = count_rows(hash_rows(columns, len(counted_rows.labels)), counted_rows)
+        # Rows are not needed without a column of integers. Most tables of numbers have none.
+        has_integers = any(counts is not None for counts in integers.values())
+        integers[ROWS] = count_rows(columns, counted_rows) if has_integers else None
     return Summary(names, counted, distinct, sampled, frozenset(rounded), integers)
 
 

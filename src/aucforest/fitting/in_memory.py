@@ -15,7 +15,6 @@ from aucforest.fitting.integer_categories import (
     count_integers,
     count_rows,
     count_values_of,
-    hash_rows,
     order_values,
     searched_columns,
 )
@@ -80,7 +79,7 @@ class RowsInMemory(TrainingTable):
         found = [feature for feature, is_found in zip(columns, run(are_categories, columns)) if is_found]
         if found:
             numbers = (X[:, feature][selected] for feature in range(self.n_features) if feature not in self._categories)
-            if count_rows(hash_rows(numbers, len(rows.labels)), rows).are_copies():
+            if count_rows(numbers, rows).are_copies():
                 return {}
         return order_values(count_values_of(X, kept, found))
 

@@ -28,7 +28,6 @@ _NEIGHBORS = (128, 64, 32, 16, 8, 4, 2, 1)
 _MOST_VALUES, _LEAST_VALUES, _MOST_COUNTS = 2**14, 200, 2**20
 _BLOCK_ROWS = 2**18  # rows are counted in blocks, so that values that are not in the sample are not sorted
 _FIRST_ROWS = 256  # most columns that are not integers are recognized by these rows
-_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _MOST_EXACT = 2.0**53  # greater integers have no exact float64
 _MOST_CLASSES = 2**9  # so that the product of an integer and the number of classes is an int64
 # Rows are copies if at least the first proportion of a class is repeated, and at least the second proportion of these
@@ -85,7 +84,7 @@ class IntegerCounts:
     @classmethod
     def of(cls, values: NDArray[np.int64], rows: CountedRows, shift: int) -> "IntegerCounts":
         """Count the labels of the rows for each value, in a sample with at least this shift."""
-        is_sampled, n_classes = _is_sampled(values, shift), rows.n_classes
+        is_sampled, n_classes = _is_sampled(values, shift) & (rows.labels >= 0), rows.n_classes
         # A value and a label are sorted as one number, because sorting their indices takes longer.
         cells, n_rows = np.unique(values[is_sampled] * n_classes + rows.labels[is_sampled], return_counts=True)
         is_first = np.ones(len(cells), dtype=np.bool_)
@@ -177,27 +176,19 @@ def count_integers(values: NDArray[Any], rows: CountedRows) -> IntegerCounts | N
         known = block[is_known]
         if not np.all((np.abs(known) <= _MOST_EXACT) & (known == np.floor(known))):
             return None
-        is_counted, shift = is_known & (part.labels >= 0), 0 if counted is None else counted.shift
-        part = part._replace(labels=part.labels[is_counted])
-        of_part = IntegerCounts.of(block[is_counted].astype(np.int64), part, shift)
+        known_rows, shift = part._replace(labels=part.labels[is_known]), 0 if counted is None else counted.shift
+        of_part = IntegerCounts.of(known.astype(np.int64), known_rows, shift)
         counted = of_part if counted is None else counted.merge(of_part)
     return counted
 
 
-def hash_rows(columns: Iterable[NDArray[Any]], n_rows: int) -> NDArray[np.int64]:
-    """Return hashes of rows, given their columns of numbers: 52 bits, which are equal if all numbers are."""
-    hashes = np.zeros(n_rows, dtype=np.uint64)
+def count_rows(columns: Iterable[NDArray[Any]], rows: CountedRows) -> IntegerCounts:
+    """Return the class counts of hashes of rows, which are equal if all numbers in `columns` are."""
+    hashes = np.zeros(len(rows.labels), dtype=np.uint64)
     for values in columns:
         bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
-        hashes = (hashes ^ np.where(np.isnan(values), np.uint64(1), bits)) * _HASH_FACTOR
-        hashes ^= hashes >> np.uint64(29)
-    return (hashes >> np.uint64(12)).astype(np.int64)
-
-
-def count_rows(hashes: NDArray[np.int64], rows: CountedRows) -> IntegerCounts:
-    """Return the class counts of hashes of rows."""
-    is_counted = rows.labels >= 0
-    return IntegerCounts.of(hashes[is_counted], rows._replace(labels=rows.labels[is_counted]), 0)
+        hashes = hash_integers((hashes ^ np.where(np.isnan(values), np.uint64(1), bits)).view(np.int64))
+    return IntegerCounts.of((hashes >> np.uint64(12)).astype(np.int64), rows, shift=0)  # of at most `_MOST_EXACT`
 
 
 def merge_counts(one: IntegerCounts | None, other: IntegerCounts | None) -> IntegerCounts | None:

@@ -30,7 +30,6 @@ from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import plan_on_disk
-from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Counted, Table, find_categorical, read_table, warn_of_text
@@ -123,13 +122,9 @@ class RowsOnDisk(TrainingTable):
         used: int = 0,
     ) -> None:
         self.names, self.target, self.dates = features.names, features.target, features.dates
-        self.n_features = len(features.names) + n_added(features.dates)
+        self.n_features, self.categorical = len(features.names) + n_added(features.dates), features.categorical
         self._features, self._limit, self._used = features, memory_limit, used
         self._open_job = open_job
-
-    def may_have_rates(self, spec: FitSpec) -> bool:
-        """Return whether a column may have target rates; which of them have some is known after all rows are read."""
-        return len(self._features.categorical) > 0 or self._known_integers(spec) != {}
 
     def _encode_rows(self) -> Coding:
         """Choose codes, and write those of all rows to a temporary file, which is in the job folder if there is one."""

@@ -39,6 +39,7 @@ class TrainingTable(ABC):
     names: Sequence[str] | None  # names of the columns, if they have names
     dates: Dates  # the features that columns of dates become
     X: Any  # a matrix, or an object that returns rows by index; it has at least `FitSpec.rows_with_values`
+    categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
     integers: Integers | None = None  # the columns of integers that are categories; None before they are found
     # The target rates of another forest that reads the same features, and the weights of rows in them, (n_kept,).
     rates: TargetRates | None = None
@@ -63,9 +64,9 @@ class TrainingTable(ABC):
         self._growth = Growth.of(spec, self._coding, len(self.target.kept_labels), len(self.target.classes))
         return self._coding
 
-    @abstractmethod
     def may_have_rates(self, spec: FitSpec) -> bool:
-        """Return whether a column may have target rates."""
+        """Return whether a column may have target rates; which of them have some is known after all rows are read."""
+        return len(self.categorical) > 0 or self._known_integers(spec) != {}
 
     def _known_integers(self, spec: FitSpec) -> Integers | None:
         """Return the columns of integers that are categories, if they need not be found, else None."""
