@@ -31,6 +31,14 @@ COMMANDS = {"real_tables": ["real_tables.py", "--folds", "0", "1"], "keel": ["ra
 TITLES = {"real_tables": "real tables", "keel": "small KEEL sets"}
 REFERENCE = "aucforest"
 SINGLE_CRITERIA = ["aucforest, auc", "aucforest, gini"]  # not in the README
+INTEGER_CATEGORIES = [  # the real tables with integers that are categories, as fits of aucforest find
+    "lecture_rating",
+    "pc_premium",
+    "pharmacy_visits",
+    "tuna_brand",
+    "verb_aggression",
+    "wife_insured",
+]
 NAMES = {
     "aucforest, stack": "aucforest's stack",
     "aucforest, auc": 'aucforest, `criterion="auc"`',
@@ -186,6 +194,18 @@ def print_long_table(name: str) -> None:
         print(format_row([format_name(model), *ranking, gain, sets, *others, *losses]))
 
 
+def describe_other_tables() -> str:
+    """Return a sentence on the real tables without integers that are categories."""
+    table = read("real_tables")
+    others = table[~table["set"].isin(INTEGER_CATEGORIES)]
+    summaries = {model: summarize(others, model).loc["CatBoost"] for model in (REFERENCE, f"{REFERENCE}, stack")}
+    forest, stack = (f"{-row['gain']:.3f} ± {row['gain_error']:.3f}" for row in summaries.values())
+    return (
+        f"On the other {others['set'].nunique()} tables the ROC AUC of the forest is higher than that of CatBoost by "
+        f"{forest}, and that of the stack by {stack}."
+    )
+
+
 def describe_runs() -> str:
     """Return a sentence on the machine and the versions."""
     machine = json.loads((RECORDED / "machine.json").read_text())
@@ -234,6 +254,7 @@ def main() -> None:
         record(options.record)
     print(describe_runs())
     print_short_table("real_tables")
+    print(f"\n{describe_other_tables()}")
     for name in COMMANDS:
         print_long_table(name)
     if options.draw:
