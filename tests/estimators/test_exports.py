@@ -160,8 +160,7 @@ def test_what_reads_trees_refuses_calibrated_probabilities():
     np.testing.assert_allclose(total, exported.estimator.predict_proba(rows[:5]), atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["to_sklearn", "to_onnx", "encode"])
-def test_what_is_not_fitted_is_not_exported(method):
-    arguments = {"to_sklearn": [], "to_onnx": ["forest.onnx"], "encode": [[[0.0]]]}[method]
+@pytest.mark.parametrize(("method", "arguments"), [("to_sklearn", []), ("to_onnx", ["forest.onnx"]), ("encode", [[]])])
+def test_what_is_not_fitted_is_not_exported(method, arguments):
     with pytest.raises(NotFittedError):
         getattr(small_forest(), method)(*arguments)
