@@ -42,7 +42,6 @@ def folds(n_rows, n_folds=5):
 
 
 def differences(scores):
-    """Return scores less those of the first class, as only differences matter."""
     return scores - scores[:, :1]
 
 

@@ -63,7 +63,7 @@ def model_and_rows(name):
 
 
 def as_table(model, rows):
-    """Return rows as exports of a forest that knows names want them."""
+    """Return rows with the names of features, if the forest was fitted to names."""
     return pd.DataFrame(rows, columns=model.split_features_) if hasattr(model, "feature_names_in_") else rows
 
 

@@ -190,7 +190,6 @@ def item(number, index, value):
 
 
 def values(name, change):
-    """Return what changes an array."""
     return lambda arrays, metadata: arrays.update({name: change(arrays[name])})
 
 

@@ -18,14 +18,12 @@ from .test_model_files import array, assert_same_predictions, at, check_refused,
 
 
 def assert_comes_back(stack, X, folder):
-    """Save and load twice, and return the content of the file."""
     loaded = saved(stack, folder)
     assert_same(stack, loaded)
     assert_same_predictions(stack, loaded, X)
     content = (folder / "model").read_bytes()
     loaded.save(folder / "model")
     assert (folder / "model").read_bytes() == content
-    return read(folder / "model")
 
 
 @pytest.mark.parametrize("name", DATA)

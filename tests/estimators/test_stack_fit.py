@@ -104,10 +104,6 @@ class Other(LogisticRegression):
         return self.change(super().predict_proba(X))
 
 
-def put(value):
-    return lambda proba: np.where(np.arange(len(proba))[:, None] == 3, value, proba)
-
-
 @pytest.mark.parametrize(
     ("linear", "sentence"),
     [
@@ -127,7 +123,7 @@ def test_a_linear_model_that_predicts_no_probabilities(linear, sentence):
 
 def test_a_linear_model_that_predicts_none_for_new_rows():
     stack = small_stack(20, stack={"linear": Other(np.array), "residual": False, "boosted": False}).fit(FILLED, Y)
-    stack.members_["linear"].change = put(np.nan)
+    stack.members_["linear"].change = lambda proba: np.where(proba > 0.5, np.nan, proba)
     with pytest.raises(ValueError, match=r"^linear: Other: predict_proba returned nan, which is no probability$"):
         stack.predict_proba(FILLED)
 

@@ -1,4 +1,4 @@
-"""Valid trees of any shape, and changed bytes of arrays."""
+"""Random valid trees, and changed bytes of arrays."""
 
 import numpy as np
 from hypothesis import strategies as st
