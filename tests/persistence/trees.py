@@ -1,9 +1,10 @@
-"""Valid trees of any shape, and changed bytes of arrays."""
+"""Random valid trees, and changed bytes of arrays."""
 
 import numpy as np
 from hypothesis import strategies as st
 
 from aucforest.tree.tree import Tree
+from tests.estimators.data import assert_same
 
 
 def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=(), most=400):
@@ -39,16 +40,7 @@ def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=(
 
 
 def assert_same_trees(trees, others):
-    """Compare everything that trees are, to the last bit."""
-    for i, (tree, other) in enumerate(zip(trees, others, strict=True)):
-        assert type(tree.frequencies) is type(other.frequencies)
-        for name, one in {**vars(tree), "frequencies": tree.value}.items():
-            value = other.value if name == "frequencies" else getattr(other, name)
-            assert type(one) is type(value), f"{name} of tree {i}"
-            if isinstance(one, np.ndarray):
-                one, value = ((values.dtype, values.shape, values.tobytes()) for values in (one, value))
-            is_same = one == value
-            assert is_same, f"{name} of tree {i}"
+    assert_same(list(trees), list(others))
 
 
 def change_bytes(arrays, data, names=None):

@@ -23,21 +23,21 @@ _QUARTILES = (0.25, 0.5, 0.75)
 _NORMAL_RANGE = 1.349
 # Values with a greater absolute value are not used for the scale, because their squares could overflow.
 _MAX_ABS_VALUE = 1e150
-# Maximum number of training samples, and maximum of samples times columns times classes, which _LEAST_ROWS samples may
-# exceed. With more samples the fit takes longer, but the coefficients hardly change.
+# A fit uses _LEAST_ROWS samples, or more while samples times columns times classes are at most _MOST_CELLS, up to
+# _MOST_ROWS. More samples take longer, but hardly change the coefficients.
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
-# With many columns, fewer than _LEAST_ROWS samples are used, so that the columns have at most this number of bytes.
+# Maximum number of bytes of the columns, which may require fewer than _LEAST_ROWS samples.
 _MOST_BYTES = 2**30
-# The `prior` of `fit_category_ridge` for the penalty of a column of categories, and for that of an interaction. Few
-# categories do not determine a penalty. The penalty of an interaction would be too large with a weaker prior, because
-# its estimate ignores that the coefficients of an interaction depend on those of its column.
+# The `prior` of `fit_category_ridge` for the penalty of a column of categories, and for the penalty of an interaction.
+# Few categories do not determine a penalty. Without a strong prior, the penalty of an interaction would be too large,
+# because its estimate ignores that the coefficients of an interaction depend on those of its column.
 _CATEGORY_PRIOR, _INTERACTION_PRIOR = 2.0, 100.0
 # Maximum number of coefficients for which Newton's method is used.
 _MOST_NEWTON = 256
 # Maximum number of rows that are predicted at once, to limit the memory of their columns.
 _BLOCK_ROWS = 2**13
 
-# The limit of BLAS threads is for the whole process. Without the lock, the first fit that ends would remove it.
+# The limit of BLAS threads is for the whole process. Without the lock, the first of two fits to end would remove it.
 _LOCK = Lock()
 
 
@@ -66,20 +66,19 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     """Logistic regression on scaled numbers, their linear splines, missing values, categories and interactions.
 
     X contains the features of a forest: numbers, codes of categories, and NaN for missing values. For a sparse matrix,
-    only scaled numbers are used. Integers can be categories, too; they are their own codes. Each category of the
-    training data has a coefficient, however rare it is. The penalty of these coefficients is chosen for each column. A
-    category that is not in the training data has no coefficient.
+    only scaled numbers are used. Each category of the training data has a coefficient, however rare it is. The penalty
+    of these coefficients is chosen for each column.
 
-    `categorical` are the features that contain codes or such integers, in ascending order. `interactions` define the
-    cells of pairs of features, see `RateTable`. The i-th interaction is an additional feature with the index n_features
-    + i, whose categories are the cells.
+    `categorical` are the features that contain categories, in ascending order: codes, or integers that are categories.
+    `interactions` are pairs of features, see `RateTable`. The i-th interaction is an additional categorical feature
+    with the index n_features + i. Its codes are the indices of cells.
     """
 
     n_features_: int
     code_features_: NDArray[np.int64]  # (n_categories,), the feature of each category, in ascending order
     codes_: NDArray[np.float64]  # (n_categories,), the code of each category, in ascending order in each feature
     penalties_: NDArray[np.float64]  # (n_features_with_codes,); all other coefficients have the penalty 1
-    # (1 or n_classes, n_columns), for numbers, their splines, the indicators of missing values, and categories
+    # (1 or n_classes, n_columns): numbers, their splines, indicators of missing values, indicators of categories
     column_weights_: NDArray[np.float64]
     column_means_: NDArray[np.float64]  # (n_columns,), weighted means of training samples
 
@@ -114,16 +113,16 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             fit = self._fit_with_categories if len(self.codes_) else self._fit_without_categories
             coef = fit(X, y, weight)
             self.column_means_ = self._means_of_columns(X, weight / len(weight))
-        # A loaded model has this memory layout. Another one could change the rounding of matrix products.
+        # Loaded models have this memory layout, and matrix products of another layout may be rounded differently.
         self.column_weights_ = np.ascontiguousarray(coef)
         return self
 
     def _fit_without_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> Any:
-        """Return the coefficients of the columns, one row for two classes, and set the intercepts."""
+        """Return the coefficients, one row for two classes, and set the intercepts."""
         from sklearn.linear_model import LogisticRegression  # a slow import, which forests do not need
 
         columns = self._columns(X)
-        # Newton's method takes fewer steps, but each step needs a matrix of all pairs of coefficients.
+        # Newton's method takes fewer steps, but each step solves a linear system of all coefficients.
         is_small = int(y.max()) == 1 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
         model = LogisticRegression(solver="newton-cholesky" if is_small else "lbfgs")
         with warnings.catch_warnings():
@@ -146,8 +145,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return coef
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
-        """Return the maximum number of rows of a dense matrix that the model is fitted to."""
-        # Categorical features and interactions are counted like numeric ones, because they take about as long.
+        """Return the maximum number of samples of a fit to a dense matrix."""
+        # Categorical features and interactions take about as long as numeric ones, which have a column and its splines.
         n_columns = (1 + len(_QUARTILES)) * (X.shape[1] + len(self.interactions))
         min_rows = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
         return max(min_rows, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
@@ -168,12 +167,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         codes = [np.unique(X[~np.isnan(X[:, feature]), feature]) for feature in features]
         self.code_features_ = np.repeat(np.array(features, dtype=np.int64), [len(values) for values in codes])
         self.codes_ = np.concatenate((np.empty(0), *codes))
-        if len(self.numbers_) + len(self.missing_) + len(self.codes_) == 0:
-            # The model needs at least one column. This column of zeros leaves only the intercept to fit.
-            self.missing_ = np.zeros(1, dtype=np.int64)
 
     def find_numbers(self, n_features: int) -> NDArray[np.int64]:
-        """Return the features that are not categorical."""
         return np.setdiff1d(np.arange(n_features), self.categorical)
 
     def _with_cells(self, X: Any) -> Any:
@@ -189,7 +184,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return np.nan_to_num(np.clip(scaled, -self.MOST_SCALED, self.MOST_SCALED))
 
     def _indices(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the indices in `codes_` of the categories of each row; `len(codes_)` for unknown or missing ones."""
+        """Return the indices of the categories of each row in `codes_`; `len(codes_)` if unknown or missing."""
         features, starts = np.unique(self.code_features_, return_index=True)
         indices = np.full((len(X), len(features)), len(self.codes_))
         for column, (feature, codes) in enumerate(zip(features.tolist(), np.split(self.codes_, starts[1:]))):
@@ -199,7 +194,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return indices
 
     def _columns(self, X: Any) -> Any:
-        """Return all columns except the indicators of categories; the columns of a sparse matrix are not centered."""
+        """Return all columns except the indicators of categories; those of a sparse matrix are not centered."""
         if self.is_sparse_:
             scaled = csr_matrix(X, dtype=np.float64, copy=True)
             ratio = scaled.data / self.scale_[scaled.indices]
@@ -219,14 +214,14 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return np.concatenate((number_means, code_means[:-1]))
 
     def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the coefficients, (n_classes, n_columns), and intercepts of all classes; 0 for the first of two."""
+        """Return the coefficients, (n_classes, n_columns), and intercepts; both are 0 for the first of two classes."""
         if len(self.classes_) > 2:
             return self.column_weights_, self.intercepts_
         weights = self.column_weights_
         return np.vstack((np.zeros_like(weights), weights)), np.concatenate(([0.0], self.intercepts_))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores of classes, (n_samples, n_classes); with two classes, the first has the score 0."""
+        """Return class scores, (n_samples, n_classes), whose softmax gives the probabilities."""
         if not (isinstance(X, np.ndarray) or issparse(X)):
             raise TypeError(
                 f"linear: X must be an array of numbers and codes of categories, but is a {type(X).__name__}: pass"
@@ -254,7 +249,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         """Return the effect of each feature on the class scores, and the mean scores of the training samples.
 
         Effects have the shape (n_classes, n_samples, n_features), and the mean 0 over the training samples. The effect
-        of an interaction is added to that of its categorical column.
+        of an interaction is added to the effect of its categorical column.
         """
         coef, intercept = self.coef_by_class()
         effects, column_of_feature = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]
@@ -273,5 +268,4 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return effects, intercept + means.sum(axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return class probabilities, (n_samples, n_classes)."""
         return softmax(self.decision_function(X), axis=1)

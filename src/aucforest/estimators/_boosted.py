@@ -52,10 +52,10 @@ _PARAMS: dict[str, Any] = {
 # A series stops after _PATIENCE stages that do not reduce the log loss of its fold, or after _MOST_STAGES stages or
 # _MOST_TREES trees. A stage is one tree or, with more than two classes, a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 600, 2400
-# With fewer rows, boosted trees would make the fit of a stack several times as long, but not better. With more classes,
-# each class would have few trees. In both cases there are no boosted trees.
+# With fewer rows a stack has no boosted trees, because they would make its fit several times as long, but not better.
+# Nor has it any with more classes, because each class would have few trees.
 LEAST_ROWS, MOST_CLASSES = 500, 50
-# For estimates of memory: bytes of a code, of a row without its features and scores, and of a node without frequencies.
+# Estimates of bytes: of a code, of a row without its features and scores, and of a node without class frequencies.
 _MOST_CODE_BYTES, _ROW_BYTES, _NODE_BYTES = 4, 100, 76
 
 
@@ -68,7 +68,7 @@ class BoostedTrees(NamedTuple):
 
 
 class _Rows:
-    """The training rows. They are split into held-out rows and rows to fit for each series."""
+    """The training rows, which are split into rows to fit and held-out rows for each series."""
 
     def __init__(self, table: RowsInMemory) -> None:
         self._table = table
@@ -85,11 +85,11 @@ class _Rows:
 
     def values(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the features of training rows, with target rates as for new rows."""
-        # The kernel that finds leaves would be compiled once more for float32.
+        # As float64, because the kernel that finds leaves would have to be compiled again for float32.
         return np.require(self._table.X[self.indices[rows]], np.float64, ["C", "W"])
 
     def split(self, growth: Growth, is_held_out: NDArray[np.bool_], key: int) -> tuple[Growth, BoostingRows]:
-        """Return the rows of a series. Rows to fit get target rates from the rows before them in random order."""
+        """Return the rows of a series. Rows to fit get target rates from preceding rows, in a random order."""
         fitted, held_out = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
         all_rows, groups, features = self._part, self._table.target.groups, None
         part = Part(
@@ -111,7 +111,7 @@ class _Rows:
     def _values_of_codes(
         self, growth: Growth, part: Part, features: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the features of rows, where a target rate is replaced by a value in the bin of its code."""
+        """Return the features of rows. A target rate, given by its code, becomes a value in the bin of the code."""
         assert isinstance(self._table.X, RatedRows)
         base = self._table.X.without_rates(rows)
         values = np.zeros((len(rows), len(self.growth.n_bins)))
@@ -129,14 +129,13 @@ def fit_boosted(
 ) -> BoostedTrees:
     """Fit a series for each fold, given the fold of each row, -1 for rows of weight 0.
 
-    `validate_rows` returns the training rows, validated by the given model.
+    `validate_rows` returns the training rows, validated by the given model. Features are those of the fitted `forest`.
     """
     n_series = len(np.unique(fold[fold >= 0]))
-    # Both models read the same features.
     shared = {name: getattr(forest, name) for name in ("categorical_features", "date_parts", "max_bins")}
     model = AUCForestClassifier(n_series, **_PARAMS, **shared, random_state=forest._seed % 2**32)
     model.categorical_encoding = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
-    if integers_of(forest.target_rates_):  # which may be numbers after all, so trees without their rates are tried, too
+    if integers_of(forest.target_rates_):  # integers may be numbers after all, so trees without rates are tried, too
         model.categorical_encoding = list(ENCODINGS)
     model.n_jobs = min(effective_n_jobs(forest.n_jobs), n_series)  # a thread fits a whole series
     with model._fitting():
@@ -144,7 +143,7 @@ def fit_boosted(
         seed = _prepare(model, table)
         rows = _Rows(table)
         n_classes, fold = rows.growth.n_classes, fold[rows.indices]
-        # Whether interactions help depends on the table, so both encodings are fitted, and the better one is kept.
+        # Whether interactions help depends on the table, so all encodings are fitted, and the best one is kept.
         growths = [replace(rows.growth, encoding=encoding) for encoding in rows.growth.encodings]
         fits = [(*_fit_series(rows, growth, fold, seed, forest), growth.encoding) for growth in growths]
         _, series, encoding = min(fits, key=itemgetter(0))
@@ -162,21 +161,20 @@ def fit_boosted(
 
 
 def _max_stages(trees_per_stage: int) -> int:
-    """Return the maximum number of stages of a series, given the number of trees of a stage."""
     return min(_MOST_STAGES, max(1, _MOST_TREES // trees_per_stage))
 
 
 def _fit_series(
     rows: _Rows, growth: Growth, fold: NDArray[np.int64], seed: int, forest: AUCForestClassifier
 ) -> tuple[float, dict[int, list[BoostedTree]]]:
-    """Return the log loss of held-out rows, and the trees of the series of each fold, given the fold of each row."""
+    """Return the log loss of held-out rows, and the trees of the series of each fold."""
     trees_per_stage, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
     max_stages = _max_stages(trees_per_stage)
 
     def add_stages(
         k: int, state: BoostingState | None = None, n_stages: int | None = None
     ) -> tuple[BoostingState, list[float]]:
-        """Add stages up to n_stages, or if None until the loss stops decreasing; return the state and new losses."""
+        """Add stages up to n_stages or, if None, until the loss stops falling; return the state and new losses."""
         keys = tree_keys(seed, range(k * max_stages * trees_per_stage, (k + 1) * max_stages * trees_per_stage))
         booster, losses = Booster(*rows.split(growth, fold == k, keys[0]), state), list[float]()
         first = len(booster.state.trees)
@@ -192,7 +190,7 @@ def _fit_series(
     try:
         with progress_bar(total=max_stages * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
             states, losses = map(list, zip(*thread_map(forest.n_jobs)(add_stages, folds)))
-            # One number of stages is chosen for all folds, so all series get as many stages as the longest one.
+            # The number of stages is chosen for all folds together, so all series get as many as the longest one.
             n_stages = max(map(len, losses))
             shorter = [i for i, fold_losses in enumerate(losses) if len(fold_losses) < n_stages]
             continued = thread_map(forest.n_jobs)(lambda i: add_stages(folds[i], states[i], n_stages), shorter)
@@ -208,20 +206,20 @@ def _fit_series(
 
 
 def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
-    """Encode the rows; set all fitted attributes of the model but those of trees; return the seed of the trees."""
+    """Encode the rows, and set the fitted attributes that are not about trees; return the seed of the trees."""
     start, target = model._start(), table.target
     n_rows, n_classes, table_without_groups = len(target.kept_labels), len(target.classes), copy(table)
-    # Trees grow on all rows, so they do not sample groups. The target rates of `table` need groups, to leave them out.
+    # The trees are grown on all rows, so groups are not sampled. `table` keeps them for leave-group-out target rates.
     table_without_groups.target = replace(target, groups=None)
     spec = model._resolve(table_without_groups, start)
     n_features = table.n_features + (0 if table.rates is None else table.rates.n_features)
-    # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers for each.
+    # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers a row.
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
-    score_bytes = model.n_estimators * 8 * n_classes * n_rows  # all series keep their scores, to be continued
+    score_bytes = model.n_estimators * 8 * n_classes * n_rows  # all series keep their scores, because they may go on
     n_nodes = min(2 ** (spec.params.max_depth + 1), 2 * n_rows // spec.params.min_samples_leaf)
     trees_per_stage = len(boosted_classes(n_classes))
     n_trees = model.n_estimators * _max_stages(trees_per_stage) * trees_per_stage
-    # The trees of the other encoding are in memory, too, but without class frequencies.
+    # The trees of another encoding are in memory, too, but without class frequencies.
     node_bytes = (1 if table.rates is None else 2) * _NODE_BYTES + 8 * n_classes
     tree_bytes = n_trees * n_nodes * node_bytes
     try:
@@ -236,7 +234,7 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
 
 
 def _with_values(boosted: BoostedTree, bound: float, n_classes: int) -> Tree:
-    """Return the tree with values that are not negative and sum to 1, in place of steps of at most `bound`."""
+    """Return the tree with the values of the module docstring; `bound` is c, the largest absolute step."""
     is_class = np.arange(n_classes) == boosted.k
     change = 2.0 * is_class - 1.0 if n_classes == 2 else is_class - 1.0 / n_classes
     return replace(boosted.tree, frequencies=(1.0 + change * (boosted.steps / bound)[:, None]) / n_classes)

@@ -3,7 +3,7 @@
 The coefficients of a column's categories have the penalty p / 2 times their sum of squares. For the best p, p times the
 sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). A prior
 on p acts like additional coefficients of 1 or -1, which pull p towards 1. The coefficients of other columns have the
-penalty 1 / 2 times their sum of squares, and the intercept has no penalty.
+penalty 1 / 2 times their sum of squares. The intercept has no penalty.
 """
 
 from typing import Any, NamedTuple
@@ -18,19 +18,19 @@ from aucforest.metrics.validation import FloatArray
 
 # Maximum number of updates of the penalties, and the relative change below which the updates stop.
 _MOST_UPDATES, _LEAST_CHANGE = 10, 0.05
-# Newton's method stops if the squared length of a step, in standard errors of the coefficients, is below _LOOSE, or in
-# the last fit below _PRECISE. The error after the step is much smaller.
+# Newton's method stops after a step whose squared length, in standard errors of the coefficients, is below _LOOSE. For
+# the last fit the limit is _PRECISE. The error after the step is much smaller.
 _LOOSE, _PRECISE = 1.0, 1e-5
 # Maximum numbers of Newton steps and of conjugate gradient iterations in a step, and minimum factor of a step.
 _MOST_STEPS, _MOST_PRODUCTS, _LEAST_LENGTH = 50, 100, 1e-4
-# Maximum number of coefficients in the block of `_Curvature`.
+# Maximum number of coefficients in the block of `_Curvature`. With more dense columns there is no block.
 _MOST_PAIRED = 256
 # Added to the curvature of the intercept, which has no penalty, so that the curvature is positive.
 _LEAST_CURVATURE = 1e-6
 
 
 class _Curvature(NamedTuple):
-    """The second derivatives of the loss: the diagonal, and a block of dense columns and frequent categories."""
+    """Second derivatives of the loss: the diagonal, and the block of dense columns and frequent categories."""
 
     proba: FloatArray  # (n_rows, 1 or n_classes)
     category_curvature: FloatArray  # (n_categories, 1 or n_classes), without the penalty
@@ -49,14 +49,13 @@ class _Loss:
         n_classes = int(labels.max()) + 1
         self.is_class = (labels[:, None] == np.arange(n_classes)[-1 if n_classes == 2 else 0 :]).astype(np.float64)
         self.n_dense, self.n_scores = self.dense.shape[1], self.is_class.shape[1]
-        # Frequent categories depend on each other and on the intercept. A block for them saves most iterations.
+        # The coefficients of frequent categories depend most on each other and on the intercept.
         n_frequent = max(0, _MOST_PAIRED - self.n_dense)
         frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
         self.frequent_indicators = indicators[:, frequent]
         self.paired = np.concatenate((np.arange(self.n_dense), self.n_dense + frequent))
 
     def set_penalty(self, category_penalty: FloatArray) -> None:
-        """Set the penalty of each category."""
         self.penalty = np.concatenate(([0.0], np.ones(self.n_dense - 1), category_penalty))[:, None]
 
     def scores(self, coef: FloatArray) -> FloatArray:
@@ -72,21 +71,20 @@ class _Loss:
         losses = total - np.sum(self.is_class * scores, axis=1, keepdims=True)
         return float(np.sum(self.weights * losses) + 0.5 * np.sum(self.penalty * coef**2))
 
-    def gradient(self, coef: FloatArray, proba: FloatArray) -> FloatArray:
-        return self.sums(self.weights * (proba - self.is_class)) + self.penalty * coef
-
-    def curvature(self, coef: FloatArray) -> _Curvature:
+    def derivatives(self, coef: FloatArray) -> tuple[FloatArray, _Curvature]:
+        """Return the gradient and the curvature."""
         scores = self.scores(coef)
         proba = expit(scores) if self.n_scores == 1 else softmax(scores, axis=1)
+        gradient = self.sums(self.weights * (proba - self.is_class)) + self.penalty * coef
         weights = self.weights * proba * (1.0 - proba)
         category_curvature = self.transposed @ weights
         diagonal = np.vstack(((self.dense**2).T @ weights, category_curvature)) + self.penalty
         diagonal[0] += _LEAST_CURVATURE
         factors = [self.block_factor(weight[:, None]) for weight in weights.T] if self.n_dense <= _MOST_PAIRED else []
-        return _Curvature(proba, category_curvature, diagonal, factors)
+        return gradient, _Curvature(proba, category_curvature, diagonal, factors)
 
     def block_factor(self, weight: FloatArray) -> Any:
-        """Return the Cholesky factor of the block of one class, given the weights of the rows."""
+        """Return the Cholesky factor of the block of a class, given the weights of the rows."""
         weighted, scaled = weight * self.dense, self.frequent_indicators.T.tocsr()
         scaled.data = weight[scaled.indices, 0]
         mixed = self.frequent_indicators.T @ weighted
@@ -97,7 +95,7 @@ class _Loss:
         return cho_factor(product + np.diag(penalty))
 
     def product(self, curvature: _Curvature, coef: FloatArray) -> FloatArray:
-        """Return the product of the full matrix of second derivatives with coefficients."""
+        """Return the product of the matrix of all second derivatives with coefficients."""
         slopes = curvature.proba * self.scores(coef)
         if self.n_scores == 1:
             slopes *= 1.0 - curvature.proba
@@ -106,7 +104,7 @@ class _Loss:
         return self.sums(self.weights * slopes) + self.penalty * coef
 
     def precondition(self, curvature: _Curvature, gradient: FloatArray) -> FloatArray:
-        """Return the approximate Newton direction: the gradient divided by the second derivatives in `curvature`."""
+        """Return the product of the approximate inverse of the second derivatives with the gradient."""
         result = gradient / curvature.diagonal
         for k, factor in enumerate(curvature.block_factors):
             result[self.paired, k] = cho_solve(factor, gradient[self.paired, k])
@@ -120,7 +118,7 @@ def _newton_step(loss: _Loss, curvature: _Curvature, gradient: FloatArray) -> tu
     direction, size = preconditioned, float(np.sum(residual * preconditioned))
     first_size = size
     for _ in range(_MOST_PRODUCTS):
-        # Far from the minimum, where the size is large, a step need not be precise.
+        # Far from the minimum, where the size is large, an approximate step is enough.
         if size <= min(0.1, first_size) * 0.1 * first_size:
             break
         product = loss.product(curvature, direction)
@@ -136,8 +134,7 @@ def _minimize(loss: _Loss, coef: FloatArray, precision: float) -> tuple[FloatArr
     """Minimize the loss by Newton's method; return the coefficients, and the curvature before the last step."""
     value = loss.value(coef)
     for _ in range(_MOST_STEPS):
-        curvature = loss.curvature(coef)
-        gradient = loss.gradient(coef, curvature.proba)
+        gradient, curvature = loss.derivatives(coef)
         step, size = _newton_step(loss, curvature, gradient)
         slope, length = float(np.sum(step * gradient)), 1.0
         while (after := loss.value(coef + length * step)) > value + 1e-4 * length * slope and length > _LEAST_LENGTH:
@@ -154,7 +151,7 @@ def _choose_penalties(
 ) -> FloatArray:
     """Return updated penalties of columns, given the coefficients of categories, their curvatures and penalties."""
     n_scores = coef.shape[1]
-    effective = curvature / (curvature + penalty[:, None])  # near 1 if the data determine a coefficient, else near 0
+    effective = curvature / (curvature + penalty[:, None])  # near 1 if the data determine the coefficient, else near 0
     # With more than two classes, the coefficients of a category sum to 0, so only n_classes - 1 of them are free.
     free = 1.0 if n_scores == 1 else (n_scores - 1) / n_scores
     n_effective, squares = (np.bincount(column, values.sum(axis=1)) for values in (effective, coef**2))
@@ -171,10 +168,10 @@ def fit_category_ridge(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Fit the model to dense columns and to the indicators of categories, (n_rows, n_categories).
 
-    `column` has the index of the column of each category. `prior`, (n_columns,), has the number of additional
+    `column` is the index of the column of each category. `prior`, (n_columns,), is the number of additional
     coefficients of 1 or -1. All labels from 0 to the maximum must occur. Returns the coefficients, (1 or n_classes,
-    n_dense + n_categories), the intercepts, and the penalty of each column. For two classes, the coefficients and
-    intercepts are those of the second class.
+    n_dense + n_categories), the intercepts, and the penalty of each column. Of two classes, only the second one has
+    coefficients and an intercept.
     """
     loss, penalties = _Loss(dense, indicators, labels, weights), np.ones(len(prior))
     coef = np.zeros((loss.n_dense + len(column), loss.n_scores))

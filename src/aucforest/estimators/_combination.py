@@ -26,7 +26,7 @@ def residual_score(residual_proba: NDArray[np.float64], proba: NDArray[np.float6
     """Return the class scores of a residual forest with the class probabilities q: log q_k - log(1 - p_k) - log p_k.
 
     A residual forest is fitted with the weight 1 - p_k for a sample of class k, where p are the probabilities of the
-    forest. Subtracting log(1 - p_k) undoes these weights. See docs/mathematics/forests.md.
+    forest. The subtraction of log(1 - p_k) corrects for these weights. See docs/mathematics/forests.md.
     """
     return log_proba(residual_proba) - log_proba(proba) - log_proba(1.0 - proba)
 
@@ -38,7 +38,7 @@ class Combination(NamedTuple):
     intercept: NDArray[np.float64]  # (n_classes,), with the mean 0
 
     def apply(self, scores: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]:
-        """Return class probabilities. The scores of a model with weight 0 may be None, but not those of all models."""
+        """Return class probabilities. Scores may be None if the weight of the model is 0, but not for all models."""
         total = self.intercept + sum(b * score for b, score in zip(self.coef, scores) if score is not None)
         return softmax(total, axis=1)
 

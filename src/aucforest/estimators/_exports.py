@@ -1,4 +1,4 @@
-"""Exports to scikit-learn and ONNX, as mixins of the estimators."""
+"""Base classes of the estimators with `encode`, `to_onnx` and `to_sklearn`."""
 
 import os
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ class OnnxExport(FeatureModel):
 
     @property
     def _onnx_model(self) -> Ensemble | ExportedStack:
-        """The trees, calibration and combination for the export."""
+        """The trees and other parameters of the model, in the form that the export needs."""
         raise NotImplementedError
 
     def encode(self, X: Any, *, dtype: Any = "float64") -> Any:

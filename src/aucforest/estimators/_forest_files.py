@@ -10,10 +10,8 @@ from aucforest.estimators._mixture import describe_alternatives
 from aucforest.estimators._model_files import (
     MOST_FEATURES,
     Field,
-    FileSection,
     are_finite,
     are_frequencies,
-    class_shape,
     restore_fields,
     store_fields,
 )
@@ -21,7 +19,7 @@ from aucforest.fitting.bootstrap import N_HALVES, SampleRecord, digest_groups
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, StoredModel, narrow, require
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
-from aucforest.tables.columns import Categories, feature_kinds
+from aucforest.tables.columns import feature_kinds
 from aucforest.tables.dates import DateColumn, Dates, are_parts, is_zone, n_added
 from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates, index_values
 from aucforest.tree.features import NUMERIC
@@ -46,11 +44,10 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
 def _restore_trees(model: Any, stored: StoredModel) -> None:
     n_features = model.n_features_in_
     model.categories_ = {}
-    for item in stored.take("categories", list):
-        require(isinstance(item, list) and len(item) == 2 and type(item[0]) is int, "categories are not in pairs")
-        feature, labels = item[0], unfold_labels(item[1], stored, f"categories.{item[0]}")
-        require(0 <= feature < n_features, f"there are categories of feature {feature}, but {n_features} features")
-        model.categories_[feature] = labels
+    for feature, labels in stored.take("categories", list):
+        is_feature = type(feature) is int and 0 <= feature < n_features
+        require(is_feature, f"there are categories of feature {feature}, but {n_features} features")
+        model.categories_[feature] = unfold_labels(labels, stored, f"categories.{feature}")
     model.dates_ = _restore_dates(model, stored.take("dates", list)) if "dates" in stored else {}
     n_features += n_added(model.dates_)
     model.target_rates_ = None
@@ -64,13 +61,13 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
 def _restore_dates(model: Any, items: list[Any]) -> Dates:
     dates: Dates = {}
     for item in items:
-        is_column = isinstance(item, list) and len(item) == 3 and type(item[0]) is int and isinstance(item[1], list)
-        require(is_column, "each item of dates must be a feature, its parts and a zone")
+        require(len(item) == 3, "each item of dates must be a feature, its parts and a zone")
         feature, parts, zone = item
-        is_numeric = 0 <= feature < model.n_features_in_ and feature not in model.categories_ | dates
+        is_known = type(feature) is int and 0 <= feature < model.n_features_in_
+        is_numeric = is_known and feature not in model.categories_ | dates
         require(is_numeric, f"feature {feature} of dates is unknown, categorical or repeated")
         require(are_parts(parts), "the parts of dates are unknown")
-        require(zone is None or (isinstance(zone, str) and is_zone(zone)), "the zone of dates is unknown")
+        require(zone is None or is_zone(zone), "the zone of dates is unknown")
         dates[feature] = DateColumn(tuple(parts), zone)
     return dates
 
@@ -91,48 +88,30 @@ def describe_rate_table(table: RateTable) -> list[Any]:
 
 def _restore_rates(model: Any, stored: StoredModel, n_features: int) -> TargetRates:
     """Return the target rates of a file; `n_features` is the number of features without them."""
-    metadata, categories, n_classes = stored.take("rates", dict), model.categories_, len(model.classes_)
-    are_lists = all(isinstance(metadata.get(name), list) for name in ("tables", "classes"))
-    require(len(metadata) == 2 and are_lists, "rates have no tables and classes")
-    items, classes = metadata["tables"], metadata["classes"]
-    require(_are_classes(classes, n_classes), "the classes of rates are unknown or not in order")
+    metadata, n_classes = StoredModel({}, stored.take("rates", dict)), len(model.classes_)
+    items, classes = metadata.take("tables", list), metadata.take("classes", list)
+    metadata.check_taken()
+    known = [1] if n_classes == 2 else sorted(set(range(n_classes)).intersection(classes))
+    require(classes == known, "the classes of rates are unknown or not in order")
     require(0 < len(items) * len(classes) <= MOST_FEATURES, "there are no rates, or too many")
     tables: list[RateTable] = []
     integers: dict[int, NDArray[np.float64]] = {}
     for number, item in enumerate(items):
-        edges = stored.take_array(f"rates.{number}.edges", "d", (-1,))
-        _check_rate_table(item)
-        if f"rates.{number}.values" in stored:
-            feature, other = item[:2]
-            is_number = 0 <= feature < model.n_features_in_ and feature not in categories | model.dates_
-            require(is_number and other == -1, f"there are integers of feature {feature}, which is no number")
-            integers[feature] = stored.take_array(f"rates.{number}.values", "d", (-1,))
-            is_ordered = _are_ordered_integers(integers[feature])
-            require(is_ordered, "the integers of rates are repeated, too large or not in order")
-        table = restore_rate_table(item, edges, categories, integers, n_features)
-        n_cells = len(integers.get(table.feature, categories.get(table.feature, ()))) * table.n_parts
+        table = restore_rate_table(item, stored, f"rates.{number}", model, integers, n_features)
+        n_cells = len((model.categories_ | integers)[table.feature]) * table.n_parts
         totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
         is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
         require(is_positive, "the totals of rates are negative or too large")
-        earlier = [(one.feature, one.other) for one in tables]
-        is_new = (table.feature, table.other) not in earlier
-        is_in_order = is_new and table.is_interaction == ((table.feature, -1) in earlier)
-        require(is_in_order, "the tables of rates are not in order")
+        is_first = all(one.feature != table.feature for one in tables)
+        require(is_first != table.is_interaction, "the tables of rates are not in order")
         tables.append(table._replace(totals=totals))
     frequencies = stored.take_array("rates.frequencies", "d", (n_classes,))
     factors = stored.take_array("rates.factors", "d", (n_classes,))
     require(are_frequencies(frequencies), "the frequencies of rates are not those of classes")
-    # A class that is never sampled has the factor 0.
+    # The factor of a class that is never sampled is 0.
     are_factors = np.all((factors >= 0.0) & (factors < np.inf)) and factors.max() > 0.0
     require(are_factors, "the factors of rates are not positive and finite")
-    return TargetRates(tuple(tables), np.array(classes), frequencies, factors)
-
-
-def _are_classes(classes: list[Any], n_classes: int) -> bool:
-    """Return whether `classes` are class indices in ascending order; for two classes, only the second class."""
-    if not all(type(k) is int and 0 <= k < n_classes for k in classes):
-        return False
-    return classes == [1] if n_classes == 2 else len(classes) > 0 and classes == sorted(set(classes))
+    return TargetRates(tuple(tables), np.array(classes, dtype=np.int64), frequencies, factors)
 
 
 def _are_ordered_integers(values: NDArray[np.float64]) -> bool:
@@ -141,38 +120,34 @@ def _are_ordered_integers(values: NDArray[np.float64]) -> bool:
     return bool(are_integers) and np.array_equal(index_values(values, values), np.arange(len(values)))
 
 
-def _check_rate_table(item: Any) -> None:
-    """Raise ModelFormatError unless an item can be a result of `describe_rate_table`."""
-    is_table = isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3])
-    require(is_table, "a table of rates must be two features, a number of parts and a smoothing")
-
-
 def restore_rate_table(
-    item: Any,
-    edges: NDArray[np.float64],
-    categories: Categories,
-    integers: dict[int, NDArray[np.float64]],
-    n_features: int,
+    item: Any, stored: StoredModel, name: str, model: Any, integers: dict[int, NDArray[np.float64]], n_features: int
 ) -> RateTable:
     """Return a table of a file without totals; `n_features` is the number of features without target rates.
 
-    `integers` are the values of numeric columns with rates, see `RateTable.values`. `item` is the result of
-    `describe_rate_table`. The other feature of a table without interaction is -1.
+    `item` is the result of `describe_rate_table`, and `name` the prefix of the names of arrays. `integers` are the
+    values of numeric columns (`RateTable.values`); those of this table are added.
     """
-    _check_rate_table(item)
+    is_table = list(map(type, item)) == [int, int, int, float]
+    require(is_table, "a table of rates must be two features, a number of parts and a smoothing")
     feature, other, n_parts, smoothing = item
+    categories = model.categories_
+    if f"{name}.values" in stored:
+        is_number = 0 <= feature < model.n_features_in_ and feature not in categories | model.dates_
+        require(is_number and other == -1, f"there are integers of feature {feature}, which is no number")
+        integers[feature] = stored.take_array(f"{name}.values", "d", (-1,))
+        is_ordered = _are_ordered_integers(integers[feature])
+        require(is_ordered, "the integers of rates are repeated, too large or not in order")
     require(feature in categories | integers, f"there are rates of feature {feature}, which has no categories")
     is_valid = other == -1 or (0 <= other < n_features and other != feature)
     require(is_valid, f"the rates of feature {feature} interact with feature {other}, which is not another feature")
-    require(type(smoothing) is float and 0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")
+    require(0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")
+    edges = stored.take_array(f"{name}.edges", "d", (-1,))
     require(np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0.0), "the edges of rates are not finite and rising")
-    n_expected = len(edges) + 1
+    n_expected: int | None = len(edges) + 1
     if other >= 0 and len(edges) == 0:
-        require(
-            other in categories, f"the rates of feature {feature} have no edges for feature {other}, which is numeric"
-        )
-        n_expected = min(len(categories[other]), MISSING_CODE)
-    has_parts = n_parts == max(n_expected, 1) and (other >= 0 or len(edges) == 0)
+        n_expected = max(min(len(categories[other]), MISSING_CODE), 1) if other in categories else None
+    has_parts = n_parts == n_expected and (other >= 0 or len(edges) == 0)
     require(has_parts, f"the rates of feature {feature} have a wrong number of parts or edges")
     no_totals, values = np.empty((0, 0), dtype=np.int64), integers.get(feature, np.empty(0))
     return RateTable(feature, other, edges, n_parts, smoothing, no_totals, values)
@@ -187,13 +162,13 @@ def _are_positive_frequencies(values: NDArray[np.float64], model: Any) -> bool:
     return are_frequencies(values) and min(values.min(), model.class_prior_.min()) > 0.0
 
 
-def _are_probabilities(values: NDArray[np.float64], model: Any) -> bool:
+def _are_probabilities(values: NDArray[np.float64], model: Any = None) -> bool:
     """Return whether all values are probabilities or NaN."""
     return not np.any((values < 0.0) | (values > 1.0))
 
 
 def _is_threshold(values: NDArray[np.float64], model: Any) -> Any:
-    """Return whether the values are a valid threshold: a probability, class frequencies or a cost matrix."""
+    """Return whether values are a probability, class frequencies or a cost matrix."""
     n_classes = len(model.classes_)
     if values.ndim == 0:
         # Infinity means that no sample is predicted positive.
@@ -203,16 +178,15 @@ def _is_threshold(values: NDArray[np.float64], model: Any) -> Any:
 
 
 def _are_sampled_groups(groups: NDArray[np.int32], forest: Any) -> Any:
-    """Return whether the number of rows, the number of groups and the digest are those of a record of the forest."""
+    """Return whether groups of rows are those of a sample record of the forest."""
     sampled = [(record.n_rows, record.n_groups, record.groups) for record in forest._sample_records]
-    is_numbered = len(groups) > 0 and groups.min() >= 0
-    return is_numbered and (len(groups), int(groups.max()) + 1, digest_groups(groups)) in sampled
+    return groups.min() >= 0 and (len(groups), int(groups.max()) + 1, digest_groups(groups)) in sampled
 
 
 # The class frequencies, threshold and out-of-bag results of a forest or a stack.
 DECISION = (
-    Field("class_prior_", class_shape, are_frequencies),
-    Field("prevalence_", class_shape, _are_positive_frequencies, is_optional=True),
+    Field("class_prior_", lambda model: model.classes_.shape, are_frequencies),
+    Field("prevalence_", lambda model: model.classes_.shape, _are_positive_frequencies, is_optional=True),
     Field("threshold_std_", is_optional=True),
     Field("oob_score_", is_optional=True),
     Field("oob_optimism_", is_optional=True),
@@ -232,7 +206,7 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     if (calibration := forest.calibration_) is not None:
         slope, intercepts, *fit_statistics = calibration
         arrays["calibration"] = np.array([slope, *fit_statistics, *intercepts])
-    # The last fields are only written for groups and half-samples, because older versions of the package lack them.
+    # The last fields are only stored if they are used, because older versions of the package do not read them.
     records = [
         list(record)[: 7 if record.n_halves else 6 if record.n_groups else 4] for record in forest._sample_records
     ]
@@ -250,92 +224,71 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     return arrays, metadata
 
 
-def _are_variants(names: list[Any]) -> bool:
-    return all(isinstance(name, list) and list(map(type, name)) == [str, str] for name in names)
-
-
-def _are_encodings(names: list[Any]) -> bool:
-    return all(isinstance(name, str) and name in ENCODINGS for name in names) and len(set(names)) == len(names)
-
-
-def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: str) -> list[Any]:
+def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: str, *columns: str) -> list[Any]:
     """Return the variant or the encoding of each tree. Set `mixture_` or `encoding_mixture_`, if it is stored."""
-    are_variants = name == "variants"
-    are_known = _are_variants if are_variants else _are_encodings
     names, indices = stored.take(name, list), stored.take_array(name, "q", (len(forest.trees_),))
-    require(are_known(names), f"{name} are unknown")
     require(np.all((indices >= 0) & (indices < len(names))), f"the {name} of trees are unknown")
     if mixture in stored:
-        mixed = stored.take(mixture, list)
-        if are_variants:
-            are_columns = all(isinstance(column, list) and len(column) == len(mixed[0]) for column in mixed)
-            require(are_columns, f"the names of {mixture} are not in columns of equal length")
-            mixed = [list(pair) for pair in zip(*mixed)]
-        require(len(mixed) > 1 and are_known(mixed), f"the names of {mixture} are fewer than two, or unknown")
-        n_trees = stored.take_array(f"{mixture}_n_trees", "q", (len(mixed),))
-        require(
-            np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))),
-            f"the numbers of trees of {mixture} are out of range",
-        )
-        scores = stored.take_array(f"{mixture}_scores", "d", (2, len(mixed)))
-        require(_are_probabilities(scores, forest), f"the scores of {mixture} are out of range")
-        columns = dict(zip(("criterion", "splitter"), zip(*mixed))) if are_variants else {"encoding": mixed}
-        setattr(forest, f"{mixture}_", describe_alternatives(columns, n_trees, scores))
+        values = stored.take(mixture, list)
+        of_column = dict(zip(columns, values if len(columns) > 1 else [values], strict=True))
+        n_trees = stored.take_array(f"{mixture}_n_trees", "q", (-1,))
+        are_names = all(len(given) == len(n_trees) > 1 and {*map(type, given)} == {str} for given in of_column.values())
+        require(are_names, f"the names of {mixture} are not texts, or do not match the numbers of trees")
+        are_counts = np.all((n_trees >= 0) & (n_trees <= len(forest.trees_)))
+        require(are_counts, f"the numbers of trees of {mixture} are out of range")
+        scores = stored.take_array(f"{mixture}_scores", "d", (2, len(n_trees)))
+        require(_are_probabilities(scores), f"the scores of {mixture} are out of range")
+        setattr(forest, f"{mixture}_", describe_alternatives(of_column, n_trees, scores))
     return [names[index] for index in indices.tolist()]
 
 
-def _restore_sample_record(item: Any) -> SampleRecord:
+def _restore_sample_record(item: list[Any]) -> SampleRecord:
     """Return a sample record, given an item of "drawn", the name of these records in files."""
-    require(isinstance(item, list) and len(item) in (4, 6, 7) and isinstance(item[1], list), "drawn is invalid")
-    # Only records with groups or half-samples have the last three values.
-    n_rows, sizes, replace, stream, n_groups, digest, n_halves = item + [0, "", 0][len(item) - 4 :]
-    require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn has invalid numbers of rows")
-    require(type(replace) is bool, "drawn does not say whether rows were replaced")
-    require(isinstance(stream, str), "drawn does not name the random stream")
+    record = SampleRecord(*item)
+    n_rows, sizes, replace, stream, n_groups, digest, n_halves = record
+    are_counts = all(type(n) is int and n >= 0 for n in (n_rows, *sizes)) and n_halves in (0, N_HALVES)
+    require(are_counts and type(replace) is bool and isinstance(stream, str), "drawn is invalid")
+    require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
     if sizes and not stream.startswith("aucforest"):  # older files contain only the version of numpy, or nothing
         stream = f"aucforest 0.2 and {stream}" if stream else "aucforest 0.2"
-    require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
-    require(n_halves in (0, N_HALVES), f"the number of half-samples in drawn must be 0 or {N_HALVES}")
-    return SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest, n_halves)
+    return record._replace(sizes=tuple(sizes), stream=stream)
 
 
 def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | None:
     slope_std, n_samples = float("nan"), 0.0
     if "calibration" in stored:
         slope, slope_std, n_samples, *numbers = stored.take_array("calibration", "d", (3 + n_classes,)).tolist()
-    elif "prior_correction" in stored:
-        # In older files, only forests that sampled classes at different rates have a calibration.
+    elif "prior_correction" in stored:  # the name in older files
         slope, *numbers = stored.take_array("prior_correction", "d", (1 + n_classes,)).tolist()
     else:
         return None
     intercepts = np.array(numbers)
-    require(0.0 < slope < np.inf, "the slope of the calibration is not positive")
     # The intercept of a class that is never sampled is -inf.
-    require(np.all(intercepts < np.inf) and intercepts.max() > -np.inf, "the calibration is not finite")
-    require(
-        not slope_std < 0.0 and 0.0 <= n_samples < 2.0**53,
-        "the standard error or the number of samples of the calibration is not valid",
-    )
+    are_valid = np.all(intercepts < np.inf) and intercepts.max() > -np.inf
+    is_valid = 0.0 < slope < np.inf and not slope_std < 0.0 and 0.0 <= n_samples < 2.0**53
+    require(are_valid and is_valid, "the calibration has invalid values")
     return Calibration(slope, intercepts, slope_std, int(n_samples))
 
 
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
     message = "written by aucforest before 0.2: load and save it with aucforest 0.2, or fit the model again"
     require("variants" in stored, message)
-    forest.variants_ = list(map(tuple, _restore_alternatives(forest, stored, "variants", "mixture")))
-    forest.encodings_ = []
+    variants = _restore_alternatives(forest, stored, "variants", "mixture", "criterion", "splitter")
+    require(all(list(map(type, variant)) == [str, str] for variant in variants), "the variants are unknown")
+    forest.variants_, forest.encodings_ = list(map(tuple, variants)), []
     if forest.target_rates_ is not None:
-        forest.encodings_ = _restore_alternatives(forest, stored, "encodings", "encoding_mixture")
+        forest.encodings_ = _restore_alternatives(forest, stored, "encodings", "encoding_mixture", "encoding")
+        require(set(forest.encodings_) <= set(ENCODINGS), "the encodings are unknown")
     forest._seed = stored.take("seed", int)
     require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
     forest._sample_records = [_restore_sample_record(item) for item in stored.take("drawn", list)]
     forest._groups = forest.threshold_ = None
     restore_fields(forest, stored, _FOREST)
     forest.calibration_ = _restore_calibration(stored, len(forest.classes_))
-    if "positive_first" in stored:  # only in older files; not used, as classes are sorted
+    if "positive_first" in stored:  # in older files; not used, because classes are sorted
         stored.take("positive_first", bool)
 
 
-TREE_SECTION = FileSection(_store_trees, _restore_tree)
-TREES_SECTION = FileSection(_store_trees, _restore_trees)
-FOREST_SECTION = FileSection(_store_forest, _restore_forest)
+TREE_SECTION = _store_trees, _restore_tree
+TREES_SECTION = _store_trees, _restore_trees
+FOREST_SECTION = _store_forest, _restore_forest

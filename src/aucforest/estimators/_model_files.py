@@ -1,4 +1,7 @@
-"""Model files: the parameters and fitted attributes of an estimator, written by `save`, checked by `load`."""
+"""Model files: `save` and `load` for the parameters and fitted attributes of an estimator.
+
+It also has `Model`, the base class of all estimators.
+"""
 
 import os
 import re
@@ -23,18 +26,16 @@ from aucforest.tree.samples import MAX_CLASSES
 
 # Maximum number of features in a file, because predictions and explanations may need memory for every feature.
 MOST_FEATURES = 2**24
-# Name of the attribute with the values that are computed from a fitted model when they are first needed.
+# Name of the attribute of `Model._cache`.
 _CACHE = "_cached"
+# The classes that can be saved, by name.
 _ESTIMATORS: dict[str, Any] = {}
-# The value of a parameter that the file does not contain, until the estimator is made.
+# Placeholder for the value of a parameter that could not be stored.
 _NOT_STORED = object()
 
 
-class FileSection(NamedTuple):
-    """Functions that return fitted attributes of a model as arrays and metadata, and set them from a file."""
-
-    store: Callable[[Any], tuple[Arrays, dict[str, Any]]]
-    restore: Callable[[Any, StoredModel], None]
+# A function that returns fitted attributes of a model as arrays and metadata, and a function that sets them.
+FileSection = tuple[Callable[[Any], tuple[Arrays, dict[str, Any]]], Callable[[Any, StoredModel], None]]
 
 
 class Field(NamedTuple):
@@ -49,23 +50,17 @@ class Field(NamedTuple):
     is_optional: bool = False
 
 
-def class_shape(model: Any) -> tuple[int, ...]:
-    """Return the shape of an array with one number for each class."""
-    return (len(model.classes_),)
-
-
 def are_finite(values: NDArray[np.float64], model: Any = None) -> bool:
-    """Return whether all numbers are finite."""
     return bool(np.all(np.isfinite(values)))
 
 
 def are_frequencies(values: NDArray[np.float64], model: Any = None) -> bool:
-    """Return whether numbers are class frequencies: not negative, with the sum 1."""
+    """Return whether values are class frequencies: not negative, with the sum 1."""
     return bool(np.all(values >= 0.0)) and abs(values.sum() - 1.0) <= 1e-9
 
 
 def store_fields(model: Any, fields: Sequence[Field]) -> Arrays:
-    """Return the fields of a fitted model as arrays, without optional attributes that are None or do not exist."""
+    """Return fitted attributes as arrays, without optional ones that are None or do not exist."""
     arrays = {}
     for field in fields:
         name = field.attribute or field.name
@@ -75,7 +70,7 @@ def store_fields(model: Any, fields: Sequence[Field]) -> Arrays:
 
 
 def restore_fields(model: Any, stored: StoredModel, fields: Sequence[Field]) -> None:
-    """Set the attributes stored by `store_fields`, in order, because a shape may depend on earlier attributes."""
+    """Set the attributes stored by `store_fields` in order, because the shape of one may depend on earlier ones."""
     for field in fields:
         if field.name in stored or not field.is_optional:
             values = stored.take_array(field.name, field.dtype, field.shape(model))
@@ -96,7 +91,6 @@ class Model(ClassifierMixin, BaseEstimator):
             _ESTIMATORS[cls.__name__] = cls
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the cache."""
         return {name: value for name, value in super().__getstate__().items() if name != _CACHE}
 
     @property
@@ -115,7 +109,7 @@ class Model(ClassifierMixin, BaseEstimator):
             yield
 
     def _params_to_store(self) -> dict[str, Any]:
-        """Return the parameters by name, as stored in files. Those of a nested estimator are like forest__max_depth."""
+        """Return the parameters that files store; those of a nested estimator have names like forest__max_depth."""
         params: dict[str, Any] = self.get_params(deep=False)
         for name, kind in self._nested.items():
             if type(params[name]) is _ESTIMATORS[kind]:
@@ -219,8 +213,8 @@ def store_model(model: Model) -> tuple[Arrays, dict[str, Any]]:
             left_out.append(name)
     arrays: Arrays = {}
     metadata = {"estimator": type(model).__name__, "parameters": parameters, "left_out": left_out}
-    for section in (_DATA_SECTION, *model._file_sections):
-        section_arrays, section_metadata = section.store(model)
+    for store, _ in ((_store_data, _restore_data), *model._file_sections):
+        section_arrays, section_metadata = store(model)
         arrays |= section_arrays
         metadata |= section_metadata
     return arrays, metadata
@@ -260,39 +254,37 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     try:
         return restore_model(read_model(path))
-    except (TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
+    except (AttributeError, TypeError, ValueError, LookupError, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"{os.fspath(path)}: {error}") from error
 
 
 def restore_model(stored: StoredModel, *kinds: str) -> Any:
-    """Return a validated model from a file or a part of it. `kinds` are the allowed class names, by default all."""
+    """Return a validated model; `kinds` are the allowed class names, by default all."""
     name = stored.take("estimator", str)
     names = kinds or _ESTIMATORS
     require(name in names, f"estimator must be one of {', '.join(names)}, but is {name!r}")
     values = {name: from_plain(value) for name, value in stored.take("parameters", dict).items()}
     values |= dict.fromkeys(stored.take("left_out", list), _NOT_STORED)
-    require(all(isinstance(parameter, str) for parameter in values), "left_out are not names")
     model = _make_estimator(name, values)
-    for section in (_DATA_SECTION, *model._file_sections):
-        section.restore(model, stored)
+    for _, restore in ((_store_data, _restore_data), *model._file_sections):
+        restore(model, stored)
     stored.check_taken()
     return model
 
 
 def _make_estimator(name: str, values: dict[str, Any]) -> Any:
-    """Return an estimator with the validated parameters of a file; parameters that were left out are None."""
-    if "prior_correction" in values:  # the parameter `calibration` in older files
+    """Return an estimator with the validated parameters of a file; those that could not be stored are None."""
+    if "prior_correction" in values:  # in older files, for `calibration`
         values["calibration"] = "auto" if values.pop("prior_correction") else None
     if name == "LinearAUCClassifier":  # parameters of the second solver in older files
         for parameter in ("solver", "n_pairs", "learning_rate", "decay", "random_state"):
             values.pop(parameter, None)
-    if name == "AUCStackingClassifier":  # files without it may lack other parts, too
+    if name == "AUCStackingClassifier":
         require("boosted" in values, "the file is from before stacks had boosted trees: fit the stack again")
     for outer, kind in _ESTIMATORS[name]._nested.items():
         prefix = f"{outer}__"
         nested = {key.removeprefix(prefix): values.pop(key) for key in list(values) if key.startswith(prefix)}
         if nested:
-            require(outer not in values, f"{outer} is stored twice")
             values[outer] = _make_estimator(kind, nested)
     parameters = _ESTIMATORS[name]().get_params()
     for parameter in values:
@@ -340,10 +332,10 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
 
 
 def _sort_classes(model: Any, stored: StoredModel) -> None:
-    """Put two classes in sorted order in all stored arrays and in the costs of errors.
+    """Sort two classes in all arrays and costs of an older file.
 
-    In older files of the command line, the classes are in reverse order if the first one is positive. The threshold is
-    a probability of the positive class and does not change.
+    The command line stored classes in reverse order if the first one was positive. The threshold is a probability of
+    the positive class and does not change.
     """
     for name in ("tree.total", "tree.value", "class_prior_", "oob_decision_function_"):
         stored.change(name, lambda values: np.flip(values, axis=-1).copy())
@@ -356,14 +348,10 @@ def _sort_classes(model: Any, stored: StoredModel) -> None:
 
 def _text_formats(formats: dict[str, Any], names: Any) -> dict[str, dict[str, str]]:
     """Validate and return the formats of numbers and dates in the training file, by column name."""
+    patterns = {"decimal": r"[.,]", "unit": r"[^\s{}]{1,30}", "date": r"[^\0{}]{1,100}"}
     for name, written in formats.items():
         require(name in set(names), f"text_formats has {name!r}, which is no feature")
-        require(isinstance(written, dict) and written, f"the text format of {name!r} is {written!r}")
-        for key, value in written.items():
-            pattern = {"decimal": r"[.,]", "unit": r"[^\s{}]{1,30}", "date": r"[^\0{}]{1,100}"}.get(key, "")
-            is_valid = isinstance(value, str) and re.fullmatch(pattern, value) is not None
-            require(is_valid and {"decimal", "date"} & written.keys(), f"the text format of {name!r} is {written!r}")
+        are_valid = [re.fullmatch(patterns.get(key, ""), value) is not None for key, value in written.items()]
+        is_valid = all(are_valid) and {"decimal", "date"} & written.keys()
+        require(is_valid, f"the text format of {name!r} is {written!r}")
     return formats
-
-
-_DATA_SECTION = FileSection(_store_data, _restore_data)

@@ -1,4 +1,4 @@
-"""The fitted attributes of stacks in model files: arrays and metadata of the members, and their combination."""
+"""The fitted attributes of stacks in model files: the members, and the weights and intercepts of their combination."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +10,7 @@ from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._forest_files import DECISION, describe_rate_table, restore_rate_table
 from aucforest.estimators._model_files import (
     Field,
-    FileSection,
     are_finite,
-    class_shape,
     restore_fields,
     restore_model,
     store_fields,
@@ -24,12 +22,8 @@ from aucforest.tables.dates import n_added
 from aucforest.tables.target_rates import RateTable, are_same_rates, integers_of
 
 _FOREST = "AUCForestClassifier"
-# Maximum sum of absolute coefficients, so that sums of products with scores and columns are finite.
-_MAX_COEF_SUM = 1e300
-
-
-def _are_weights(values: NDArray[np.float64], model: Any) -> Any:
-    return np.all(values >= 0.0) and values.sum() < _MAX_COEF_SUM
+# Maximum of a sum of absolute coefficients, and of a scale, so that their product with another one is finite.
+_MAX_COEF_SUM = 1e150
 
 
 def _are_positive(values: NDArray[np.float64], model: Any) -> Any:
@@ -40,58 +34,48 @@ def _are_bounded(values: NDArray[np.float64], model: Any) -> Any:
     return np.abs(values).sum() < _MAX_COEF_SUM
 
 
-def _is_scale(value: NDArray[np.float64], stack: Any) -> Any:
-    """Return whether the value is positive, and its product with the sum of the weights is not too large."""
-    return 0.0 < value < _MAX_COEF_SUM and float(value) * float(stack.weights_.sum()) < _MAX_COEF_SUM
+def _are_weights(values: NDArray[np.float64], model: Any) -> Any:
+    return np.all(values >= 0.0) and _are_bounded(values, model)
 
 
-def _are_below(find_n: Callable[[Any], int]) -> Callable[[Any, Any], Any]:
-    """Return a function that checks that values are indices below `find_n(model)`."""
-    return lambda values, model: np.all((values >= 0) & (values < find_n(model)))
+def _are_below(n: int) -> Callable[[Any, Any], Any]:
+    return lambda values, model: np.all((values >= 0) & (values < n))
 
 
 _STACK = (
     Field("coef_", lambda stack: (len(stack.members_),), _are_weights, attribute="weights_"),
-    Field("intercept_", class_shape, _are_bounded, attribute="intercepts_"),
+    Field("intercept_", lambda stack: stack.classes_.shape, _are_bounded, attribute="intercepts_"),
     *DECISION,
+    Field("boosted_scale", accepts=lambda x, _: 0.0 < x < _MAX_COEF_SUM, attribute="_boosted_scale", is_optional=True),
 )
-_SCALE = Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale")
-
-
-def _stack_fields(stack: Any) -> tuple[Field, ...]:
-    return (*_STACK, _SCALE) if "boosted" in stack.members_ else _STACK
 
 
 def _additive_fields(forest: Any) -> tuple[Field, ...]:
     """Return the fields of an additive model on the features of a forest; a field may depend on earlier fields."""
-    n_features, n_rows = forest.n_features_in_ + n_added(forest.dates_), len(forest.classes_)
-    n_rows, max_knot = 1 if n_rows == 2 else n_rows, AdditiveClassifier.MOST_SCALED
+    n_features, n_classes = forest.n_features_in_ + n_added(forest.dates_), len(forest.classes_)
+    n_rows, n_numbers = 1 if n_classes == 2 else n_classes, n_features - len(forest._columns_of_categories)
+    max_knot = AdditiveClassifier.MOST_SCALED
 
     def n_columns(model: Any) -> int:
-        return len(model.numbers_) + len(model.knots_) + len(model.missing_) + len(model.codes_)
+        return n_numbers + len(model.knots_) + len(model.missing_) + len(model.codes_)
 
     def are_codes(values: NDArray[np.float64], model: Any) -> Any:
         """Return whether values are codes, integers or cells of interactions, sorted by feature and value."""
         features, integers = model.code_features_, integers_of(forest.target_rates_)
-        n_codes_of = {feature: len(values) for feature, values in (forest.categories_ | integers).items()}
-        n_codes_of |= {n_features + i: n_codes_of[t.feature] * t.n_parts for i, t in enumerate(model.interactions)}
-        n_codes = np.array([n_codes_of.get(feature, 0) for feature in features.tolist()])
+        known = {feature: np.arange(len(labels)) for feature, labels in forest.categories_.items()} | integers
+        for i, table in enumerate(model.interactions):
+            known[n_features + i] = np.arange(len(known[table.feature]) * table.n_parts)
         step, is_next = np.diff(features), np.diff(values) > 0.0
         is_rising = np.all((step > 0) | ((step == 0) & is_next))
-        is_code = (values >= 0.0) & (values < n_codes) & (values == np.floor(values))
-        for feature, known in integers.items():
-            is_code[features == feature] = np.isin(values[features == feature], known)
-        return is_rising and np.all(is_code)
+        return is_rising and all(np.isin(values[features == k], known.get(k, ())).all() for k in set(features.tolist()))
 
-    below_numbers, below_features = _are_below(lambda model: len(model.numbers_)), _are_below(lambda _: n_features)
-    below_coded = _are_below(lambda model: n_features + len(model.interactions))
     return (
-        Field("centre_", lambda model: model.numbers_.shape, are_finite),
-        Field("scale_", lambda model: model.numbers_.shape, _are_positive),
-        Field("knot_places_", lambda _: (-1,), below_numbers, dtype="q", attribute="knot_indices_"),
+        Field("centre_", lambda _: (n_numbers,), are_finite),
+        Field("scale_", lambda _: (n_numbers,), _are_positive),
+        Field("knot_places_", lambda _: (-1,), _are_below(n_numbers), dtype="q", attribute="knot_indices_"),
         Field("knots_", lambda model: model.knot_indices_.shape, lambda knots, _: np.all(abs(knots) <= max_knot)),
-        Field("missing_", lambda _: (-1,), below_features, dtype="q"),
-        Field("code_features_", lambda _: (-1,), below_coded, dtype="q"),
+        Field("missing_", lambda _: (-1,), _are_below(n_features), dtype="q"),
+        Field("code_features_", lambda _: (-1,), dtype="q"),
         Field("codes_", lambda model: model.code_features_.shape, are_codes),
         Field("penalties_", lambda model: np.unique(model.code_features_).shape, _are_positive),
         Field("coef_", lambda model: (n_rows, n_columns(model)), _are_bounded, attribute="column_weights_"),
@@ -101,7 +85,7 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
 
 
 def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
-    arrays, metadata = store_fields(stack, _stack_fields(stack)), {}
+    arrays, metadata = store_fields(stack, _STACK), {}
     for name, member in stack.members_.items():
         if name != "linear":
             member_arrays, metadata[name] = store_model(member)
@@ -110,8 +94,7 @@ def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
             metadata[name] = {"is_sparse": member.is_sparse_}
             if member.interactions:
                 metadata[name]["interactions"] = list(map(describe_rate_table, member.interactions))
-                edges = {f"interactions.{i}.edges": table.edges for i, table in enumerate(member.interactions)}
-                member_arrays |= edges
+            member_arrays |= {f"interactions.{i}.edges": table.edges for i, table in enumerate(member.interactions)}
         else:
             kind = type(member).__name__
             raise TypeError(f'linear: a {kind} cannot be saved: use linear="auto", or pickle the stack')
@@ -122,11 +105,11 @@ def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
 def _restore_stack(stack: Any, stored: StoredModel) -> None:
     stack.members_ = {}
     if "old" in stored:
-        stack.members_["old"] = _restore_member(stack, stored.take_model("old"), _FOREST, "AUCStackingClassifier")
-    forest = stack.members_["forest"] = _restore_member(stack, stored.take_model("forest"), _FOREST)
+        stack.members_["old"] = _restore_member(stack, stored, "old", _FOREST, "AUCStackingClassifier")
+    forest = stack.members_["forest"] = _restore_member(stack, stored, "forest", _FOREST)
     for name in ("residual", "boosted"):
         if name in stored:
-            other = stack.members_[name] = _restore_member(stack, stored.take_model(name), _FOREST)
+            other = stack.members_[name] = _restore_member(stack, stored, name, _FOREST)
             check_same_categories(forest.categories_, other.categories_)
             require(forest.dates_ == other.dates_, "the forests of the stack have different dates")
             are_same = are_same_rates(forest.target_rates_, other.target_rates_)
@@ -136,15 +119,16 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
     for name in ("categories_", "dates_", "target_rates_"):
         setattr(stack, name, getattr(forest, name))
     stack.threshold_ = None
-    restore_fields(stack, stored, _stack_fields(stack))
+    restore_fields(stack, stored, _STACK)
+    require(("boosted" in stack.members_) == hasattr(stack, "_boosted_scale"), "boosted_scale is not that of a member")
 
 
-def _restore_member(stack: Any, stored: StoredModel, *kinds: str) -> Any:
-    """Return a model of one of the classes `kinds`; its classes and features must be those of the stack."""
-    member = restore_model(stored, *kinds)
-    for name in ("classes_", "n_features_in_", "feature_names_in_"):
-        of_stack, of_member = (np.asarray(getattr(model, name, None)) for model in (stack, member))
-        require(np.array_equal(of_stack, of_member), f"{name} of the stack and of its forests differ")
+def _restore_member(stack: Any, stored: StoredModel, name: str, *kinds: str) -> Any:
+    """Return a member of one of the classes `kinds`, which must have the classes and features of the stack."""
+    member = restore_model(stored.take_model(name), *kinds)
+    for attribute in ("classes_", "n_features_in_", "feature_names_in_"):
+        of_stack, of_member = (np.asarray(getattr(model, attribute, None)) for model in (stack, member))
+        require(np.array_equal(of_stack, of_member), f"{attribute} of the stack and of its forests differ")
     return member
 
 
@@ -163,15 +147,12 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
 
 
 def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> tuple[RateTable, ...]:
-    """Return the interactions of an additive model; they are only stored if there are any."""
-    tables = list[RateTable]()
+    """Return the interactions of an additive model; files without interactions have no such item."""
+    tables, integers = list[RateTable](), integers_of(forest.target_rates_)
     for i, item in enumerate(stored.take("interactions", list) if "interactions" in stored else []):
-        edges = stored.take_array(f"interactions.{i}.edges", "d", (-1,))
-        tables.append(
-            restore_rate_table(item, edges, forest.categories_, integers_of(forest.target_rates_), n_features)
-        )
+        tables.append(restore_rate_table(item, stored, f"interactions.{i}", forest, integers, n_features))
         require(tables[-1].is_interaction, "an interaction of the additive model has only one feature")
     return tuple(tables)
 
 
-STACK_SECTION = FileSection(_store_stack, _restore_stack)
+STACK_SECTION = _store_stack, _restore_stack

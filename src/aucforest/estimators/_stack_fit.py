@@ -26,7 +26,7 @@ from aucforest.estimators.thresholds import TunedRule, is_tuned, warn_of_few_gro
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class
-from aucforest.fitting.target import FewGroups, Target, has_few_samples
+from aucforest.fitting.target import Target
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tables.target_rates import integers_of
@@ -35,15 +35,12 @@ from aucforest.tree.random import STACK_SAMPLE
 # The penalty is multiplied by 1 + _FEW / n, where n is about the number of samples of the rarer class. The penalty and
 # _FEW were chosen on data sets of benchmarks/ranking.py whose names begin with a to q, and on synthetic ones.
 _FEW = 600.0
-# Smaller weights are raised to this number: the residual forest multiplies them by as little as 1e-6, and forests
-# accept no weights below 1e-100. The mean weight is 1.
-_LEAST_WEIGHT = 1e-80
-# Number of folds for the scores of the boosted trees and the linear model. It divides N_PARTS of fitting.out_of_bag,
-# because a fold consists of whole parts of `parts_of_rows`.
+# Number of folds for the out-of-fold scores of the boosted trees and the linear model. It must divide N_PARTS of
+# fitting.out_of_bag, because each fold is a union of the parts of `parts_of_rows`.
 _N_FOLDS = 5
 # Maximum number of rows that the combination is fitted to.
 _MOST_ROWS = 2**18
-# Maximum of a probability, which allows for the rounding errors of float32.
+# Maximum of a probability. It is above 1 because of the rounding errors of float32.
 _MAX_PROBA = 1.0 + 1e-6
 
 # Fitted attributes that a stack copies from its forest.
@@ -57,62 +54,56 @@ _Predicted = tuple[Any, NDArray[np.float64]]
 
 
 class _Training(NamedTuple):
-    """The training data, with encoded labels and with weights."""
+    """The training data of all members."""
 
     X: Any  # as given to `fit`; a sparse matrix is CSR
-    classes: NDArray[Any]
-    labels: NDArray[np.uint16]  # the indices of the classes
+    target: Target
     weights: NDArray[np.float64]  # sample weights times class weights, with the mean 1 over positive weights
-    sample_weight: NDArray[np.float64] | None
-    groups: NDArray[np.int64] | None  # -1 for rows of weight 0
-    few_groups: FewGroups | None
+    groups: NDArray[np.int64] | None  # the group of each row as an index, -1 for rows of weight 0
 
     @classmethod
     def from_target(cls, X: Any, target: Target, class_weight: Any) -> "_Training":
         """Return the training data, weighted as in a forest with this `class_weight`."""
-        classes, labels, sample_weight = target.classes, target.labels, target.sample_weight
-        # The other members have no bootstrap samples to balance, so for them "balanced_subsample" means "balanced".
+        labels, sample_weight = target.labels, target.sample_weight
+        # Only the forest has bootstrap samples to balance, so for the others "balanced_subsample" means "balanced".
         class_weight = "balanced" if class_weight == "balanced_subsample" else class_weight
-        by_class = weights_by_class(class_weight, classes, labels, sample_weight)
+        by_class = weights_by_class(class_weight, target.classes, labels, sample_weight)
         weights = np.ones(len(labels)) if sample_weight is None else sample_weight
         weights = weights if by_class is None else weights * by_class[labels]
-        is_kept = weights > 0.0
-        weights = np.where(is_kept, np.maximum(weights / weights[is_kept].mean(), _LEAST_WEIGHT), 0.0)
+        weights = weights / weights[weights > 0.0].mean()
         groups = None
         if target.groups is not None:
             groups = np.full(len(labels), -1, dtype=np.int64)
             groups[slice(None) if target.kept is None else target.kept] = target.groups
-        return cls(X, classes, labels, weights, sample_weight, groups, target.few_groups)
+        return cls(X, target, weights, groups)
 
     def has_enough_samples(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether there are enough samples or groups, and the mask `rows` has two rows of each class."""
-        kept_labels = self.labels[self.weights > 0.0]
-        has_few = has_few_samples(kept_labels) if self.groups is None else self.few_groups is not None
-        return not has_few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
+        """Return whether other members can be fitted, and the mask `rows` selects at least two rows of each class."""
+        counts = np.bincount(self.target.labels[rows], minlength=len(self.target.classes))
+        return self.target.has_enough_samples and bool(counts.min() >= 2)
 
-    def folds(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Return the fold of each of the given rows, for out-of-fold scores."""
-        return parts_of_rows(self.labels[rows], self.groups_of(rows)) % _N_FOLDS
+    def folds(self) -> NDArray[np.int64]:
+        """Return the fold of each row, -1 for rows of weight 0."""
+        kept, folds = self.weights > 0.0, np.full(len(self.weights), -1)
+        folds[kept] = parts_of_rows(self.target.labels[kept], self.groups_of(kept)) % _N_FOLDS
+        return folds
 
     def groups_of(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
         return None if self.groups is None else self.groups[rows]
 
 
 def _as_matrix(valid: Any) -> Any:
-    """Return validated features, which can be `SparseRows`, as a dense or sparse matrix."""
     return valid.matrix if isinstance(valid, SparseRows) else valid
 
 
-def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
-    """Return the class probabilities of a linear model that was fitted to the indices of the classes.
+def _predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
+    """Return the class probabilities of a linear model, with 0 for classes that the model was not fitted to.
 
-    A class that the model was not fitted to gets 0. Raises ValueError if the model does not return probabilities.
+    Raises ValueError if `predict_proba` of a user's model does not return probabilities.
     """
     name, classes = f"linear: {type(linear).__name__}", np.asarray(getattr(linear, "classes_", None))
     if not np.all(np.isin(classes, np.arange(n_classes))):
-        raise ValueError(
-            f"{name} has the classes_ {classes.tolist()}, but was fitted to the labels 0 to {n_classes - 1}"
-        )
+        raise ValueError(f"{name} has the classes_ {classes.tolist()}, which are not labels from 0 to {n_classes - 1}")
     returned, shape = np.asarray(linear.predict_proba(X)), (num_samples(X), len(classes))
     if returned.shape != shape or returned.dtype.kind not in "biuf":
         found = f"{returned.dtype} of the shape {returned.shape}"
@@ -129,10 +120,12 @@ def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predict
     """Return the fitted linear models, each with out-of-fold probabilities; no models if there are too few samples."""
     if not training.has_enough_samples(training.weights > 0.0):
         return []
-    n_classes, kept, labels = len(training.classes), np.flatnonzero(training.weights), training.labels.astype(np.int64)
-    is_weighted, fold = np.ptp(training.weights[kept]) > 0.0, training.folds(kept)
+    n_classes, labels = len(training.target.classes), training.target.labels.astype(np.int64)
+    is_kept, fold = training.weights > 0.0, training.folds()
+    is_weighted = np.ptp(training.weights[is_kept]) > 0.0
 
-    def fit(model: Any, rows: NDArray[np.int64]) -> Any:
+    def fit(model: Any, is_fitted: NDArray[np.bool_]) -> Any:
+        rows = np.flatnonzero(is_fitted)
         weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
         X_rows = X if len(rows) == len(labels) else safe_indexing(X, rows)
         return clone(model).fit(X_rows, labels[rows], **weight)
@@ -144,10 +137,10 @@ def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predict
                 f"linear: {type(model).__name__}.fit takes no sample_weight, but samples or classes have different"
                 " weights: pass a classifier whose fit takes them"
             )
-        fitted, proba = fit(model, kept), np.full((len(labels), n_classes), np.nan)
-        for k in np.unique(fold):
-            rows = kept[fold == k]
-            proba[rows] = predict_linear(fit(model, kept[fold != k]), safe_indexing(X, rows), n_classes)
+        fitted, proba = fit(model, is_kept), np.full((len(labels), n_classes), np.nan)
+        for k in np.unique(fold[is_kept]):
+            rows = np.flatnonzero(fold == k)
+            proba[rows] = _predict_linear(fit(model, is_kept & (fold != k)), safe_indexing(X, rows), n_classes)
         fits.append((fitted, proba))
     return fits
 
@@ -158,7 +151,7 @@ class StackFit(DecisionModel, OnnxExport):
     members_: dict[str, Any]
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
-    # The class scores of the boosted trees are the mean over trees times this number; unset without boosted trees.
+    # The class scores of the boosted trees are this number times the mean over trees. Only set with boosted trees.
     _boosted_scale: float
 
     def _fit_members(
@@ -166,11 +159,10 @@ class StackFit(DecisionModel, OnnxExport):
     ) -> None:
         """Fit all members and their combination, and set the threshold and the out-of-bag score.
 
-        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member. The
-        penalty pulls its weight towards 1 and the other weights towards 0.
+        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member, so
+        the penalty is that of `combine` for the first model.
         """
         X = as_csr(X) if issparse(X) else X
-        self.__dict__.pop("_boosted_scale", None)  # of an earlier fit
         with warnings.catch_warnings():
             # The stack gives these warnings in place of the forest.
             for message in (".* no out-of-bag probability ", "groups: only ", "oob_score_ is NaN: only one "):
@@ -181,42 +173,42 @@ class StackFit(DecisionModel, OnnxExport):
                 rule = self._check_target(table.target, cost)
                 training = _Training.from_target(X, table.target, forest.class_weight)
                 features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
-                # A model of the user may reject the data. It is fitted first, because the forest takes longer.
+                # A model of the user is fitted before the forest, which takes longer, because it may reject the data.
                 linear = []
                 if self.linear not in ("auto", None):
                     linear = _fit_linear(training, [self.linear], indexable_rows(X))
                 forest._fit_rows(table, forest._start())
-                # The sum of a monotonic forest and another model is not monotonic in general.
+                # The scores of other members are not monotonic.
                 if self.linear == "auto" and forest.monotonic_cst is None:
                     models = [AdditiveClassifier(forest._columns_of_categories)]
                     if table.additive_interactions:
                         models.append(AdditiveClassifier(forest._columns_of_categories, table.additive_interactions))
                     linear = _fit_linear(training, models, features)
-            for name in _SAME_AS_FOREST:
-                if hasattr(forest, name):
-                    setattr(self, name, getattr(forest, name))
+            self.__dict__.update((name, value) for name, value in vars(forest).items() if name in _SAME_AS_FOREST)
             self.members_ = {"forest": forest}
             self.oob_decision_function_ = self._combine(training, linear, old)
+            if "boosted" not in self.members_:
+                self.__dict__.pop("_boosted_scale", None)  # of an earlier fit
             forest_proba = forest.oob_decision_function_
-            del forest.oob_decision_function_  # its score stays, and files are smaller
-        warn_of_few_groups(training.few_groups)
+            del forest.oob_decision_function_  # so that model files are smaller
+        target = training.target
+        warn_of_few_groups(target.few_groups)
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
         n_never_out = n_kept - int(np.count_nonzero(seen))
         warn_of_never_out(n_never_out, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_")
-        self._set_threshold(rule, training.labels, training.sample_weight)
+        self._set_threshold(rule, target.labels, target.sample_weight)
         if self.oob_score:
-            # For this score, the label of each row is predicted by another threshold, which is tuned without the row.
-            tuned = TunedRule(rule, training.labels, training.sample_weight, self._positive)
+            # For this score, the label of a row is predicted with a threshold that is tuned on other rows.
+            tuned = TunedRule(rule, target.labels, target.sample_weight, self._positive)
             take_rows = partial(safe_indexing, indexable_rows(X))
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, take_rows, training.groups_of)
             if is_roc_auc(self.oob_score):
-                # The out-of-bag AUC of the forest is corrected for bias and optimism. As an approximation, that of the
-                # stack gets the same correction.
+                # The AUC of the stack gets the correction for bias and optimism that the AUC of the forest has.
                 forest_score = score_out_of_bag(forest, tuned, forest_proba, take_rows, training.groups_of)
                 correction = forest.oob_score_ - forest_score
                 self.oob_score_ = float(np.clip(self.oob_score_ + correction, 0.0, 1.0))
                 if np.isnan(forest.oob_score_) and np.any(seen):
-                    warn_of_single_sample(training.labels[training.weights > 0.0], self.classes_)
+                    warn_of_single_sample(target.labels[training.weights > 0.0], self.classes_)
 
     @property
     def _class_weight(self) -> Any:
@@ -226,7 +218,7 @@ class StackFit(DecisionModel, OnnxExport):
         self.intercepts_ = self.intercepts_ + shift - shift.mean()
 
     def _make_forest(self) -> AUCForestClassifier:
-        """Return the forest to fit; raise an error if it cannot be a member."""
+        """Return the unfitted forest; raise an error if the parameter `forest` is not available in a stack."""
         forest = AUCForestClassifier() if self.forest is None else self.forest
         if type(forest) is not AUCForestClassifier:
             name = type(forest).__name__
@@ -248,8 +240,7 @@ class StackFit(DecisionModel, OnnxExport):
     def _combine(self, training: _Training, linear: list[_Predicted], old: _Predicted | None) -> NDArray[np.float64]:
         """Fit the other members and the combination; return out-of-bag probabilities, NaN where they are undefined.
 
-        `linear` and `old` are models with their probabilities. Of several linear models, the one whose combination with
-        the other members has the lowest log loss is kept.
+        Of several linear models, the one is kept whose combination with the other members has the lowest log loss.
         """
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
@@ -274,7 +265,7 @@ class StackFit(DecisionModel, OnnxExport):
             self.members_ = {"forest": forest}
             return proba
         rows = np.flatnonzero(is_seen)
-        labels, weights, fits = training.labels[rows], training.weights[rows], []
+        labels, weights, fits = training.target.labels[rows], training.weights[rows], []
         for scores in candidates:
             combination = self._fit_combination(scores, training, rows)
             combined = combination.apply([score[rows] for score in scores])
@@ -284,12 +275,12 @@ class StackFit(DecisionModel, OnnxExport):
         if linear:
             self.members_["linear"], _ = linear[best]
         self.weights_, self.intercepts_ = combination
-        # This replaces `class_prior_` of the forest, which may be the class frequencies of its bootstrap samples.
-        self.class_prior_ = class_frequencies(training.labels, training.sample_weight, n_classes)
-        if old is not None and self.weights_[0] == 0.0:
-            del self.members_["old"]
-            self.weights_ = self.weights_[1:]
+        # The `class_prior_` of the forest may be the class frequencies of its bootstrap samples.
+        self.class_prior_ = class_frequencies(training.target.labels, training.target.sample_weight, n_classes)
         if old is not None:
+            if self.weights_[0] == 0.0:
+                del self.members_["old"]
+                self.weights_ = self.weights_[1:]
             combined = self._combine_by_part(scores, training, rows, combination)
         oob_proba = np.full_like(proba, np.nan)
         oob_proba[rows] = combined
@@ -298,11 +289,12 @@ class StackFit(DecisionModel, OnnxExport):
     def _combine_by_part(
         self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64], combination: Combination
     ) -> NDArray[np.float64]:
-        """Return the combined probabilities of rows, part by part, with weights that are fitted to the other parts.
+        """Return combined probabilities: for each tenth of the rows, with weights that are fitted to the other rows.
 
-        The intercepts and the sum of the weights are those of `combination`, so that different parts are comparable.
+        The intercepts and the sum of the weights are those of `combination`, so that all rows are comparable.
         """
-        parts, combined = parts_of_rows(training.labels[rows], training.groups_of(rows)), np.empty_like(scores[0][rows])
+        parts = parts_of_rows(training.target.labels[rows], training.groups_of(rows))
+        combined = np.empty_like(scores[0][rows])
         for part in np.unique(parts):
             is_part, weights = parts == part, self._fit_combination(scores, training, rows[parts != part]).coef
             weights = weights * (combination.coef.sum() / max(weights.sum(), np.finfo(np.float64).tiny))
@@ -314,49 +306,47 @@ class StackFit(DecisionModel, OnnxExport):
     ) -> Combination:
         """Fit the combination to the scores of the given rows, or to a sample of them if there are many."""
         n_classes, seed = len(self.classes_), self.members_["forest"]._seed
-        max_rows = max(2, _MOST_ROWS // n_classes)
-        sample = rows[sample_classes(training.labels[rows], n_classes, max_rows, [seed, STACK_SAMPLE])]
-        labels = training.labels[sample]
-        weights = training.weights[sample] * class_factors(training.labels[rows], labels)
+        max_rows, labels = max(2, _MOST_ROWS // n_classes), training.target.labels
+        sample = rows[sample_classes(labels[rows], n_classes, max_rows, [seed, STACK_SAMPLE])]
+        weights = training.weights[sample] * class_factors(labels[rows], labels[sample])
         groups = np.arange(len(sample)) if training.groups is None else training.groups[sample]
-        # The weights are scaled to sum to the effective number of independent rows or groups (Kish 1965).
+        # The weights are scaled so that their sum is the effective number of independent rows or groups (Kish 1965).
         by_group = np.bincount(groups, weights)
         weights *= by_group.sum() / np.sum(by_group**2)
+        labels = labels[sample]
         n_rarer = rarer_class_size(effective_counts(labels, weights, groups))
         return combine([score[sample] for score in scores], labels, weights, self.penalty * (1.0 + _FEW / n_rarer))
 
     def _fit_residual(self, training: _Training) -> NDArray[np.float64]:
         """Fit the residual forest, and return its out-of-bag probabilities."""
-        forest = self.members_["forest"]
-        label_proba = forest.oob_decision_function_[np.arange(len(training.labels)), training.labels]
+        forest, labels = self.members_["forest"], training.target.labels
+        label_proba = forest.oob_decision_function_[np.arange(len(labels)), labels]
         weights = training.weights * np.maximum(1.0 - np.nan_to_num(label_proba, nan=1.0), MIN_PROBA)
         params = {"class_weight": None, "calibration": None, "random_state": forest._seed % 2**32}
-        # The fit keeps out-of-bag probabilities only if `oob_score` is set. The log loss is the fastest score.
+        # Out-of-bag probabilities are only kept if `oob_score` is set. The log loss is the fastest score.
         residual = clone(forest).set_params(**params, oob_score="neg_log_loss")
         with residual._fitting():
             residual._fit_rows(self._validate_for(residual, training, weights), residual._start())
         self.members_["residual"] = residual
         proba: NDArray[np.float64] = residual.oob_decision_function_
-        # These attributes are deleted, because they are about the errors of the forest, not about the classes.
+        # Users would take these for results on the classes, but the weights are errors of the forest.
         del residual.oob_decision_function_, residual.oob_score_
         return proba
 
     def _fit_boosted(self, training: _Training) -> NDArray[np.float64]:
-        """Fit the boosted trees, and return class scores of the rows by trees that were not fitted to them."""
-        fold = np.full(len(training.labels), -1, dtype=np.int64)
-        kept = np.flatnonzero(training.weights)
-        fold[kept] = training.folds(kept)
+        """Fit the boosted trees, and return the out-of-fold class scores of the rows."""
         validate_rows = partial(self._validate_for, training=training, weights=training.weights)
-        fitted = fit_boosted(self.members_["forest"], validate_rows, fold)
+        fitted = fit_boosted(self.members_["forest"], validate_rows, training.folds())
         self.members_["boosted"], self._boosted_scale = fitted.model, fitted.scale
         return fitted.scores
 
     def _validate_for(
         self, model: AUCForestClassifier, training: _Training, weights: NDArray[np.float64]
     ) -> RowsInMemory:
-        """Return the training rows for a model that reads the same features as the forest, target rates included."""
-        table = model._validate_rows(training.X, training.classes[training.labels], weights, training.groups)
-        table.rates, given = self.members_["forest"].target_rates_, training.sample_weight
+        """Return the training rows for a model that has the target rates of the forest."""
+        target = training.target
+        table = model._validate_rows(training.X, target.classes[target.labels], weights, training.groups)
+        table.rates, given = self.members_["forest"].target_rates_, target.sample_weight
         table.integers = integers_of(table.rates)
         kept = table.target.kept
         table.rate_weight = given if given is None or kept is None else given[kept]
@@ -364,13 +354,13 @@ class StackFit(DecisionModel, OnnxExport):
 
     @property
     def _reads_table(self) -> bool:
-        """Whether a member needs X as given, not encoded: an old model or a linear model of another package."""
+        """Whether a member (an old model, or a linear model of another package) needs X as given, not encoded."""
         return "old" in self.members_ or not isinstance(self.members_.get("linear"), AdditiveClassifier | None)
 
     def _scores(self, X: Any, valid: Any) -> list[NDArray[np.float64] | None]:
         """Return the scores of the members, None for members of weight 0 except the forest.
 
-        `valid` is the result of `_features_of`. The forests have the same categories and dates, so X is encoded once.
+        `valid`, the result of `_features_of`, is X encoded for all members that do not need X itself.
         """
         forest, n_classes = self.members_["forest"], len(self.classes_)
         proba = forest._predict_valid(valid)
@@ -387,12 +377,10 @@ class StackFit(DecisionModel, OnnxExport):
             elif name == "boosted":
                 scores.append(self._boosted_scale * member._predict_valid(valid))
             elif isinstance(member, AdditiveClassifier):
-                features = _as_matrix(valid)
-                if forest.target_rates_ is not None:
-                    features = features[:, : -forest.target_rates_.n_features]
-                scores.append(log_proba(predict_linear(member, features, n_classes)))
+                features = _as_matrix(valid)[:, : member.n_features_]  # without target rates
+                scores.append(log_proba(_predict_linear(member, features, n_classes)))
             else:
-                scores.append(log_proba(predict_linear(member, indexable_rows(X), n_classes)))
+                scores.append(log_proba(_predict_linear(member, indexable_rows(X), n_classes)))
         return scores
 
     def _set_threshold(self, rule: Any, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None) -> None:

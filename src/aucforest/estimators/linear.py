@@ -18,29 +18,24 @@ from threadpoolctl import ThreadpoolController
 
 from aucforest._caller import warn
 from aucforest._sklearn import Interval, fit_context
-from aucforest.estimators._model_files import Field, FileSection, Model, are_finite, restore_fields, store_fields
+from aucforest.estimators._model_files import Field, Model, are_finite, restore_fields, store_fields
 from aucforest.estimators._validation import check_weights
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairwise import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs, value_and_gradient
 from aucforest.metrics import roc_auc_score
 from aucforest.metrics.validation import FloatArray, unmask
-from aucforest.persistence.model_file import Arrays, StoredModel, require
+from aucforest.persistence.model_file import Arrays, StoredModel
 from aucforest.tables.columns import check_table, decode_labels
 from aucforest.tables.dates import find_dates, table_of
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-_LEAST_SLOPE = 1e-3  # the lower bound of the slope of the calibration, which is positive to keep the ranking
-_MAX_WIDTH_RATIO = math.sqrt(10.0)  # of consecutive widths of the sigmoid
-
-
-def _n_pairs(model: Any) -> int:
-    return math.comb(len(model.classes_), 2)
-
+_LEAST_SLOPE = 1e-3  # minimum slope of the calibration; a negative slope would reverse the ranking
+_MAX_WIDTH_RATIO = math.sqrt(10.0)  # maximum ratio of consecutive widths of the sigmoid
 
 _FIELDS = (
-    Field("coef_", lambda model: (_n_pairs(model), model.n_features_in_), are_finite),
-    Field("intercept_", lambda model: (_n_pairs(model),), are_finite),
-    Field("n_iter_", lambda model: (_n_pairs(model),), lambda values, _: np.all(values >= 0), dtype="q"),
+    Field("coef_", lambda model: (math.comb(len(model.classes_), 2), model.n_features_in_), are_finite),
+    Field("intercept_", lambda model: model.coef_.shape[:1], are_finite),
+    Field("n_iter_", lambda model: model.coef_.shape[:1], lambda values, _: np.all(values >= 0), dtype="q"),
 )
 
 
@@ -51,24 +46,19 @@ def _store_linear(model: Any) -> tuple[Arrays, dict[str, Any]]:
 
 def _restore_linear(model: Any, stored: StoredModel) -> None:
     restore_fields(model, stored, _FIELDS)
-    losses = stored.take_array("loss_curve_", "d", (-1,))
-    is_consistent = np.all(model.n_iter_ <= len(losses)) and model.n_iter_.sum() == len(losses)
-    require(is_consistent, "n_iter_ does not fit the losses")
+    losses = stored.take_array("loss_curve_", "d", (int(model.n_iter_.sum()),))
     curves = [curve.tolist() for curve in np.split(losses, np.cumsum(model.n_iter_)[:-1])]
     model.loss_curve_ = curves if len(model.classes_) > 2 else curves[0]
-
-
-_SECTION = FileSection(_store_linear, _restore_linear)
 
 
 class LinearAUCClassifier(Model):
     """Linear classifier that maximizes the smoothed ROC AUC of its score.
 
-    The AUC does not depend on the scale and the intercept of the score. These are fitted afterwards by a logistic
-    regression on the score, which gives probabilities and keeps the ranking.
+    The AUC does not depend on the scale and the intercept of the score. A logistic regression on the score determines
+    them, which gives probabilities and keeps the ranking.
 
-    On rare classes the classifier ranks better than logistic regression, and about as well as logistic regression with
-    ``class_weight="balanced"``. On balanced classes there is little difference. See the notebook ``auc_as_loss``.
+    For rare classes it ranks better than logistic regression, and about as well as logistic regression with
+    ``class_weight="balanced"``. For balanced classes there is little difference. See the notebook ``auc_as_loss``.
 
     Parameters
     ----------
@@ -97,13 +87,13 @@ class LinearAUCClassifier(Model):
 
     Notes
     -----
-    L-BFGS on all pairs of samples first minimizes the pairwise logistic loss, which is convex. Then it maximizes the
-    smoothed AUC [1]_ in stages, with sigmoid widths that decrease from 1 to `eps`.
+    L-BFGS first minimizes the logistic loss of all pairs of samples, which is convex. Then it maximizes the smoothed
+    AUC [1]_ in stages, with sigmoid widths that decrease from 1 to `eps`.
 
     With K > 2 classes one model is trained for each pair of classes, as in Hand and Till's AUC [2]_. The class
     probabilities p are computed from the calibrated probabilities r_ij of class i given i or j [3]_: p_i is
-    proportional to 1 / (sum over j != i of 1 / r_ij - K + 2). If some p has p_i / (p_i + p_j) = r_ij for all pairs, the
-    formula returns it.
+    proportional to 1 / (sum over j != i of 1 / r_ij - K + 2). This is exact if all r_ij are p_i / (p_i + p_j) for
+    some p.
 
     References
     ----------
@@ -126,7 +116,7 @@ class LinearAUCClassifier(Model):
     array([[1., 0.], [1., 0.]])
     """
 
-    _file_sections = (_SECTION,)
+    _file_sections = ((_store_linear, _restore_linear),)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "eps": [Interval(Real, LEAST_EPS, None, closed="neither"), None],
         "alpha": [Interval(Real, 0.0, None, closed="left")],
@@ -154,7 +144,7 @@ class LinearAUCClassifier(Model):
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative sample weights. The weight of a pair is the product of the weights of its samples. Samples of
-            weight 0 are ignored. The calibration takes weights as sample counts; elsewhere only their ratios matter.
+            weight 0 are ignored. In the calibration, a weight counts as a number of samples.
 
         Returns
         -------
@@ -190,23 +180,22 @@ class LinearAUCClassifier(Model):
         return self
 
     def _fit_pair(self, X: FloatArray, pairs: Pairs) -> tuple[FloatArray, float, list[float]]:
-        """Return coefficients, intercept and loss curve of two classes."""
         scaler = StandardScaler().fit(X, sample_weight=pairs.weights)
         X = scaler.transform(X)
         theta, losses = self._minimize_in_stages(X, pairs)
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
-            theta, score = -theta, -score  # outliers can lead the solver to such an AUC; the opposite score is better
+            theta, score = -theta, -score  # outliers can mislead the solver
         deviation = np.sqrt(np.average(score**2, weights=pairs.weights)) or 1.0
         slope, intercept = _calibrate(score / deviation, pairs)
         coef = slope / deviation * theta / scaler.scale_
         return coef, intercept - float(coef @ scaler.mean_), losses
 
     def _minimize_in_stages(self, X: FloatArray, pairs: Pairs) -> tuple[FloatArray, list[float]]:
-        """Minimize the pairwise logistic loss, then one minus the smoothed AUC with decreasing widths.
+        """Return the coefficients and the loss of each iteration, see Notes of the class.
 
-        The columns of `X` have the weighted mean 0. For the smoothed AUC, theta is scaled to a score of standard
-        deviation 1, so its length does not matter. Returns theta and all losses.
+        The columns of `X` have the weighted mean 0. The smoothed AUC is that of the score scaled to the standard
+        deviation 1, so the length of theta does not matter.
         """
         weights = np.full(len(X), 1.0 / len(X)) if pairs.weights is None else pairs.weights / pairs.weights.sum()
 
@@ -220,7 +209,7 @@ class LinearAUCClassifier(Model):
             score /= deviation
             theta = theta / deviation
             value, grad_scores = value_and_gradient(pairs, score, "sigmoid", width)
-            # The component of the gradient that only changes the length of theta is removed.
+            # The component along theta is removed, because the length of theta does not matter.
             radial = grad_scores @ score + self.alpha * (theta @ theta)
             gradient = ((grad_scores - radial * weights * score) @ X + self.alpha * theta) / deviation
             return value + 0.5 * self.alpha * float(theta @ theta), gradient
@@ -251,7 +240,7 @@ class LinearAUCClassifier(Model):
         return result.x, losses
 
     def _validate(self, X: Any, **options: Any) -> Any:
-        """Validate X, and y if given. The limit of absolute values keeps their squares and the scores finite."""
+        """Validate X, and y if given. Larger values than the limit could have infinite squares or scores."""
         check_table(X)
         X = unmask(X)
         find_dates(table_of(X), parts=None)  # raises ValueError for dates, which numpy would convert to numbers
@@ -311,7 +300,7 @@ class LinearAUCClassifier(Model):
         return self.classes_[(decision > 0.0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 
     def _couple(self, margins: FloatArray) -> FloatArray:
-        """Return log probabilities (n_samples, n_classes) from the log odds of the pairs."""
+        """Return log-probabilities, (n_samples, n_classes), from the log odds of the pairs."""
         n_classes = len(self.classes_)
         log_odds = np.zeros((n_classes, n_classes, len(margins)))  # [i, j]: of class j against class i
         first, second = np.triu_indices(n_classes, 1)  # in the order of the pairs
@@ -324,7 +313,7 @@ class LinearAUCClassifier(Model):
 
 @cache
 def thread_controller() -> ThreadpoolController:
-    """Return the controller of the threads of loaded libraries, cached because creating it takes milliseconds."""
+    """Return the controller of the threads of BLAS and OpenMP, cached because creating it takes milliseconds."""
     return ThreadpoolController()
 
 
@@ -335,10 +324,7 @@ def _lbfgs(objective: Objective, start: FloatArray, **arguments: Any) -> Optimiz
 
 
 def _calibrate(score: FloatArray, pairs: Pairs) -> tuple[float, float]:
-    """Return the slope and the intercept of a logistic regression on the standardized score, with Platt's targets.
-
-    The slope is at least `_LEAST_SLOPE`, so the ranking does not change.
-    """
+    """Return the slope and the intercept of a logistic regression on the standardized score, with Platt's targets."""
     weights = np.ones(score.size) if pairs.weights is None else pairs.weights
     positive_weight, negative_weight = weights @ pairs.positive, weights @ ~pairs.positive
     target = np.where(pairs.positive, (positive_weight + 1.0) / (positive_weight + 2.0), 1.0 / (negative_weight + 2.0))

@@ -1,13 +1,15 @@
 """Log odds of forests and stacks, divided among the features.
 
 Suppose that each feature is known with probability t, independently of the others. As t goes from 0 to 1, the expected
-mean over trees M(t) goes from the base value to the prediction for the row. The part of this change that is due to a
-feature is its Shapley value (Owen 1972, Management Science 18). The score of an additive model changes by t times the
-effect of each feature. Log odds are a function of M(t) and these scores. By the chain rule their change along t is a
-sum with a term for each feature (Aumann, Shapley 1974, "Values of Non-Atomic Games"). t increases in steps. Within a
-step, the values of the features are propagated by the rescale rule: for y = f(x), the values of x are multiplied by the
-change of y divided by the change of x (Shrikumar, Greenside, Kundaje 2017, ICML; Chen, Lundberg, Lee 2022, Nature
-Communications 13). So for any number of steps, the base value and the values of the features sum to the log odds.
+mean over trees M(t) goes from the base value to the prediction for the row. The contribution of a feature to this
+change is its Shapley value (Owen 1972, Management Science 18). The score of an additive model changes by t times the
+effect of each feature. Log odds are a function of M(t) and the scores of additive models. By the chain rule, their
+change along t is a sum with a term for each feature (Aumann, Shapley 1974, "Values of Non-Atomic Games").
+
+The integral along t is computed in steps. Within a step, the rescale rule is used: for y = f(x), the contributions of
+the features to x are multiplied by the change of y divided by the change of x (Shrikumar, Greenside, Kundaje 2017,
+ICML; Chen, Lundberg, Lee 2022, Nature Communications 13). So for any number of steps, the base value and the
+contributions of the features sum to the log odds. In the code, the contributions are called values.
 
 The log odds of class k are -log sum exp(z_j - z_k) over the other classes j: only differences of scores z matter.
 """
@@ -29,24 +31,24 @@ from aucforest.estimators._combination import MIN_STACK_PROBA
 from aucforest.estimators._intervals import sum_of_others
 from aucforest.estimators.stacking import AUCStackingClassifier
 
-# Values of the mean over trees, (n_steps, n_columns, n_samples, n_features), and base values, (n_columns,). The columns
-# are the classes, or only the second of two.
+# Values of the mean over trees, (n_steps, n_columns, n_samples, n_features), and base values, (n_columns,). There is a
+# column for each class, but of two classes only for the second one.
 StepsOfMean = tuple[NDArray[np.float64], NDArray[np.float64]]
 # The members of a stack whose scores depend on means over trees.
 _FORESTS = "forest", "residual", "boosted"
-# Lower intercepts are replaced by this value, because a class without training samples has the intercept -inf.
+# Lower intercepts are raised to this value, because a class without training samples has the intercept -inf.
 _MIN_INTERCEPT = -700.0
 
 
 class Attribution(NamedTuple):
-    """A quantity for each class and sample, such as a score, divided among the features."""
+    """A number for each class and sample, such as a score, divided among the features."""
 
     values: NDArray[np.float64]  # (n_classes, n_samples, n_features)
     base: NDArray[np.float64]  # (n_classes, n_samples), or (n_classes, 1) if equal for all samples
     end: NDArray[np.float64]  # (n_classes, n_samples), base + sum of the values
 
     def complement(self) -> "Attribution":
-        """Return 1 minus the quantity."""
+        """Return 1 minus the numbers."""
         return Attribution(-self.values, 1.0 - self.base, 1.0 - self.end)
 
     def log(self, minimum: float) -> "Attribution":
@@ -59,7 +61,7 @@ class Attribution(NamedTuple):
         return Attribution(self.values * (slope * _log_slope(base, end))[..., None], np.log(base), np.log(end))
 
     def log_odds_against(self, k: int, classes: Sequence[int]) -> "Attribution":
-        """Return the log odds of class k against `classes`: -log sum exp(z_j - z_k) over these classes j, scores z."""
+        """Return the log odds of class k against `classes`: -log sum exp(z_j - z_k) over these classes j."""
         base, end = (scores[classes] - scores[k] for scores in (self.base, self.end))
         largest = np.maximum(base, end).max(axis=0)
         totals = [np.exp(scores - largest).sum(axis=0) for scores in (base, end)]
@@ -72,26 +74,25 @@ class Attribution(NamedTuple):
         """Return class probabilities, the softmax of the scores."""
         n_classes = len(self.base)
         logs = join([self.log_odds_against(k, range(n_classes)) for k in range(n_classes)])
-        # Adding the same values to all classes does not change the differences of scores.
+        # Values that are added to all classes do not change the differences of scores.
         values = self.values - np.mean(self.values - logs.values, axis=0)
         return Attribution(values * _exp_slope(logs.base, logs.end)[..., None], np.exp(logs.base), np.exp(logs.end))
 
     def log_odds(self) -> "Attribution":
         """Return the log odds of each class against all others."""
-        n_classes = len(self.base)
-        others = [[j for j in range(n_classes) if j != k] for k in range(n_classes)]
-        return join([self.log_odds_against(k, others[k]) for k in range(n_classes)])
+        classes = range(len(self.base))
+        return join([self.log_odds_against(k, [j for j in classes if j != k]) for k in classes])
 
 
 @lru_cache(maxsize=64)
 def gauss_legendre(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the points and weights of a quadrature on [0, 1], exact up to polynomial degree 2 * n_points - 1."""
+    """Return points and weights of a quadrature on [0, 1] that is exact for polynomials of degree 2 * n_points - 1."""
     points, weights = roots_legendre(n_points)
     return (points + 1.0) / 2.0, weights / 2.0
 
 
 def join(parts: Sequence[Attribution]) -> Attribution:
-    """Concatenate attributions of different classes."""
+    """Return attributions of different classes as one."""
     return Attribution(*map(np.concatenate, zip(*parts)))
 
 
@@ -111,12 +112,12 @@ def _exp_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[n
 
 
 class InputsOfModel(NamedTuple):
-    """What the log odds of a model depend on."""
+    """A model, and what is needed to divide its log odds among the features."""
 
     model: Any
-    means: Mapping[str, StepsOfMean]  # means over trees of the forests
+    means: Mapping[str, StepsOfMean]  # by name of the forest in a stack
     X: NDArray[np.float64]  # the features of the trees
-    explained_as: NDArray[np.int64]  # for each feature of the trees, the feature that its value is added to
+    explained_as: NDArray[np.int64]  # for each feature of the trees, the index of the feature that gets its value
 
     def rows(self, rows: slice) -> "InputsOfModel":
         """Return the inputs for the given rows."""
@@ -127,7 +128,7 @@ class InputsOfModel(NamedTuple):
 def explained_members(model: Any) -> dict[str, Any]:
     """Return the members that the log odds of a stack depend on, by name; a forest or a tree has the name "forest".
 
-    Raises an error if the model or its linear member cannot be explained. The member "old" is not checked.
+    Raises an error if the model or its linear member cannot be explained. A member "old" is not checked.
     """
     if isinstance(model, TreeBasedClassifier):
         check_is_fitted(model, "trees_")
@@ -148,7 +149,7 @@ def explained_members(model: Any) -> dict[str, Any]:
 
 
 def explained_models(model: Any) -> list[Any]:
-    """Return a model, followed by its member "old" if it has one, the member "old" of that model, and so on.
+    """Return a model, its member "old" if it has one, the member "old" of this one, and so on.
 
     Raises an error if one of the models cannot be explained.
     """
@@ -173,7 +174,7 @@ def can_be_explained(model: Any) -> bool:
 def log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> Attribution:
     """Return the log odds of a model divided among features; `proba` are the probabilities of the model.
 
-    `inputs` are those of `explained_models`, in the same order.
+    `inputs` has an item for each of the `explained_models`.
     """
     steps = [scores.log_odds() for scores in _steps_of_scores(inputs)]
     attribution = Attribution(np.sum([step.values for step in steps], axis=0), steps[0].base, steps[-1].end)
@@ -187,7 +188,7 @@ def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Attribution]:
     n_steps, _, _, n_features = means["forest"][0].shape
     members = explained_members(model)
     if "linear" in members:
-        n_read = len(set(model._inputs_of_features))  # the linear member does not read target rates, which come last
+        n_read = members["linear"].n_features_  # without target rates, which come last
         effects, means_of_linear = members["linear"].effects(X[:, :n_read])
         explained = np.zeros((*effects.shape[:2], n_features))
         for feature, index in enumerate(explained_as[:n_read].tolist()):
@@ -203,8 +204,8 @@ def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Attribution]:
 def _match_proba(approximate: Attribution, proba: NDArray[np.float64]) -> Attribution:
     """Return an attribution that sums exactly to the log odds of `proba`.
 
-    Rounding errors would matter where a probability is almost 1. They are divided among the features in proportion to
-    their absolute values.
+    Where a probability is almost 1, rounding errors of log odds are large. They are divided among the features in
+    proportion to absolute values.
     """
     end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(approximate.values)
     total, error = sizes.sum(axis=2), end - approximate.base - approximate.values.sum(axis=2)
@@ -213,7 +214,7 @@ def _match_proba(approximate: Attribution, proba: NDArray[np.float64]) -> Attrib
 
 
 def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> list[Attribution]:
-    """Return the mean over trees in each step for all classes. Of two classes, `values` has only the second one."""
+    """Return the mean over trees in each step, for all classes; see `StepsOfMean`."""
     steps, base = [], base[:, None]
     for step_values in values:
         step = Attribution(step_values, base, base + step_values.sum(axis=2))

@@ -1,7 +1,7 @@
 """Training and prediction on tables that do not fit into memory."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, Literal
@@ -16,9 +16,10 @@ from aucforest.fitting.on_disk import FeatureBatches, RowsOnDisk
 from aucforest.fitting.target import Target
 from aucforest.metrics.validation import check_option
 
-# Bytes of machine code and libraries that the first fit of a process loads (measured).
+# Bytes of machine code and libraries that the first fit of a process loads, as measured.
 _LOADED_BYTES = 10**8
-# Measured memory is rounded up to a multiple of this, so that repeated calls report the same minimum of memory_limit.
+# The memory of the process is rounded up to a multiple of this, so that repeated calls report the same minimum of
+# memory_limit.
 _ROUNDED_TO = 2**24
 
 
@@ -50,41 +51,40 @@ def fit_out_of_core(
         The forest to fit.
     source : path, list of paths, or table
         A Parquet, CSV (.csv, .tsv), JSON lines (.jsonl) or Excel (.xlsx) file, a list of such files with the same
-        columns, or a folder of them (read in the order of their names); or a pyarrow, polars, pandas or duckdb table or
-        query, which must return its rows in the same order each time. CSV files need a header. Text files may be
-        compressed (.csv.gz, .csv.zst).
+        columns, or a folder of them, which are read in the order of their names. Text files may be compressed (.csv.gz,
+        .csv.zst), and CSV files need a header. Or a pyarrow, polars, pandas or duckdb table or query, which must return
+        its rows in the same order each time.
     target : str
         The column of class labels: strings, booleans or integers, which may be dictionary-encoded.
     sample_weight, groups : str, default=None
         The columns of sample weights and of groups. See `AUCForestClassifier.fit`.
     positive : label, default=None
-        The positive label. The classes are then True for this label and False for all others. For numbers it can also
-        be a comparison, such as ">=18".
+        The positive label, or for numbers a comparison such as ">=18". The classes are then True and False.
     drop : sequence of str, default=()
-        Columns to ignore. All others are features; strings, booleans and dictionary-encoded columns are categorical.
+        Columns that are no features. Features of strings, booleans and dictionary-encoded values are categorical.
     separator : str, default=None
         The separator of the values in a CSV file. By default the character that splits the header into most columns.
     encoding : str, default=None
         The encoding of text, such as ``"cp1252"``. By default UTF-8, or UTF-16 if the file has a byte order mark.
     decimal, thousands : {".", ","}, default=None
         The decimal mark, or the thousands separator, for columns of text whose numbers are ambiguous, such as 12,345.
-        By default the other columns of the file decide. If they do not, the column is text, with a warning.
+        By default it is inferred from the other columns. If this is impossible, the column is text, with a warning.
     date_format : str, default=None
-        The format of dates in text, such as ``"%m/%d/%Y"``. By default it is inferred from the values. Where day and
-        month may have either order, the other columns decide. If they do not, the column is categorical.
+        The format of dates in text, such as ``"%m/%d/%Y"``. By default it is inferred from the values and, if the order
+        of day and month is ambiguous, from the other columns. If this is impossible, the column is categorical.
     stray_text : {"number", "text"}, default="number"
-        How to read a column of text that contains numbers or dates, and other text, such as "unknown", in fewer than
-        10 % of the values. Impossible dates, such as 0000-00-00, may be more frequent. With "number", the other text is
-        read as missing values, with a warning. With "text", the column is categorical.
+        How to read a column of numbers or dates with other text, such as "unknown", in fewer than 10 % of its values.
+        Impossible dates, such as 0000-00-00, may be more frequent. With "number", the other text is read as missing
+        values, with a warning. With "text", the column is categorical.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest and to
-        what the process takes before the call. If the binned data exceed it, each tree grows from a copy of its
-        bootstrap rows, so smaller `max_samples` need less memory. In both cases labels take 2 bytes of it for each row,
-        weights 16 and groups 8.
+        the memory of the process before the call. It includes 2 bytes a row for labels, 16 for weights and 8 for
+        groups. If the binned data exceed it, each tree grows from a copy of its bootstrap rows, so a smaller
+        `max_samples` needs less memory.
     folder : path-like, default=None
-        Checkpoint folder for finished trees, and for the temporary file of binned data. To resume a fit that was
-        killed, call the function again: it reads all rows, but grows only the trees that are missing. Needs files as
-        `source` and an integer `random_state`. The folder can be deleted after the fit.
+        Checkpoint folder for trees, and for the temporary file of binned data. To resume a fit that was killed, call
+        the function again: it reads all rows, but grows only the missing trees. Needs files as `source` and an integer
+        `random_state`. The folder can be deleted after the fit.
 
     Returns
     -------
@@ -107,9 +107,9 @@ def fit_out_of_core(
     -----
     The source is read three times: for labels and weights, for bins and categories, and for binning. Binning writes a
     memory-mapped file with one byte for each value (unless ``max_bins=None``), and one to three bytes more for each
-    value of a column with target rates. Whether these fit into `memory_limit` is known after the second reading. The
-    source is read once more if `oob_score` or `threshold` needs out-of-bag probabilities. Text files are first read
-    several times to determine the types of their columns; warnings state how numbers and dates are read.
+    value of a column with target rates. A fit that does not fit into `memory_limit` is refused after the second
+    reading. The source is read once more if `oob_score` or `threshold` needs out-of-bag probabilities. Text files are
+    first read several times to determine the types of their columns; warnings state how numbers and dates are read.
 
     Examples
     --------
@@ -141,10 +141,8 @@ def fit_out_of_core(
     find_column(table, *left_out)
     reader = LabelReader(table, target, positive)
     names = feature_names(table, left_out, reader.numbers(sample_weight))
-    for sentence in stray_notes(table, names):
-        warn(sentence)
     rows = Target(*read_labels(table, reader, sample_weight, groups))
-    for sentence in reader.alike_notes():
+    for sentence in [*stray_notes(table, names), *reader.alike_notes()]:
         warn(sentence)
     # Files are checked for changes by their size and modification time, other sources by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
@@ -165,8 +163,8 @@ def fit_source(
 ) -> AUCForestClassifier:
     """Fit a forest to the features of an opened source.
 
-    `columns` are the other settings that identify the fit in `folder`. The memory limit does not include the `baseline`
-    bytes that the process took before the call.
+    `columns` are the other settings that identify the fit in `folder`. `baseline` is the memory of the process before
+    the call in bytes, which does not count towards the limit.
     """
     source, names, rows = features.source, features.names, features.target
     start, open_job = forest._start(), None
@@ -188,7 +186,7 @@ def fit_source(
 
 
 def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:
-    """Return the names; raise TypeError if a string is given instead of a list."""
+    """Return the names; raise TypeError if a single string is given."""
     if isinstance(columns, str):
         raise TypeError(f"{name} must be a list of column names, such as [{columns!r}], but is {columns!r}")
     return columns
@@ -227,8 +225,8 @@ def predict_out_of_core(
         The format of text, as in `fit_out_of_core`. By default numbers and dates are read as in the file that the
         model was fitted to.
     stray_text : {"number", "text"}, default="number"
-        How to read text in fewer than 10 % of the values of a numeric column: with "number" as missing values, with a
-        warning before the first batch; with "text" it raises an error.
+        How to read text in fewer than 10 % of the values of a numeric column: "number" reads it as missing values, with
+        a warning; "text" raises an error.
 
     Returns
     -------
@@ -263,21 +261,15 @@ def predict_out_of_core(
     from aucforest.tables.sources import open_source
 
     check_option("stray_text", stray_text, ("number", "text"))
-    read_options = ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text)
-    table = open_source(source, None, read_options)
+    table = open_source(source, None, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
     predictions = Predictions(model, table, _as_names("keep", keep), proba)
+    for sentence in predictions.stray_notes:
+        warn(sentence)
     if out is None:
-        return _with_warnings(predictions)
+        return predictions.batches()
     n_rows = 0
     with file_beside(out) as beside, parquet.ParquetWriter(beside, predictions.schema) as writer:
-        for batch in _with_warnings(predictions):
+        for batch in predictions.batches():
             writer.write_batch(batch)
             n_rows += batch.num_rows
     return n_rows
-
-
-def _with_warnings(predictions: Any) -> Iterator[Any]:
-    """Yield the batches of predictions; first warn of text that is read as missing values."""
-    for sentence in predictions.stray_notes:
-        warn(sentence)
-    yield from predictions.batches()

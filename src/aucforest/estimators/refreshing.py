@@ -24,7 +24,7 @@ from aucforest.metrics.roc import class_roc_auc
 
 
 class Difference(NamedTuple):
-    """The ROC AUCs of the new and the old model on the same rows, and the interval of the difference (new - old)."""
+    """The ROC AUC of the new and of the old model on the same rows, and an interval of the difference (new - old)."""
 
     new: float
     old: float
@@ -83,10 +83,10 @@ def refresh(
 ) -> Refresh:
     """Refresh a fitted forest or stack with new rows, without the rows that it was fitted to.
 
-    A new model with the parameters of the old one is fitted to the new rows, including their new categories. Both
-    become members of a stack. The weights of the members minimize the log loss of the new rows, with out-of-bag
-    probabilities of the new model. A penalty pulls the weight of the old model to 1 and the others to 0. So few new
-    rows change little, and many new rows replace an old model that is outdated.
+    A new model with the parameters of the old one is fitted to the new rows, including their new categories. The old
+    and the new model become members of a stack. The weights of the members minimize the log loss of the new rows, with
+    out-of-bag probabilities of the new model. A penalty pulls the weight of the old model to 1 and other weights to 0.
+    So few new rows change little, and many new rows replace an old model that is outdated.
 
     Parameters
     ----------
@@ -117,9 +117,9 @@ def refresh(
     Notes
     -----
     The interval is DeLong's for two classes without groups, and otherwise from a jackknife over ten parts of the rows,
-    with whole groups. In ``oob_decision_function_``, the weights of the members for a part are fitted to the other
-    parts. The log loss of the new model is a little too low, because its intercepts are fitted to the same rows. Its
-    ROC AUC is a little too high (see ``oob_optimism_`` of a forest).
+    with whole groups. In ``oob_decision_function_``, each part is predicted with weights of the members that are fitted
+    to the other parts. The log loss of the new model is a little too low, because its intercepts are fitted to the same
+    rows. Its ROC AUC is a little too high (see ``oob_optimism_`` of a forest).
 
     The class frequencies of the refreshed model are those of the new rows, even if `set_prevalence` was called on the
     old model. The old model stays a member unless its weight is 0, so each refresh makes predictions slower.
@@ -164,7 +164,7 @@ def refresh(
 def _check_rows(
     model: Any, X: Any, y: Any, sample_weight: NDArray[np.float64] | None, groups: NDArray[Any] | None
 ) -> NDArray[np.int64]:
-    """Return the class indices of new rows; raise ValueError for other classes, too few rows, or rows of the fit."""
+    """Return the class indices of new rows; raise ValueError if there are too few, or they were used in the fit."""
     labels = encode_labels(y, num_samples(X), model.classes_, "no class of the old model")
     kept = np.ones(len(labels), dtype=bool) if sample_weight is None else sample_weight > 0.0
     units, unit_name = (np.flatnonzero(kept), "rows") if groups is None else (groups[kept], "groups")
@@ -173,7 +173,7 @@ def _check_rows(
         if n_units < LEAST_GROUPS:
             needed = f"a refresh needs {LEAST_GROUPS} of every class: keep the old model until there are more"
             raise ValueError(f"y has class {label!r} in {n_units} of the {unit_name}, but {needed}")
-    while model is not None:  # the old model, then the models that it keeps as member "old"
+    while model is not None:  # the old model, then its member "old", and so on
         try:
             training_rows(getattr(model, "_forest", model), X, y, sample_weight, same_weights=False)
         except ValueError:
@@ -184,8 +184,8 @@ def _check_rows(
 
 
 def _unfitted(model: Any) -> AUCStackingClassifier:
-    """Return an unfitted stack with the parameters of a model; a forest becomes its only member."""
-    stored = model._params_to_store()  # without the costs of the old rows
+    """Return an unfitted stack with the parameters of a model; if this is a forest, the stack has no other member."""
+    stored = model._params_to_store()  # `threshold` without the costs of the old rows
     params = {name: stored[name] for name in ("pos_label", "threshold")}
     if isinstance(model, AUCStackingClassifier):
         return clone(model).set_params(**params)

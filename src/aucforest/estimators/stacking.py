@@ -1,4 +1,4 @@
-"""A stack of a forest, a forest of its residuals, boosted trees and a linear model, combined by out-of-bag scores."""
+"""The stack as a scikit-learn classifier: a forest and other members, combined by their out-of-bag scores."""
 
 from copy import copy
 from numbers import Integral, Real
@@ -32,18 +32,18 @@ class AUCStackingClassifier(StackFit):
     linear : "auto", classifier or None, default="auto"
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
         quartiles, indicators of missing values, and all categories, with a ridge penalty for each categorical column.
-        It may have interactions of columns of more than 50 categories with other features, if they lower the log loss
-        of left-out folds and the forest's `categorical_encoding` allows interactions. With monotonicity constraints
-        "auto" leaves it out. A scikit-learn classifier or pipeline with `predict_proba` is cloned, and gets X as given
-        (sparse as CSR). None leaves it out.
+        It has interactions of columns of more than 50 categories with other features if they lower the log loss of
+        left-out folds, unless the forest's `categorical_encoding` excludes interactions. With monotonicity constraints
+        "auto" means None, no additive model. A scikit-learn classifier or pipeline with `predict_proba` is cloned, and
+        gets X as given (sparse as CSR).
     residual : bool, default=True
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
     boosted : bool, default=True
         Whether to fit gradient boosted trees [2]_ [3]_: for each of five folds, a series of trees is fitted to the
-        other folds, and each tree reduces the errors of the trees before it. A series has up to 600 trees, or up to
-        2,400 with more than two classes; the log loss of the left-out folds chooses how many. There are none for fewer
-        than 500 samples, more than 50 classes, monotonicity constraints or a sparse X.
+        other folds. It has up to 600 trees, or up to 2,400 with more than two classes. Their number minimizes the log
+        loss of the left-out folds. There are no boosted trees for fewer than 500 samples, more than 50 classes,
+        monotonicity constraints or a sparse X.
     penalty : float, default=1.0
         The penalty on the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance of b from
         (1, 0, 0, 0), the forest alone. Here n is about the number of samples of the rarer class.
@@ -57,8 +57,7 @@ class AUCStackingClassifier(StackFit):
         The number of threads of the forests, and of the boosted trees, which use five at most. None uses the `n_jobs`
         of `forest`.
     random_state : int, RandomState instance or None, default=None
-        Controls the forests and boosted trees, unless `forest` has a `random_state`. An int is passed to the forest as
-        it is.
+        The seed of the forests and boosted trees, unless `forest` has a `random_state`.
 
     Attributes
     ----------
@@ -86,18 +85,20 @@ class AUCStackingClassifier(StackFit):
 
     Notes
     -----
-    The probabilities are the softmax of the scores ``sum_m b_m s_mk + a_k`` of the classes k. The scores s_mk are the
-    logarithms of the probabilities of the forest and of the linear model. For the residual forest with probabilities q
-    they are log q_k - log(p_k (1 - p_k)). For boosted trees they are the sum of the steps of the leaves: of the series
-    that was fitted without a training sample, or the mean over all series for a new sample. The weights b >= 0 and the
-    intercepts a minimize the log loss of the out-of-bag and out-of-fold scores plus the penalty. There is no penalty on
-    a, so the mean of the out-of-bag probabilities of a class is its frequency.
+    The probabilities are the softmax of the scores ``sum_m b_m s_mk + a_k`` of the classes k. The scores s_mk of the
+    forest and of the linear model are the logarithms of their probabilities. For the residual forest with probabilities
+    q they are log q_k - log(p_k (1 - p_k)), where p are the probabilities of the forest. For boosted trees they are the
+    sum of the steps of the leaves: the mean over all series for a new sample. A training sample only has the series
+    that was fitted without it. The weights b >= 0 and the intercepts a minimize the log loss of the out-of-bag and
+    out-of-fold scores plus the penalty. There is no penalty on a, so the mean of the out-of-bag probabilities of a
+    class is its frequency.
 
-    ``members_["boosted"]`` is a forest of the trees of all series. Its `predict_proba` returns no class probabilities,
-    but scores that are scaled and shifted, equally for all classes.
+    ``members_["boosted"]`` is a forest of the trees of all series. Its `predict_proba` does not return class
+    probabilities, but scores with another scale and another mean.
 
     The stack is the forest alone if a class has fewer than 10 groups, if one of two classes has fewer than 10 samples,
-    or if a class has fewer than two out-of-bag samples. Weighted or grouped samples count as fewer (Kish 1965).
+    or if a class has fewer than two out-of-bag samples. For the penalty, n is smaller with groups or unequal weights
+    (Kish 1965).
 
     References
     ----------
@@ -128,9 +129,7 @@ class AUCStackingClassifier(StackFit):
         "residual": ["boolean"],
         "boosted": ["boolean"],
         "penalty": [Interval(Real, 0.0, None, closed="left")],
-        "pos_label": AUCForestClassifier._parameter_constraints["pos_label"],
-        "threshold": AUCForestClassifier._parameter_constraints["threshold"],
-        "oob_score": AUCForestClassifier._parameter_constraints["oob_score"],
+        **{name: AUCForestClassifier._parameter_constraints[name] for name in ("pos_label", "threshold", "oob_score")},
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -177,10 +176,9 @@ class AUCStackingClassifier(StackFit):
         ValueError
             If there is no such parameter, or if a parameter of the forest is given and ``forest`` is None.
         """
-        if params.get("forest", self.forest) is None:
-            for name in params:
-                if name.startswith("forest__"):
-                    raise ValueError(f"{name} cannot be set, as forest is None: set forest=AUCForestClassifier() first")
+        nested = [name for name in params if name.startswith("forest__")]
+        if nested and params.get("forest", self.forest) is None:
+            raise ValueError(f"{nested[0]} cannot be set, as forest is None: set forest=AUCForestClassifier() first")
         super().set_params(**params)
         if hasattr(self, "members_") and not params.keys().isdisjoint({"n_jobs", "forest__n_jobs"}):
             n_jobs = self.n_jobs if self.n_jobs is not None or self.forest is None else self.forest.n_jobs
@@ -239,7 +237,7 @@ class AUCStackingClassifier(StackFit):
         return self._predict_valid(self._features_of(X), X)
 
     def _predict_valid(self, valid: Any, X: Any = None) -> NDArray[np.float64]:
-        """Return class probabilities for the result of `_features_of`; X is only used if `_reads_table` is True."""
+        """Return class probabilities for the result of `_features_of`; X is only needed if `_reads_table`."""
         return Combination(self.weights_, self.intercepts_).apply(self._scores(X, valid))
 
     @property

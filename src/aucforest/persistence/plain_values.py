@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, narrow, require
 
-# The maximum size of an array of strings in bytes. Each element takes as many bytes as the longest string.
+# The maximum size of an array of strings in bytes. Each element takes as much memory as the longest string.
 _MOST_TEXT = 2**26
-# The maximum number of labels in JSON. More labels are stored as arrays, because the header could be too large.
+# The maximum number of labels in JSON. More labels are stored as arrays, because the header of a file is limited.
 _MOST_PLAIN = 2**12
 # Dates and durations are stored as integers: microseconds since the origin of their kind.
 _ORIGINS: dict[str, Any] = {
@@ -25,15 +25,10 @@ _NUMBERS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{n}" for sign
 
 
 def to_plain(value: Any) -> Any:
-    """Return the value in a form that JSON can represent; TypeError for unsupported types.
+    """Return the value in a form that JSON can represent; raise TypeError for unsupported types.
 
     Arrays and tuples become lists. A dict becomes ``{"pairs": [[key, value], ...]}``, because its keys can have any
     type. Infinity becomes ``{"float": "inf"}``, and -inf and NaN are converted in the same way.
-
-    Examples
-    --------
-    >>> to_plain({True: np.float64(0.5), "costs": (1, 2)})
-    {'pairs': [[True, 0.5], ['costs', [1, 2]]]}
     """
     if value is None or isinstance(value, bool | int):
         return value
@@ -54,7 +49,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """Return the original value of a result of `to_plain`; ModelFormatError if it cannot be such a result."""
+    """Return the value from the result of `to_plain`; raise ModelFormatError if it cannot be such a result."""
     if isinstance(value, list):
         return [from_plain(item) for item in value]
     if not isinstance(value, dict):
@@ -70,7 +65,10 @@ def from_plain(value: Any) -> Any:
 
 
 def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
-    """Return labels or categories as a dict for JSON; TypeError for other types, ModelFormatError for too long text."""
+    """Return labels or categories as a dict for JSON.
+
+    Raises TypeError for unsupported types, and ModelFormatError for text that would take too much memory.
+    """
     kind = {"U": "text", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
     if kind not in _NUMBERS | {"text", "object"}:
         raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only strings and numbers of at most 64 bits")
@@ -96,13 +94,16 @@ def _kind_of_date(value: Any) -> str | None:
 
 
 def _check_length(n_labels: int, length: Any) -> None:
-    """Raise ModelFormatError if an array of strings of this length would exceed `_MOST_TEXT` bytes."""
+    """Raise ModelFormatError if an array of strings of this length would take more than `_MOST_TEXT` bytes."""
     fits = type(length) is int and 1 <= length <= _MOST_TEXT // (4 * max(n_labels, 1))
     require(fits, f"{n_labels} labels of {length} characters are too long for a model file")
 
 
 def labels_from_plain(stored: Any) -> NDArray[Any]:
-    """Return the original labels of a result of `labels_to_plain`; ModelFormatError if it cannot be such a result."""
+    """Return the labels from the dict of `labels_to_plain`.
+
+    Raises ValueError, TypeError or OverflowError if it cannot be such a dict.
+    """
     is_encoded = isinstance(stored, dict) and set(stored) == {"kind", "length", "values"}
     require(is_encoded, "labels have an invalid encoding")
     kind, length, values = stored["kind"], stored["length"], from_plain(stored["values"])
@@ -110,7 +111,8 @@ def labels_from_plain(stored: Any) -> NDArray[Any]:
     are_scalars = isinstance(values, list) and all(isinstance(value, scalars) for value in values)
     require(are_scalars, "labels are neither numbers nor strings")
     if isinstance(kind, str) and kind in _ORIGINS:
-        kind, values = "object", _dates_from_plain(values, _ORIGINS[kind])
+        require(all(type(value) is int for value in values), f"labels do not match their type {kind}")
+        kind, values = "object", [_ORIGINS[kind] + value * timedelta.resolution for value in values]
     if kind == "object":
         labels = np.empty(len(values), dtype=object)
         labels[:] = values
@@ -119,27 +121,14 @@ def labels_from_plain(stored: Any) -> NDArray[Any]:
         _check_length(len(values), length)
     else:
         require(isinstance(kind, str) and kind in _NUMBERS, f"labels have the unknown type {kind!r}")
-    try:
-        with np.errstate(all="ignore"):
-            labels = np.array(values, dtype=f"U{length}" if kind == "text" else kind)
-    except (ValueError, OverflowError) as error:
-        raise ModelFormatError(f"labels do not match their type: {error}") from None
+    with np.errstate(all="ignore"):
+        labels = np.array(values, dtype=f"U{length}" if kind == "text" else kind)
     require(labels.tolist() == values, f"labels do not match their type {labels.dtype}")
     return labels
 
 
-def _dates_from_plain(numbers: list[Any], origin: Any) -> list[Any]:
-    """Return dates or durations from microseconds since `origin`; ModelFormatError if they are invalid."""
-    try:
-        if all(type(number) is int for number in numbers):
-            return [origin + number * timedelta.resolution for number in numbers]
-    except OverflowError:
-        pass
-    raise ModelFormatError("labels do not match their type, which is one of dates or durations")
-
-
 def fold_labels(labels: NDArray[Any], name: str) -> tuple[dict[str, Any], Arrays]:
-    """Return the dict of `labels_to_plain`. If there are many labels, arrays named `name`.* have their values."""
+    """Return the dict of `labels_to_plain` and arrays. If there are many labels, their values are in the arrays."""
     plain = labels_to_plain(labels)
     if len(labels) <= _MOST_PLAIN:
         return plain, {}
@@ -151,12 +140,12 @@ def fold_labels(labels: NDArray[Any], name: str) -> tuple[dict[str, Any], Arrays
         return without_values, {f"{name}.text": np.frombuffer(b"".join(texts), np.uint8), f"{name}.lengths": lengths}
     numbers = np.array(values) if kinds in ({int}, {float}) else np.empty(0, dtype=object)
     if numbers.dtype.name not in ("int64", "uint64", "float64") or numbers.tolist() != values:
-        return plain, {}  # for example strings and numbers
+        return plain, {}  # for example if strings and numbers are mixed
     return without_values, {f"{name}.numbers": numbers}
 
 
 def unfold_labels(plain: Any, stored: StoredModel, name: str) -> NDArray[Any]:
-    """Return the labels from the dict of `fold_labels` and its arrays, which are taken from `stored`."""
+    """Return the labels from the dict and the arrays of `fold_labels`; the arrays are taken from `stored`."""
     if not isinstance(plain, dict) or plain.get("values", ()) is not None:
         return labels_from_plain(plain)
     if f"{name}.text" not in stored:
