@@ -37,7 +37,6 @@ FEWEST_POSITIVES = 50
 
 
 def _shorten(names: list[str]) -> str:
-    """Return the first five names as text, with "and more" if there are others."""
     return f"{', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
 
 
@@ -52,8 +51,8 @@ class CBPE(BaseEstimator):
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
     They are corrected for bias and for the optimism of a calibration that is evaluated on its own training data. The
     intervals include the randomness of labels and of the calibration. In simulations the coverage of 95 % intervals
-    was 93 to 97 % with at least 2000 reference samples and 92 to 97 % with 500. It is lower if positives are rare and
-    new scores concentrate at the upper end of the reference; see Notes.
+    was 93 to 97 % with at least 2000 reference samples and 92 to 97 % with 500. The coverage is lower if positives are
+    rare and new scores are at the upper end of the reference; see Notes.
 
     Parameters
     ----------
@@ -117,8 +116,8 @@ class CBPE(BaseEstimator):
     -----
     Average precision, and precision and recall at K depend on the highest scores, where the calibration is based on
     few reference samples and is too high on average. In simulations where new logits were higher by one or two standard
-    deviations, the coverage of 95 % intervals of average precision was 90 to 94 % with 50 to 400 positives, and 75 to
-    82 % with 20 (``benchmarks/monitoring_bias.py 200``); `fit` warns below 50. That of the ROC AUC was 90 to 98 %.
+    deviations (``benchmarks/monitoring_bias.py 200``), the coverage of 95 % intervals of average precision was 90 to
+    94 % with 50 to 400 positives, and 75 to 82 % with 20. The coverage of the ROC AUC was 90 to 98 %.
 
     See Also
     --------
@@ -393,7 +392,6 @@ class CBPE(BaseEstimator):
                 self._offsets = {metric.name: self._curves.offset(metric) for metric in self._metrics}
 
     def _set_limits(self, pieces: list[Samples]) -> None:
-        """Compute the alert limits from full reference chunks."""
         realized = [self._realized(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]
         self._usual_size = float(np.mean(sizes)) if sizes else 1.0
@@ -412,7 +410,6 @@ class CBPE(BaseEstimator):
         self._warn_if_limits_are_wide(reaches)
 
     def _limits_for(self, metric: EstimatedMetric, n_rows: float) -> tuple[float, float]:
-        """Return the alert limits of a metric for a chunk of `n_rows` samples."""
         widening = max(1.0, np.sqrt(self._usual_size / max(n_rows, 1.0)))
         lower, upper = alert_limits(metric, self._chunk_values[metric.name], self.threshold * widening)
         ratio = metric.ratio(n_rows, self._usual_size)
@@ -473,11 +470,10 @@ class CBPE(BaseEstimator):
         self._shift_limits = prediction_limits(np.reshape(measures, (-1, 3)), self.threshold)
 
     def _random(self, number: int) -> np.random.Generator:
-        """Return the random generator of a chunk."""
         return np.random.default_rng(None if self.random_state is None else [self.random_state, number])
 
     def _truth(self, samples: Samples) -> FloatArray:
-        """Return one-hot encoded labels, or one column with 1 for the positive class if there are two classes."""
+        """Return one-hot encoded labels, with only the column of the positive class if there are two classes."""
         classes = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return side_by_side([np.asarray(samples.codes == k, dtype=np.float64) for k in classes])
 
@@ -489,7 +485,6 @@ class CBPE(BaseEstimator):
         return {metric.name: metric.estimate(rows).value for metric in self._metrics}
 
     def _evaluate_chunk(self, samples: Samples, random: np.random.Generator) -> tuple[list[Evaluated], ShiftReport]:
-        """Return the estimate of every metric on a chunk, and the shift report of the chunk."""
         if len(samples.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(np.nan, np.nan)
         columns = rank_columns(samples.scores)

@@ -74,7 +74,6 @@ def confusion(rows: Rows) -> FloatArray:
 
 
 def _denominators(matrix: FloatArray, normalize: Normalize) -> FloatArray:
-    """Return the denominators of the normalization, in a shape that broadcasts to that of the matrix."""
     if normalize is None:
         return np.ones((1, 1))
     return matrix.sum(axis={"all": None, "true": 1, "pred": 0}[normalize], keepdims=True)
@@ -98,8 +97,8 @@ def expected_accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     """Return precision, recall, specificity or F1 and its gradient; for more than two classes the mean over classes."""
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
-    # For each metric: numerator, denominator, the derivative of the numerator by the hits of the class, and that of the
-    # denominator by the number of samples of the class. Predictions are fixed; only labels vary.
+    # For each metric: numerator, denominator, derivative of the numerator with respect to the hits of the class, and
+    # derivative of the denominator with respect to the number of samples of the class. Predictions are constant.
     numerator, denominator, by_hits, by_rows = {
         "precision": (hits, predicted, 1.0, 0.0),
         "recall": (hits, actual, 1.0, 1.0),
@@ -109,7 +108,7 @@ def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     ratio = numerator / denominator
     n_classes = len(counts)
     weight = np.array([0.0, 1.0]) if n_classes == 2 else np.full(n_classes, 1.0 / n_classes)
-    averaged = weight > 0.0  # The ratios of other classes may be NaN.
+    averaged = weight > 0.0  # The ratio of the negative class may be NaN.
     gradient = np.zeros_like(counts)
     gradient[averaged] = (-weight * by_rows * ratio / denominator)[averaged, None]
     gradient[averaged, averaged] += (weight * by_hits / denominator)[averaged]
@@ -128,7 +127,7 @@ def cell(true: int, predicted: int, normalize: Normalize, counts: FloatArray) ->
     value = counts[true, predicted] / denominator
     gradient = np.zeros_like(counts)
     gradient[true, predicted] = 1.0 / denominator
-    if normalize == "true":  # Other denominators do not depend on the labels.
+    if normalize == "true":  # The other denominators do not depend on the labels.
         gradient[true] -= value / denominator
     return float(value), gradient
 
@@ -206,7 +205,6 @@ def find_metrics(
 
 
 def _cells(classes: NDArray[Any], normalize: Normalize) -> list[EstimatedMetric]:
-    """Return a metric for each cell of the confusion matrix."""
     grows, n_classes = normalize is None, len(classes)
     binary = [["true_negative", "false_positive"], ["false_negative", "true_positive"]]
     return [
@@ -229,7 +227,7 @@ def alert_limits(metric: EstimatedMetric, values: FloatArray, threshold: float) 
 
 
 def relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
-    """Return the distance of the alert limits from the mean, divided by the distance of `chance`. NaN if undefined.
+    """Return the distance of the alert limits from the mean, divided by the distance of `chance` from the mean.
 
     `chance` is the metric of scores without information. It is within the limits if the result is above 1.
     """
