@@ -119,7 +119,7 @@ def test_scores_must_be_finite_even_without_weight():
 @pytest.mark.parametrize(
     ("function", "y_true", "y_score", "options", "message"),
     [
-        *((roc_auc_score, [0, 1], [1, 2], {"max_fpr": most}, "max_fpr must be in") for most in (0.0, np.nan, 1.5)),
+        *((roc_auc_score, [0, 1], [1, 2], {"max_fpr": most}, "max_fpr must be in") for most in (0.0, 1.5)),
         (roc_auc_score, [0, 1], [1, 2], {"average": "mean"}, "average must be"),
         (roc_auc_score, [0, 1], [1, 2], {"multi_class": "raise"}, "multi_class must be"),
         (roc_auc_score, [0, 1], [1, 2], {"labels": [0, 1, 2]}, "labels must have two elements"),
@@ -131,15 +131,11 @@ def test_scores_must_be_finite_even_without_weight():
         (roc_auc_score, np.eye(2), np.ones((2, 3)), {}, "y_true has shape"),
         (roc_auc_score, 2 * np.eye(2), np.ones((2, 2)), {}, "zeros and ones"),
         (hand_till_score, [0, 1, 2], np.ones((3, 2)), {}, "y_score has 2 columns, but y_true has 3 classes"),
-        (hand_till_score, [0, 1, 1], np.ones((3, 3)), {}, "y_score has 3 columns, but y_true has 2 classes"),
         (hand_till_score, [0, 1, 2], np.ones((3, 2)), {"labels": [0, 1, 2]}, "but labels has 3 classes"),
-        (hand_till_score, [0, 1, 2], np.ones((3, 2)), {"labels": [0, 1]}, "y_true has the label 2, which is not in"),
         (hand_till_score, [0, 0, 0], np.ones((3, 1)), {}, "at least two columns"),
         (hand_till_score, [0, 1, 2], np.ones(3), {}, "y_score must have 2 dimension"),
         (hand_till_score, [0, 1, 2], np.eye(3), {"average": "micro"}, "average must be"),
-        (hand_till_score, [0, 1], np.eye(3), {}, "y_true has 2 samples, but y_score has 3"),
         (hand_till_score, [0, 1, 2], np.eye(3), {"sample_weight": [1, 1]}, "sample_weight has 2 samples"),
-        (hand_till_score, [0, 1, 2], np.full((3, 3), np.inf), {}, "y_score must be finite"),
     ],
 )
 def test_invalid_labels_and_options(function, y_true, y_score, options, message):

@@ -175,10 +175,8 @@ def test_changed_bytes_are_invalid():
     ("forged", "message"),
     [
         (packed(bits=3), "bits must be"),
-        (packed(bits=200), "bits must be"),
         (packed(bits=5), "do not fill a grid of 5 bits"),
         (packed(counts=[0] * 33), "do not fill a grid of 4 bits"),
-        (packed(counts=[0] * (1 << 23)), "do not fill a grid of 4 bits"),
         (packed(bounds=struct.pack("<?dd", True, -2.0, 2.0)), "a grid with bounds"),
         (packed(counts=[-1] + [0] * 31), "out of range"),
         (packed(counts=[2**62] * 32), "out of range"),

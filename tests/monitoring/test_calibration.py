@@ -6,7 +6,7 @@ from scipy.stats import t as student
 from sklearn.isotonic import IsotonicRegression
 
 from aucforest.monitoring import CBPE, calibration
-from aucforest.monitoring._rows import RankedColumn, Rows, rank_columns
+from aucforest.monitoring._rows import RankedColumn, Rows, label_variance, rank_columns
 from aucforest.monitoring.calibration import Curves, IsotonicCurve, is_rising
 from aucforest.monitoring.metrics import find_metrics
 from tests.monitoring.data import ONE, figures, fit, labelled, load, one_hot_drawn, only
@@ -133,18 +133,19 @@ def test_few_influential_reference_rows_widen_the_interval(metric, reach):
     (one,) = find_metrics([metric], np.arange(2), "ovo", None, None)
     unbounded, options = one._replace(low=-np.inf, high=np.inf), CBPE(level=0.8, n_simulations=5_000)
     found = calibration.evaluate(unbounded, scored, curves, None, options, np.random.default_rng(0))
-    _, freedom = curves.noise(scored, one.estimate(scored.rows).influence, curves.no_offset)
+    influence = one.estimate(scored.rows).influence
+    noise, freedom = curves.noise(scored, influence, curves.no_offset)
     assert freedom < 10
+    assert found.standard_error**2 == pytest.approx(noise + label_variance(scored.rows.p, influence), rel=reach)
     width = 2 * student.ppf(0.9, freedom) * found.standard_error
     assert found.high - found.low == pytest.approx(width, rel=reach)
     assert width > 1.05 * 2 * 1.2816 * found.standard_error
 
 
-@pytest.mark.parametrize(("level", "z"), [(0.5, 0.6745), (0.9, 1.6449), (0.99, 2.5758)])
-def test_the_level_sets_the_width(level, z):
-    cbpe, (new, _) = fit(["accuracy"], calibration="isotonic", level=level)
+def test_the_level_sets_the_width():
+    cbpe, (new, _) = fit(["accuracy"], calibration="isotonic", level=0.99)
     (row,) = cbpe.estimate(new[:150], y_pred=new[:150] > 0.5, chunks=ONE).estimates
-    assert row.high - row.low == pytest.approx(2 * z * row.standard_error, rel=1e-4)
+    assert row.high - row.low == pytest.approx(2 * 2.5758 * row.standard_error, rel=1e-4)
     assert (row.high + row.low) / 2 == pytest.approx(row.estimate)
 
 

@@ -75,10 +75,6 @@ def test_known_labels_give_the_ordinary_auc(rows):
     assert found == pytest.approx((expected, expected, expected, 0.0), abs=1e-12)
 
 
-def test_equal_scores_give_one_half_without_error():
-    assert soft_auc_interval(y_score=np.full(100, 0.3), p=np.linspace(0, 1, 100)) == (0.5, 0.5, 0.5, 0.0)
-
-
 def test_auto_simulates_if_a_class_is_expected_to_be_rare():
     scores = np.random.default_rng(0).random(200)
     for part, method, other in ((0.9, "bootstrap", "wald"), (1.1, "wald", "bootstrap")):

@@ -174,8 +174,8 @@ def auc_with_interval(
     auc = observed if auc is None else auc
     if np.isnan(variances).any():
         return auc, np.nan, np.nan
-    # The variance of V10 or V01 in a class is r AUC (1 - AUC), where r is at most 1. These ratios are shrunk towards 1/2,
-    # as if there were two more samples, so that they are defined for an AUC of 0 or 1.
+    # The variance of V10 or V01 in a class is r AUC (1 - AUC), where r is at most 1. Each ratio r is shrunk towards 1/2
+    # as if there were two more samples, so that it is defined for an AUC of 0 or 1.
     inner = (n_rows.min() * observed + 0.5) / (n_rows.min() + 1.0)
     prior = inner * (1.0 - inner)
     ratios = (n_rows**2 * variances + prior) / (n_rows * observed * (1.0 - observed) + 2.0 * prior)

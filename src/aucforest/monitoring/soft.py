@@ -31,7 +31,7 @@ def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
 
         AUC = 1/2 + sum(p (R - (n + 1) / 2)) / D.
 
-    This is the area under the curve of expected rates at all thresholds [1]_; ties count half. If each p is 0 or 1, this
+    This is the area under the curve of expected rates at all thresholds [1]_; ties count half. If each p is 0 or 1, it
     is the ordinary AUC.
 
     Parameters
