@@ -102,18 +102,6 @@ def test_estimated_counts_are_proportions_times_rows():
     np.testing.assert_allclose(results[0], 150 * np.array(results[1]), atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:the alert limits of average_precision")
-def test_simulated_intervals_contain_the_noise_of_the_curve():
-    """Intervals of average precision use simulated labels; they must be wider for a small reference."""
-    widths = []
-    for n in (400, 20_000):
-        cbpe, _ = fit(["average_precision"], n=n, calibration="isotonic", n_simulations=2000)
-        (row,) = cbpe.estimate(np.linspace(0, 1, 3000), chunks=ONE).estimates
-        assert row.high - row.low == pytest.approx(2 * 1.96 * row.standard_error, rel=0.1)
-        widths.append(row.high - row.low)
-    assert widths[0] > 1.5 * widths[1]
-
-
 @pytest.mark.filterwarnings("ignore:no shift could be beyond its limits:UserWarning")
 def test_intervals_are_nan_with_fewer_than_two_simulations_of_both_classes():
     """Positives are possible but never occur in simulations: there is an expectation, but no interval."""

@@ -204,11 +204,10 @@ def test_expected_average_precision_of_very_rare_positives():
     assert soft.soft_average_precision(ranked(score, 1e-9 * score)).expected == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("positives", [3.0, 40.0, 900.0])
-def test_expected_average_precision_of_many_rows(positives):
+def test_expected_average_precision_of_many_rows():
     random = np.random.default_rng(0)
     score = random.beta(0.5, 3.0, 3000)
-    rows = ranked(score, np.minimum(1.0, positives * score / score.sum()))
+    rows = ranked(score, np.minimum(1.0, 900.0 * score / score.sum()))
     simulated = soft.simulate_average_precisions(rows, 2000, random)
     tolerance = 4 * np.nanstd(simulated) / 2000**0.5
     assert soft.soft_average_precision(rows).expected == pytest.approx(np.nanmean(simulated), abs=tolerance)

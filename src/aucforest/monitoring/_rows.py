@@ -23,7 +23,7 @@ SUM_TOLERANCE = 1e-3  # for sums of probabilities, which are often rounded to a 
 
 
 class RankedColumn:
-    """Ranked scores. `order` sorts them; group g of equal scores has the samples ``order[edges[g]:edges[g + 1]]``."""
+    """Ranked scores. `order` sorts the rows. Group g of equal scores has the rows ``order[edges[g]:edges[g + 1]]``."""
 
     def __init__(self, scores: FloatArray) -> None:
         ranked = rank_rows(scores)  # rank in the upper half, sample in the lower
@@ -61,12 +61,12 @@ class RankedColumn:
         return out
 
     def sums(self, values: NDArray[Any]) -> FloatArray:
-        """Return for every group the sum over its samples."""
+        """Return for every group the sum of the values of its samples."""
         ordered = values[self.order].astype(np.float64, copy=False)
         return ordered if self.is_distinct else np.add.reduceat(ordered, self.edges[:-1])
 
     def below(self, values: NDArray[Any]) -> FloatArray:
-        """Return for every sample the sum over the samples with lower scores plus half of the sum over its group."""
+        """Return for every sample: the sum of values over lower scores, plus half of their sum over its group."""
         sums = self.sums(values)
         return self.to_rows(np.cumsum(sums) - 0.5 * sums)
 

@@ -284,18 +284,17 @@ class CBPE(BaseEstimator):
         proba = getattr(forest, "oob_decision_function_", None)
         if proba is None:
             raise ValueError("from_forest needs out-of-bag probabilities: fit the forest with oob_score=True")
-        labels = np.asarray(y_true)
-        features = None if X_ref is None else indexable_rows(X_ref)
-        lengths = {"y_true": len(labels), "X_ref": len(proba) if X_ref is None else num_samples(features)}
-        for name, n_rows in lengths.items():
-            if n_rows != len(proba):
+        labels, features = np.asarray(y_true), None if X_ref is None else indexable_rows(X_ref)
+        for name, values in {"y_true": labels, "X_ref": features}.items():
+            if values is not None and num_samples(values) != len(proba):
+                n_rows = num_samples(values)
                 raise ValueError(f"{name} has {n_rows} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
         if hasattr(forest, "prevalence_"):
             codes = class_codes(labels, len(labels), labels=forest.classes_)[0][scored]
             counts = np.bincount(codes, minlength=len(forest.classes_))
             rates = np.where(counts > 0, forest.prevalence_ / np.maximum(counts, 1), 0.0)
-            # the largest random sample with these class frequencies
+            # This is the largest random sample with these class frequencies.
             scored[scored] = np.random.default_rng(0).random(codes.size) < (rates / rates.max())[codes]
         if features is not None:
             features = safe_indexing(features, np.flatnonzero(scored))
@@ -449,7 +448,7 @@ class CBPE(BaseEstimator):
         if not wide:
             return
         limits = ", ".join(f"{name} ({self.limits_[name][0]:.3g} to {self.limits_[name][1]:.3g})" for name in wide)
-        # the standard deviation over chunks is proportional to 1 / sqrt(size)
+        # The standard deviation over chunks is proportional to 1 / sqrt(size).
         size, n_rows = (2.0 * max(wide.values())) ** 2 * self._usual_size, len(self._reference.p)
         few = f", but the reference has only {n_rows}" if 2.0 * size > n_rows else ""
         warn(

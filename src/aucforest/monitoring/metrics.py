@@ -154,20 +154,19 @@ def proportion_at_k(name: str) -> tuple[str, float] | None:
 
 
 class EstimatedMetric(NamedTuple):
-    """A metric of CBPE: its name, the function that estimates it, its bounds, and what intervals and limits need."""
+    """A metric of CBPE, with values from `low` to `high`."""
 
     name: str
     estimate: Callable[[Rows], Estimate]
     low: float = 0.0
     high: float = 1.0
     needs_predictions: bool = True
-    grows: bool = False  # whether it is proportional to the number of samples, as counts and total costs are
-    # Returns values of the metric for simulated labels.
-    simulate: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None
+    grows: bool = False  # whether the metric is proportional to the number of samples, like counts and total costs
+    simulate: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # returns values of simulations
     always_simulated: bool = False  # whether intervals always use simulated labels, even if no class is rare
 
     def ratio(self, n_rows: float, n_before: float) -> float:
-        """Return the factor that scales the metric of `n_before` samples to `n_rows` samples."""
+        """Return the factor that converts the metric of `n_before` samples to that of `n_rows` samples."""
         return n_rows / n_before if self.grows else 1.0
 
 

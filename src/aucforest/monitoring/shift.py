@@ -61,7 +61,7 @@ class ShiftReport(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Samples that are compared, reference or new samples."""
+    """Samples to compare: those of the reference or new ones."""
 
     columns: list[RankedColumn]  # of scores
     X: FloatArray | None
