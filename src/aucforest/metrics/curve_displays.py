@@ -366,7 +366,7 @@ class ThresholdCurveDisplay(Display):
         tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
         negatives, positives = fps[-1], tps[-1]
         if min(negatives, positives) <= 0.0:
-            raise ValueError("y_true must have two classes with positive total weight, but one has none")
+            raise ValueError("y_true must have two classes with positive total weight")
         # The threshold infinity is left out, because precision is undefined without positive predictions.
         curves = {name: curve[::-1] for name, curve in threshold_curves(tps[1:], fps[1:]).items()}
         mean_cost = None

@@ -233,10 +233,7 @@ def score_columns(positive: NDArray[np.bool_], columns: FloatArray, weights: Flo
 
 @kernel
 def _cumulate(ranked, positive, weights, tps, fps, rows):
-    """Write, for each distinct score, the weight of each class at scores >= this score, and a row with this score.
-
-    The distinct scores descend, from index 1 on.
-    """
+    """Write for each distinct score, descending from index 1, the class weights at or above it, and a row with it."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
@@ -378,10 +375,7 @@ def lost_columns(codes: NDArray[np.uint32], matrices: FloatArray, weights: Float
 
 
 def lost_pairs(codes: NDArray[np.uint32], y_score: Scores, weights: FloatArray | None) -> NDArray[Any]:
-    """Return a matrix: entry k, j is twice the weight of the pairs in which column k ranks class k below class j.
-
-    Ties count half. The diagonal has no meaning.
-    """
+    """Return lost[k, j], twice the weight of the pairs in which column k ranks class k below class j (k != j)."""
     n_classes = y_score.shape[1]
     lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
     for k in range(n_classes):

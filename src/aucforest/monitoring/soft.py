@@ -31,8 +31,8 @@ def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
 
         AUC = 1/2 + sum(p (R - (n + 1) / 2)) / D.
 
-    This is the area under the curve of expected rates at all thresholds [1]_; ties count half. If each p is 0 or 1, it
-    is the ordinary AUC.
+    This is the area under the curve of expected rates at all thresholds (Bialek et al., see `CBPE`); ties count half. It
+    is the ordinary AUC if each p is 0 or 1.
 
     Parameters
     ----------
@@ -50,11 +50,6 @@ def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
     ------
     ValueError, TypeError
         If the input is empty or not finite real numbers, lengths differ, or p is outside [0, 1].
-
-    References
-    ----------
-    .. [1] J. Bialek, W. Kuberski, N. Perrakis, A. Bifet, "Estimating model performance under covariate shift without
-       labels", 2024.
 
     Examples
     --------
