@@ -31,8 +31,8 @@ def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
 
         AUC = 1/2 + sum(p (R - (n + 1) / 2)) / D.
 
-    This is the area under the curve of expected rates at all thresholds (Bialek et al., see `CBPE`); ties count half. It
-    is the ordinary AUC if each p is 0 or 1.
+    This is the area under the curve of expected rates at all thresholds (Bialek et al., see `CBPE`). Ties count half.
+    If each p is 0 or 1, it is the ordinary AUC.
 
     Parameters
     ----------
