@@ -9,7 +9,7 @@ from tests.reference import losses as reference
 
 LOSSES = ["exp", "logistic", "sigmoid", "squared_hinge"]
 
-# second derivatives of the sigmoid have zeros, so the documented error of a pair of weight 1 is absolute
+# The documented error of second derivatives is absolute, because those of the sigmoid can be 0.
 BEND_ERROR = 5e-13
 
 
@@ -28,7 +28,7 @@ def grouped_rows(draw):
 def assert_is_the_double_loop(positive, scores, loss, eps=1.0, weights=None, groups=None):
     value, gradient, hessian = pairwise_loss(positive, scores, loss=loss, eps=eps, sample_weight=weights, group=groups)
     expected = reference.pairwise_loss(positive, scores.tolist(), loss, eps, weights, groups)
-    # the logarithm of a mean near 1 is near 0
+    # The logarithm of a mean near 1 is near 0.
     assert value == pytest.approx(expected[0], rel=1e-12, abs=1e-14)
     scale = np.abs(expected[1]).max()
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-10, atol=1e-12 * scale)
@@ -46,7 +46,7 @@ def test_equals_the_double_loop(loss, rows, eps, weighted, grouped):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "eps"),
-    # exp(-x) itself overflows 800 eps apart
+    # exp(-x) overflows in the reference if scores differ by 800 eps.
     [(loss, eps) for loss in LOSSES for eps in (0.01, 1.0) if (loss, eps) != ("exp", 0.01)],
 )
 def test_equals_the_double_loop_over_many_anchors(loss, eps):

@@ -41,7 +41,7 @@ def test_bounds_of_the_score_interval_by_definition(rows):
         for end in ends:
             variance = reference.auc_variance_at(end, positive, scores, sample_weight)
             assert abs(auc - end) == pytest.approx(1.6448536 * math.sqrt(variance), rel=1e-6, abs=1e-7)
-        # the other way round it is the interval of 1 - AUC
+        # Negated scores have the interval of 1 - AUC.
         _, *mirrored = auc_confidence_interval(positive, -scores, level=0.9, sample_weight=sample_weight)
         assert mirrored == pytest.approx([1.0 - ends[1], 1.0 - ends[0]], abs=1e-9)
 
@@ -134,7 +134,7 @@ def test_band_by_its_definition():
     y_true, y_score = np.arange(200) % 2, np.repeat(np.arange(20.0), 10)
     y_score[y_true == 1] += 3.0
     band = roc_confidence_band(y_true, y_score, level=0.9, n_points=11)
-    # the Kolmogorov distribution, nearly 1 - 2 exp(-2 x^2), reaches sqrt(0.9) at 1.3533; 100 rows a class
+    # The Kolmogorov distribution, nearly 1 - 2 exp(-2 x^2), reaches sqrt(0.9) at 1.3533. Each class has 100 rows.
     distance = math.sqrt(math.log(2.0 / (1.0 - math.sqrt(0.9))) / 2.0) / 10.0
     fpr, tpr, _ = roc_curve(y_true, y_score, drop_intermediate=False)
     for t, low, high in zip(*band):

@@ -39,20 +39,20 @@ def test_rates_are_those_of_the_definition(seed, is_weighted):
 
 
 def test_intervals_are_those_of_newcombe():
-    """56 of 70 against 48 of 80, by his method 10; the selection rate and the recall are two differences."""
+    """His example of 56 of 70 against 48 of 80. Two differences at 90 % (selection rate and recall) need 95 % each."""
     selected, group = np.repeat([1, 0, 1, 0], [56, 14, 48, 32]), np.repeat(["first", "second"], [70, 80])
     rates = group_rates(np.ones(150), selected, group, level=0.9, sample_weight=np.full(150, 3.0))
     rate = by_group(rates)["first"]["recall"]
     assert rate.difference == pytest.approx(0.2)
     assert (rate.difference_low, rate.difference_high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
     assert np.isnan(by_group(rates)["first"]["fpr"].difference)
-    # at 90 % each interval by itself, Wilson's
+    # The interval of a single rate is Wilson's at 90 %.
     assert (rate.low, rate.high) == pytest.approx((0.7109, 0.8669), abs=2e-3)
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.05, 0.05), (0.5, 9.5)])
 def test_calibration_is_covered(alpha, beta):
-    """Also if classes are almost certain, and if positives are so rare that a sample may have none."""
+    """The last two cases have almost certain classes, and samples without positives."""
     random = np.random.default_rng(2)
     proba = random.beta(alpha, beta, (400, 60))
     positive = random.random(proba.shape) < proba

@@ -13,7 +13,7 @@ from aucforest.metrics.roc import class_average_precision, class_roc_auc, score_
 from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
-# a sum of n products of weights is good to a few n * 2**-53; the largest n here is 2000
+# The relative error of a sum of n products of weights is a few n * 2**-53; the largest n here is 2000.
 CLOSE = {"rtol": 1e-12, "atol": 1e-13}
 
 
@@ -55,7 +55,7 @@ def test_two_classes_as_scikit_learn(dtype, levels, weighted):
     for max_fpr in (None, 1.0, 0.37, 0.01):
         assert_as_scikit_learn("roc_auc_score", positive, scores, max_fpr=max_fpr, **options)
     assert_as_scikit_learn("average_precision_score", positive, scores, **options)
-    # with weights, whether a point lies on a line hangs on the last bit of a sum
+    # With weights, the last bit of a sum decides whether a point is on a line.
     for drop in (False,) if weighted else (False, True):
         assert_as_scikit_learn("roc_curve", positive, scores, drop_intermediate=drop, **options)
 

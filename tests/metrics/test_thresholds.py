@@ -51,7 +51,7 @@ def test_a_precision_that_is_not_reached():
 
 
 def random_costs(n_rows, seed):
-    """Return a cost matrix for each row; errors cost no less than correct predictions, and in the first row more."""
+    """Return a cost matrix for each row. Errors cost at least as much as correct predictions, in the first row more."""
     costs = np.random.default_rng(seed).integers(0, 8, (n_rows, 2, 2)) / 4.0
     costs[:, [0, 1], [0, 1]] = costs.min(axis=2)
     costs[0] = [[0.0, 1.0], [1.0, 0.0]]
@@ -78,7 +78,7 @@ def test_products_of_rows_that_float64_does_not_hold():
 
 @pytest.mark.parametrize("criterion", ["youden", "gmean", "f1", "cost"])
 def test_ties_are_those_of_exact_fractions(criterion):
-    """The greatest of equally good thresholds is taken; tenths have no exact sums."""
+    """The highest of equally good thresholds is returned, although sums of tenths are rounded."""
     random, cost = np.random.default_rng(0), [[0, 1], [3, 0]] if criterion == "cost" else None
     for _ in range(150):
         n = int(random.integers(4, 24))

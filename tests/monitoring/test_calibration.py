@@ -83,7 +83,7 @@ def test_which_columns_are_calibrated():
     for scores, how, expected in (
         (p, "auto", [False] * 3),
         (distorted, "auto", [True] * 3),
-        (3 * p, "auto", [True] * 3),  # no probabilities, so nothing to test
+        (3 * p, "auto", [True] * 3),  # no probabilities
         (p, "isotonic", [True] * 3),
         (distorted, "none", [False] * 3),
         (p, [True, False, True], [True, False, True]),
@@ -213,7 +213,7 @@ def test_noise_and_offset_of_two_classes(seed):
     in_sample = ROC_AUC.estimate(rows)
     assert in_sample.value == pytest.approx(auc_by_thresholds(scores, rows.p[:, 0]))
     assert offset.value == pytest.approx(in_sample.expected - auc(labels, scores))
-    # doubling all weights does not change the degrees of freedom
+    # Doubling all weights does not change the degrees of freedom.
     weighted = fit_curves(scores, labels[:, None], np.full(scores.size, 2.0))
     assert weighted._freedom == pytest.approx(curves._freedom)
 
@@ -235,7 +235,7 @@ def test_covariance_of_block_sums_in_simulation(weighted):
     labels = np.eye(3)[np.minimum(drawn, 2)]
     sums = [curves._by_block(cells * weights[:, None]) for cells in labels]
     simulated = np.cov(np.column_stack([sums, np.einsum("brc,rc->b", labels, influence)]).T)
-    # five standard errors of a simulated covariance
+    # This is five standard errors of a simulated covariance.
     variances = np.diag(simulated)
     tolerance = 5 * np.sqrt((np.outer(variances, variances) + simulated**2) / 20_000) + 1e-9
     assert (np.abs(simulated[:-1, :-1] - curves._covariance) < tolerance[:-1, :-1]).all()

@@ -65,7 +65,6 @@ def test_estimates_without_corrections_or_curves_are_soft_aucs():
 
 
 def test_estimates_of_a_chunk_do_not_depend_on_other_chunks():
-    """Yet equal chunks have different simulations."""
     cbpe, (new, _) = fit(["average_precision"])
     first, second, *_ = figures(cbpe.estimate(np.tile(new[:100], 4), chunks=Chunks.by_size(100)))
     assert first != second
@@ -135,7 +134,7 @@ def payments(n, seed, shifted=False):
 
 @pytest.mark.filterwarnings("ignore:the alert limits of roc_auc")
 def test_a_shift_is_an_alert():
-    """Also if the limits of the metric are too wide, as those of eight chunks with about seven positives each."""
+    """The shift is an alert even though the limits of the metric, of chunks with about seven positives, are wide."""
     X, y_true = payments(1600, 0)
     cbpe = CBPE().fit(y_score=X[:, 0], y_true=y_true, X=X, chunks=Chunks.by_number(8))
     assert y_true.sum() / 8 < 8
@@ -149,7 +148,7 @@ def test_a_shift_is_an_alert():
             assert (record["psi"] > record["psi_limit"]) == shifted
             assert (record["domain_auc"] > record["domain_auc_limit"]) == shifted
             assert (record["effective_sample_size"] < record["effective_sample_size_limit"]) == shifted
-    # the limits are those of chunks of the same size: without a shift, one of 50 samples may differ more
+    # Limits depend on the size of the chunk: without a shift, one of 50 samples may differ more.
     small = cbpe.estimate(X[:50, 0], X=X[:50], chunks=ONE).shifts["[0:49]"]
     assert small.psi_limit > 2 * record["psi_limit"]
     assert small.valid
@@ -158,7 +157,7 @@ def test_a_shift_is_an_alert():
 
 def test_limits_that_nothing_could_cross_are_reported():
     X, y_true = payments(1600, 0)
-    score, chunks = -X[:, 1], Chunks.by_number(8)  # of little use
+    score, chunks = -X[:, 1], Chunks.by_number(8)  # a poor score
     with pytest.warns(UserWarning, match="the alert limits of roc_auc") as caught:
         cbpe = CBPE().fit(y_score=score, y_true=y_true, chunks=chunks)
     message = str(caught.pop().message)
@@ -364,11 +363,11 @@ def test_invalid_arguments_of_from_forest(forest_rows):
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide")
 @pytest.mark.parametrize(
     ("shape", "n_reference", "shifted"),
-    # scores as in the reference and others in turn: every shape and every size has both
+    # Every shape and every size has one case with a shift and one without.
     [(shape, n, (i + j) % 2 == 1) for i, shape in enumerate(SHAPES) for j, n in enumerate((500, 2000))],
 )
 def test_intervals_with_curves(shape, n_reference, shifted):
-    # simulated labels take long: of 400 simulations the metrics at k held in 0.917 to 0.988
+    # Metrics at k have fewer repeats, because they simulate labels. Their coverage was 0.917 to 0.988 in 400 repeats.
     for names, repeats, around in ((OF_ROWS, 200, 0.0), (AT_K, 60, 0.03)):
         slack = around + 2.6 * np.sqrt(0.05 * 0.95 / repeats)  # 99 % of simulations of a true 0.95 are that close
         for metric, held in coverage(shape, n_reference, 5000, repeats, shifted, names).items():

@@ -81,7 +81,6 @@ def test_limits_of_counts_are_for_the_rows_of_the_chunk():
     [(0, "alert limits: they need two"), (1, "alert limits: they need two"), (2, "limits of shifts: they need three")],
 )
 def test_a_reference_of_too_few_chunks_leaves_alerts_undefined(n, missing):
-    """Alerts are not False, whatever shifts. Each of two chunks is compared with the other, which is one comparison."""
     score, y_true = drawn(power=1.0)
     advice = "so that alerts are undefined: fit with smaller chunks, such as 200 of 2000 samples"
     with pytest.warns(UserWarning, match=f"no {missing} full reference chunks, but there are {n}, {advice}"):

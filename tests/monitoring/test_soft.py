@@ -21,7 +21,7 @@ def ranked(scores, p):
     return Rows(rank_columns(np.array(scores, dtype=float)), p.reshape(len(p), -1))
 
 
-ROUNDING = 2e-6  # the peer rounds cumulative sums to 5 decimals; it is off by more where they are small
+ROUNDING = 2e-6  # The peer rounds cumulative sums to 5 decimals.
 STEP = 1e-6
 BOTH = (soft_auc, soft_auc_interval)
 COARSE = {"rare, sum p = 0.0126 (nannyml rounds cumsum to 1e-5)": 1e-4}
@@ -59,7 +59,7 @@ def test_enumeration_of_all_labels(case):
     rows, recorded = (case["score"], case["p"]), case["exact_enumeration"]
     defined, mean, variance = over_all_labels(auc, *rows)
     assert (defined, mean, variance) == pytest.approx(tuple(recorded[k] for k in ("prob_defined", "mean", "var")))
-    # the expansion leaves terms of order 1 / n^2
+    # The approximation has an error of order 1 / n^2.
     bias = abs(soft_auc(y_score=rows[0], p=rows[1]) - mean)
     expected, _, _, error = soft_auc_interval(y_score=rows[0], p=rows[1], method="wald")
     if defined > 0.99:
