@@ -9,7 +9,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest import metrics
 from aucforest.metrics import average_precision_score, hand_till_score, roc_auc_score, roc_curve
-from aucforest.metrics.roc import class_average_precision, class_roc_auc, score_matrices
+from aucforest.metrics.roc import auc_by_weights, class_average_precision, class_roc_auc, hand_till_by_weights
 from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
@@ -275,15 +275,14 @@ def test_a_missing_class_is_left_out(how):
     assert hand_till_score(codes, scores, **options) == (matrix[0, 2] + matrix[2, 0]) / 2
 
 
-def test_several_matrices_and_weights_at_once():
-    """The results are those of single matrices and weights to the last bit, and NaN without a pair of classes."""
-    codes, first, weights = random_classes(300, 4)
-    both = first, random_classes(300, 4, seed=1)[1]
-    matrices = np.array([scores.T for scores in both], order="C")
-    of_first = np.stack((weights, weights * (codes != 2), weights * (codes == 1)))
-    for all_weights in (np.stack((of_first, of_first[::-1])), np.stack((of_first[:1], 2.0 * of_first[:1]))):
-        found = score_matrices(codes.astype(np.uint32), matrices, all_weights)
-        for (i, j), value in np.ndenumerate(found):
-            some = all_weights[i, j]
-            pairs = np.any(some[codes != 1] > 0)
-            np.testing.assert_equal(value, hand_till_score(codes, both[i], sample_weight=some) if pairs else np.nan)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_several_weights_at_once():
+    """The results are those of single weights to the last bit; the last weights are those of a single class."""
+    codes, scores, weights = random_classes(300, 4)
+    columns, is_last = np.ascontiguousarray(scores.T), codes == 3
+    several = np.stack((weights, 2.0 * weights, weights * (codes != 2), weights * is_last))
+    for chosen in (several[:2], several):
+        expected = [hand_till_score(codes, scores, sample_weight=each) for each in chosen]
+        np.testing.assert_array_equal(hand_till_by_weights(codes.astype(np.uint32), columns, chosen), expected)
+    expected = [roc_auc_score(is_last, columns[3], sample_weight=each) for each in several]
+    np.testing.assert_array_equal(auc_by_weights(is_last, columns[3], several), expected)

@@ -207,31 +207,6 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
 
 
 @kernel
-def _score_columns(words, positive, weights, buffers, areas):
-    """Write the AUC of each column for each of its weight vectors; return whether every score is finite."""
-    packed, spare, counts = buffers
-    for column in range(len(words)):
-        if not _rank_rows(words[column], packed, spare, counts):
-            return False
-        for i in range(weights.shape[1]):
-            twice_u, positive_weight, negative_weight = _twice_u(packed, positive, weights[column, i])
-            pairs = positive_weight * negative_weight
-            areas[column, i] = min(twice_u / (2 * pairs), 1.0) if pairs > 0.0 else np.nan
-    return True
-
-
-def score_columns(positive: NDArray[np.bool_], columns: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the AUC of each column of scores for each of its weight vectors, shape (n_columns, n_weights).
-
-    The scores have shape (n_columns, n_rows), and the weights have shape (n_columns, n_weights, n_rows).
-    """
-    areas = np.empty(weights.shape[:2])
-    if not _score_columns(_words(columns), positive, weights, _make_buffers(columns.shape[1]), areas):
-        require_finite(columns.ravel(), "y_score")
-    return areas
-
-
-@kernel
 def _cumulate(ranked, positive, weights, tps, fps, rows):
     """Write for each distinct score, descending from index 1, the class weights at or above it, and a row with it."""
     tp, fp = 0.0, 0.0
@@ -346,32 +321,24 @@ def _lost_pairs(ranked, k, codes, weights, lost):
 
 
 @kernel
-def _lost_columns(words, codes, weights, buffers, lost, totals):
-    """Write the results of `lost_columns`; return whether every score is finite."""
+def _lost_columns(words, codes, weights, buffers, lost):
+    """Write the result of `lost_columns`; return whether every score is finite."""
     packed, spare, counts = buffers
-    for matrix in range(len(words)):
-        for i in range(weights.shape[1]):
-            for row in range(len(codes)):
-                totals[matrix, i, codes[row]] += weights[matrix, i, row]
-        for k in range(words.shape[1]):
-            if not _rank_rows(words[matrix, k], packed, spare, counts):
-                return False
-            for i in range(weights.shape[1]):
-                _lost_pairs(packed, k, codes, weights[matrix, i], lost[matrix, i, k])
+    for k in range(len(words)):
+        if not _rank_rows(words[k], packed, spare, counts):
+            return False
+        for i in range(len(weights)):
+            _lost_pairs(packed, k, codes, weights[i], lost[i, k])
     return True
 
 
-def lost_columns(codes: NDArray[np.uint32], matrices: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return `lost_pairs` of each score matrix for each of its weight vectors, and the total weights of the classes.
-
-    The matrices have shape (n_matrices, n_classes, n_rows), and the weights have shape (n_matrices, n_weights, n_rows).
-    Both results have an entry for each matrix and weight vector.
-    """
-    n_classes, n_rows = matrices.shape[1:]
-    totals, lost = np.zeros((*weights.shape[:2], n_classes)), np.zeros((*weights.shape[:2], n_classes, n_classes))
-    if not _lost_columns(_words(matrices), codes, weights, _make_buffers(n_rows), lost, totals):
-        require_finite(matrices.ravel(), "y_score")
-    return lost, totals
+def lost_columns(codes: NDArray[np.unsignedinteger], columns: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return `lost_pairs` of scores with shape (n_classes, n_rows) for each of several weights, (n_weights, n_rows)."""
+    n_classes, n_rows = columns.shape
+    lost = np.zeros((len(weights), n_classes, n_classes))
+    if not _lost_columns(_words(columns), codes, weights, _make_buffers(n_rows), lost):
+        require_finite(columns, "y_score")
+    return lost
 
 
 def lost_pairs(codes: NDArray[np.uint32], y_score: Scores, weights: FloatArray | None) -> NDArray[Any]:

@@ -274,22 +274,25 @@ def _average_pairs(
     return _mean(matrix, np.where(np.isnan(matrix), 0, pair_weights))
 
 
-def score_matrices(codes: NDArray[np.uint32], matrices: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return Hand and Till's M of each score matrix for each of its weight vectors, shape (n_matrices, n_weights).
+def auc_by_weights(positive: NDArray[np.bool_], scores: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the AUC for each of several weights, (n_weights, n_rows). The scores are ranked only once."""
+    ranked = rank_rows(scores)
+    return np.array([mann_whitney(positive, ranked, each) for each in weights])
 
-    The matrices have shape (n_matrices, n_classes, n_rows), and the weights have shape (n_matrices, n_weights, n_rows).
-    M is NaN if fewer than two classes have weight. Each column is ranked only once.
+
+def hand_till_by_weights(codes: NDArray[np.unsignedinteger], columns: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return Hand and Till's M for each of several weights, (n_weights, n_rows).
+
+    `columns` are the scores of each class, (n_classes, n_rows), which are ranked only once. M is NaN if fewer than two
+    classes have weight.
     """
-    pairs = _pair_matrix(*lost_columns(codes, matrices, weights))
+    totals = np.array([np.bincount(codes, each, len(columns)) for each in weights])
+    pairs = _pair_matrix(lost_columns(codes, columns, weights), totals)
     is_pair = ~np.isnan(pairs)
     # All means are computed at once if the same pairs of classes have weight everywhere, which is usual.
-    if np.any(is_pair[0, 0]) and np.all(is_pair == is_pair[0, 0]):
-        return np.ascontiguousarray(pairs[:, :, is_pair[0, 0]]).mean(axis=2)
-    means = np.full(pairs.shape[:2], np.nan)
-    for i in np.ndindex(means.shape):
-        if np.any(is_pair[i]):
-            means[i] = pairs[i][is_pair[i]].mean()
-    return means
+    if np.any(is_pair[0]) and np.all(is_pair == is_pair[0]):
+        return np.ascontiguousarray(pairs[:, is_pair[0]]).mean(axis=1)
+    return np.array([matrix[known].mean() if known.any() else np.nan for matrix, known in zip(pairs, is_pair)])
 
 
 def _pair_matrix(lost: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
