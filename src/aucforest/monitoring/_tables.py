@@ -129,14 +129,6 @@ def learn_features(X: Any) -> tuple[Any, columns.Categories]:
         raise TypeError(f"{error}; make all its values text, or encode it as numbers") from error
 
 
-def remember_columns(cbpe: Any, X: Any) -> None:
-    """Set `n_features_in_` and `feature_names_in_`, or delete them if X is None."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        vars(cbpe).pop(name, None)
-    if X is not None:
-        validate_data(cbpe, X, skip_check_array=True)
-
-
 def encode_features(cbpe: Any, X: Any, categories: columns.Categories) -> Any:
     """Validate the columns of X, and return X with codes in place of known categories and NaN in place of others."""
     table = _without_dates(X)

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucforest._caller import warn
 from aucforest._restoring import restoring
@@ -227,7 +227,10 @@ class CBPE(BaseEstimator):
         whole = samples.take(slice(None))
         _tables.check_columns(self, metrics, whole)
         with restoring(self):
-            _tables.remember_columns(self, X)
+            for name in ("n_features_in_", "feature_names_in_"):
+                vars(self).pop(name, None)  # of an earlier fit
+            if X is not None:
+                validate_data(self, X, skip_check_array=True)
             self.classes_, self._metrics, self._chunks, self._categories = classes, metrics, chunks, categories
             self._learn(whole)
             self._set_limits([piece for _, piece in pieces])

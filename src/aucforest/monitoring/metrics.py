@@ -89,11 +89,6 @@ def estimate_by(function: Function, rows: Rows) -> Estimate:
     return Estimate(value, value, influence)
 
 
-def expected_accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
-    """Return the accuracy and its gradient."""
-    return total_cost(np.eye(len(counts)), counts, per_row=True)
-
-
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     """Return precision, recall, specificity or F1 and its gradient; for more than two classes the mean over classes."""
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
@@ -132,13 +127,9 @@ def cell(true: int, predicted: int, normalize: Normalize, counts: FloatArray) ->
     return float(value), gradient
 
 
-THRESHOLD_METRICS: dict[str, Function] = {
-    "accuracy": expected_accuracy,
-    **{name: partial(class_metric, name) for name in ("precision", "recall", "specificity", "f1")},
-}
+THRESHOLD_METRICS = ("accuracy", "precision", "recall", "specificity", "f1")
 COSTS = ("cost", "cost_per_row")
-# Relative tolerance for alerts, larger than rounding errors of sums over a chunk.
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # the relative tolerance of alerts, greater than rounding errors of sums over a chunk
 NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *COSTS)
 AT_K = ("precision_at_K", "recall_at_K")
 
@@ -197,7 +188,9 @@ def find_metrics(
             function = partial(total_cost, check_cost(cost, len(classes)), per_row=per_row)
             metrics.append(EstimatedMetric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row))
         elif name in THRESHOLD_METRICS:
-            metrics.append(EstimatedMetric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
+            accuracy = partial(total_cost, np.eye(len(classes)), per_row=True)
+            function = accuracy if name == "accuracy" else partial(class_metric, name)
+            metrics.append(EstimatedMetric(name, partial(estimate_by, function)))
         else:
             raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
     return metrics
