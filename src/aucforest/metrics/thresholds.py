@@ -178,7 +178,8 @@ def find_best(
     numbers: Any = tps, fps, fp_cost, fn_cost
     greatest = max(tps[-1] * fps[-1], fp_cost * fps[-1] + fn_cost * tps[-1])
     is_whole = greatest < 2.0**62 and all(np.array_equal(number, np.rint(number)) for number in numbers)
-    tps, fps, fp_cost, fn_cost = (np.asarray(number, np.int64 if is_whole else np.float64) for number in numbers)
+    numbers = [np.asarray(number, np.int64 if is_whole else np.float64) for number in numbers]
+    tps, fps, fp_cost, fn_cost = numbers
     positives, negatives = tps[-1], fps[-1]
     gain, scale = {
         "youden": lambda: (negatives * tps - positives * fps, positives * negatives),

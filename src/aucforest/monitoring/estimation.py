@@ -228,7 +228,7 @@ class CBPE(BaseEstimator):
         _tables.check_columns(self, metrics, whole)
         with restoring(self):
             for name in ("n_features_in_", "feature_names_in_"):
-                vars(self).pop(name, None)  # of an earlier fit
+                self.__dict__.pop(name, None)  # of an earlier fit
             if X is not None:
                 validate_data(self, X, skip_check_array=True)
             self.classes_, self._metrics, self._chunks, self._categories = classes, metrics, chunks, categories
