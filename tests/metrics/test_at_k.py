@@ -151,11 +151,14 @@ def test_invalid_bounds_and_options(metric, bound, options, sentence):
 
 @pytest.mark.parametrize("n", [25, 100])
 def test_bounds_that_are_met_exactly_are_met(n):
-    """Products of a bound are rounded: 0.29 * 100 is less than 29, and 0.28 * 25 more than 7."""
+    """Products of a bound and sums of weights are rounded: 0.29 * 100 is less than 29, and 0.28 * 25 more than 7."""
     for part in range(1, n):
         negatives_first = [0] * part + [1] + [0] * (n - part), [3] * part + [2] + [1] * (n - part)
-        assert recall_at_fpr(*negatives_first, part / n) == 1.0, part
-        assert recall_at_precision([1] * part + [0] * (n - part), [0] * n, part / n) == 1.0, part
+        for weight in (1.0, 0.1):
+            weights = np.full(n + 1, weight)
+            assert recall_at_fpr(*negatives_first, part / n, sample_weight=weights) == 1.0, part
+            positives_tie = [1] * part + [0] * (n - part), [0] * n
+            assert recall_at_precision(*positives_tie, part / n, sample_weight=weights[1:]) == 1.0, part
         assert optimal_threshold(*negatives_first, criterion={"fpr": part / n}) == 2
         assert optimal_threshold([1] * part + [0] * (n - part), [5] * n, criterion={"precision": part / n}) == 5
         all_scores = np.arange(2 * n)

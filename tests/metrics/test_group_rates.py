@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.metrics import group_rates
+from aucforest.metrics.group_rates import rate_estimate
 from tests.reference import metrics as reference
 
 MANY = np.arange(300)
@@ -41,11 +42,13 @@ def test_rates_are_those_of_the_definition(seed, is_weighted):
 def test_intervals_are_those_of_newcombe():
     """His example of 56 of 70 against 48 of 80. Two differences at 90 % (selection rate and recall) need 95 % each."""
     selected, group = np.repeat([1, 0, 1, 0], [56, 14, 48, 32]), np.repeat(["first", "second"], [70, 80])
-    rates = group_rates(np.ones(150), selected, group, level=0.9, sample_weight=np.full(150, 3.0))
+    rates = group_rates(np.ones(150), selected, group, level=0.9)
     rate = by_group(rates)["first"]["recall"]
     assert rate.difference == pytest.approx(0.2)
     assert (rate.difference_low, rate.difference_high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
     assert np.isnan(by_group(rates)["first"]["fpr"].difference)
+    # Kish's effective number of rows is (3 + 1)^2 / (3^2 + 1^2).
+    assert rate_estimate(np.array([True, False]), np.array([3.0, 1.0]))[:2] == pytest.approx((0.75, 10 / 16))
     # The interval of a single rate is Wilson's at 90 %.
     assert (rate.low, rate.high) == pytest.approx((0.7109, 0.8669), abs=2e-3)
 

@@ -58,6 +58,9 @@ def test_missing_values_are_errors_or_dropped(kind):
     gaps = {"y_score": without(scores, [0, 1, 2]), "y_true": without(labels, [3, 4])}
     with pytest.raises(ValueError, match="y_score has 3 and y_true 2 missing values"):
         CBPE().fit(**gaps)
+    objects, labels = (np.array([pd.NA, *column[1:]], dtype=object) for column in (score, y_true))
+    with pytest.raises(ValueError, match="y_score has 1 and y_true 1 missing values"):
+        CBPE().fit(y_score=objects, y_true=labels)
     with pytest.warns(UserWarning, match="y_score has 3 and y_true 2 missing values: dropped"):
         result = CBPE(on_nan="drop").fit(**gaps).estimate(score, chunks=ONE)
     assert figures(result) == figures(CBPE().fit(y_score=score[5:], y_true=y_true[5:]).estimate(score, chunks=ONE))
