@@ -130,8 +130,8 @@ def tell_apart(
     """Classify new against reference samples by out-of-fold predictions of forests.
 
     Return the AUC, its standard error, the effective sample size, and the density ratios (new / reference) of the
-    reference samples that are used, with a mean of 1. The columns `categorical` contain codes. Each of the two samples
-    needs at least two rows. At most MOST_ROWS of its rows are used; `all_reference` uses all reference rows.
+    reference samples that are used, with a mean of 1. The columns `categorical` contain codes. Both samples need two
+    rows or more. At most MOST_ROWS rows of each are used, or all reference rows if `all_reference` is True.
     """
     kept = np.arange(len(reference)) if all_reference else _choose_rows(len(reference), random)
     new = new[_choose_rows(len(new), random)]
@@ -174,15 +174,13 @@ class MeasuredShift(NamedTuple):
     def standardized(self) -> FloatArray:
         """Return PSI, domain AUC and effective sample size on scales that do not depend on the numbers of samples."""
         score_scale, feature_scale = self._scales
-        report = self.report
-        auc = (report.domain_auc - 0.5) / report.domain_auc_error
-        size = np.cbrt((1.0 / report.effective_sample_size - 1.0) / feature_scale)
-        return np.array([np.cbrt(report.psi / score_scale), auc, size])
+        auc = (self.report.domain_auc - 0.5) / self.report.domain_auc_error
+        size = np.cbrt((1.0 / self.report.effective_sample_size - 1.0) / feature_scale)
+        return np.array([np.cbrt(self.report.psi / score_scale), auc, size])
 
     def with_limits(self, limits: FloatArray) -> ShiftReport:
         """Return the report with limits, converted from standardized ones, and whether it is within the limits."""
-        score_scale, feature_scale = self._scales
-        report = self.report
+        (score_scale, feature_scale), report = self._scales, self.report
         most_psi = float(limits[0] ** 3 * score_scale)
         most_auc = float(np.minimum(0.5 + limits[1] * report.domain_auc_error, 1.0))
         least_size = float(1.0 / (1.0 + limits[2] ** 3 * feature_scale))
