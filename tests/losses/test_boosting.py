@@ -51,20 +51,9 @@ def test_scikit_learn_and_native_interfaces_agree(cancer, weighted):
     ours = XGBOOST(objective=objective, n_estimators=10).fit(X, y, sample_weight=weights)
     data = xgboost.DMatrix(X, y, weight=weights)
     native = xgboost.train({"nthread": 1, "base_score": 0.0}, data, 10, obj=objective)
-    # the base score shifts all scores alike
+    # The base score is added to all scores.
     difference = ours.predict(X, output_margin=True) - native.predict(data, output_margin=True)
     np.testing.assert_allclose(difference, difference[0], atol=1e-4)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("n_rows", "rare"), [(50, 25), (5000, 100)])
-def test_the_first_tree_splits(loss, n_rows, rare):
-    y = np.arange(n_rows) < rare
-    X, objective = np.random.default_rng(0).normal(size=(n_rows, 1)) + 3 * y[:, None], boosting_objective(loss)
-    model = LIGHTGBM(objective=objective, n_estimators=1, min_child_samples=1).fit(X, y)
-    assert model.booster_.trees_to_dataframe().shape[0] >= 3
-    model = XGBOOST(objective=objective, n_estimators=1).fit(X, y)
-    assert len(model.get_booster().get_dump()[0].splitlines()) >= 3
 
 
 @pytest.mark.parametrize("eps", [0.5, 2.0])
@@ -92,17 +81,16 @@ def test_groups_are_sizes_in_every_interface():
 
 
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
-@pytest.mark.parametrize("weighted", [False, True])
-def test_auc_metrics_of_the_libraries_are_exact(weighted):
+def test_auc_metrics_of_the_libraries_are_exact():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5)).round()  # so that there are ties
     y = (X[:, 0] + rng.normal(scale=2.0, size=600) > 0).astype(int)
-    (train, held_out), weights = np.split(np.arange(600), 2), rng.exponential(size=300) if weighted else None
-    test, weights_of_sets = [(X[held_out], y[held_out])], [weights] if weighted else None
+    (train, held_out), weights = np.split(np.arange(600), 2), rng.exponential(size=300)
+    test = [(X[held_out], y[held_out])]
     model = LIGHTGBM(objective=boosting_objective(), n_estimators=9, metric="auc")
-    model.fit(X[train], y[train], eval_set=test, eval_sample_weight=weights_of_sets)
+    model.fit(X[train], y[train], eval_set=test, eval_sample_weight=[weights])
     other = XGBOOST(objective=boosting_objective(), n_estimators=9, eval_metric="auc")
-    other.fit(X[train], y[train], eval_set=test, sample_weight_eval_set=weights_of_sets, verbose=False)
+    other.fit(X[train], y[train], eval_set=test, sample_weight_eval_set=[weights], verbose=False)
     found = model.evals_result_["valid_0"]["auc"][-1], other.evals_result()["validation_0"]["auc"][-1]
     of_models = model.predict(X[held_out], raw_score=True), other.predict(X[held_out], output_margin=True)
     expected = [roc_auc_score(y[held_out], scores, sample_weight=weights) for scores in of_models]
@@ -120,7 +108,7 @@ def test_objectives_can_be_cloned_and_pickled(cancer):
 
 
 def test_invalid_options_and_rows():
-    for options, sentence in (({"loss": "hinge"}, "loss must be one of"), ({"eps": 0.0}, "eps must be positive")):
+    for options, sentence in (({"loss": "hinge"}, "loss must be one of"), ({"eps": 0.0}, "eps == 0.0, must be >")):
         with pytest.raises(ValueError, match=sentence):
             boosting_objective(**options)
     for y, scores, sentence in (([1, 1], [0, 0], "y has only one class"), ([0, 1], [0, np.nan], "must be finite")):

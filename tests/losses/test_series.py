@@ -12,15 +12,15 @@ def test_the_error_is_within_the_bound(eps):
     positive, scores, _ = random_rows(4000, seed=1)
     fast, fast_gradient = smooth_auc(positive, scores, eps)
     exact, exact_gradient = reference.smooth_auc(positive, scores, eps)
-    # the documented truncation, and rounding of some 4000 sums of terms of one sign
+    # The bound is the documented truncation error plus the rounding error of 4000 additions.
     assert abs(fast - exact) <= 1e-14 + 4000 * 2**-53
-    # subnormal numbers have fewer digits
+    # Subnormal numbers have fewer digits.
     np.testing.assert_allclose(fast_gradient, exact_gradient, rtol=1e-13 + 4000 * 2**-53, atol=1e-300)
 
 
 @pytest.mark.parametrize("loss", ["sigmoid", "logistic"])
 def test_one_pair_at_every_distance_is_within_the_bound(loss):
-    # the polynomial itself: no sum to average errors out; the series converges like (3 + sqrt(8))^-k
+    # The series converges like (3 + sqrt(8))^-k.
     assert (3 + 8**0.5) ** -TERMS < 1e-14
     for distance in np.concatenate([np.linspace(0, 1, 101), np.linspace(1, 40, 40)]):
         for sign in (1, -1):
@@ -34,7 +34,7 @@ def test_one_pair_at_every_distance_is_within_the_bound(loss):
 def test_squared_hinge_with_a_distant_row():
     near, positive = np.array([0.3, -0.2, 0.9, 0.1]), np.array([True, False, True, False])
     value, gradient, _ = pairwise_loss(positive, near, loss="squared_hinge")
-    # the far row is positive and at the top: its pairs have no loss
+    # The far row is positive and has the highest score, so its pairs have no loss.
     far_value, far_gradient, _ = pairwise_loss(np.append(positive, True), np.append(near, 1e6), loss="squared_hinge")
     assert far_value == pytest.approx(value * 4 / 6, rel=1e-13)
     np.testing.assert_allclose(far_gradient[:4], gradient * 4 / 6, rtol=1e-13)

@@ -23,7 +23,7 @@ def test_metrics_of_a_proportion_of_samples_are_as_defined(rows, k):
             assert value == pytest.approx(defined)
             assert metric(positive, scores, k, **known) == pytest.approx(defined)
             assert 0.0 <= low <= value <= high
-        # the last of the samples selected, of those with weight
+        # The threshold is the lowest score of the selected samples with weight.
         with_weight = scores[weight > 0.0]
         above = np.array([weight[scores >= t].sum() for t in with_weight])
         assert found.threshold == with_weight[above >= k * total * (1.0 - 1e-12)].max()
@@ -41,7 +41,6 @@ def test_without_samples_beyond_the_boundary_the_interval_is_wilsons():
 
 @pytest.mark.parametrize("hits", [[0, 0, 0], [1, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
 def test_intervals_of_few_samples_stay_in_range(hits):
-    """Also if all, or none, of the positives are at the top, and if all samples are positive."""
     positive = np.array([*hits, *[True] * 2 * (hits == [1, 1, 1] or not any(hits))])
     for k in range(1, len(positive) + 1):
         found = metrics_at_k(positive, -np.arange(len(positive)), k, pos_label=True)
@@ -105,7 +104,7 @@ def test_recall_at_a_bound_is_that_of_the_best_threshold(rows, bound):
         fp, tp, _ = np.transpose(reference.roc_points(positive, scores, known))
         for metric, value in ((recall_at_fpr, -fp / fp[-1]), (recall_at_precision, tp / np.maximum(tp + fp, 1e-300))):
             least = bound if metric is recall_at_precision else -bound
-            # a bound may be met up to rounding only
+            # Rounding decides whether a bound is reached.
             expected = {tp[value >= least + tiny * bound].max(initial=0.0) / tp[-1] for tiny in (-1e-12, 1e-12)}
             found = metric(positive, scores, bound, sample_weight=known)
             assert min(abs(found - recall) for recall in expected) < 1e-12
@@ -139,7 +138,6 @@ def test_without_positives_recall_is_not_defined():
     [
         *((precision_at_k, k, {}, "^k must be") for k in (0, 3, -1, 0.0, 1.5, True, float("nan"))),
         (precision_at_k, 1, {"sample_weight": [0, 0]}, "^sample_weight is 0 for every sample$"),
-        # no integer is as small as these weights
         (metrics_at_k, 1, {"sample_weight": [1e-30] * 2}, r"^k must be from 1 to 2e-30, the number \(or weight\) of"),
         (metrics_at_k, 1, {"level": 95}, "^level must be in"),
         (recall_at_precision, 0, {}, r"^precision must be in \(0, 1\], but is 0$"),
@@ -153,11 +151,14 @@ def test_invalid_bounds_and_options(metric, bound, options, sentence):
 
 @pytest.mark.parametrize("n", [25, 100])
 def test_bounds_that_are_met_exactly_are_met(n):
-    """Products of a bound are rounded: 0.29 * 100 is less than 29, and 0.28 * 25 more than 7."""
+    """Products of a bound and sums of weights are rounded: 0.29 * 100 is less than 29, and 0.28 * 25 more than 7."""
     for part in range(1, n):
         negatives_first = [0] * part + [1] + [0] * (n - part), [3] * part + [2] + [1] * (n - part)
-        assert recall_at_fpr(*negatives_first, part / n) == 1.0, part
-        assert recall_at_precision([1] * part + [0] * (n - part), [0] * n, part / n) == 1.0, part
+        for weight in (1.0, 0.1):
+            weights = np.full(n + 1, weight)
+            assert recall_at_fpr(*negatives_first, part / n, sample_weight=weights) == 1.0, part
+            positives_tie = [1] * part + [0] * (n - part), [0] * n
+            assert recall_at_precision(*positives_tie, part / n, sample_weight=weights[1:]) == 1.0, part
         assert optimal_threshold(*negatives_first, criterion={"fpr": part / n}) == 2
         assert optimal_threshold([1] * part + [0] * (n - part), [5] * n, criterion={"precision": part / n}) == 5
         all_scores = np.arange(2 * n)

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import ndtr, ndtri
 from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.metrics import roc_curve
@@ -42,16 +41,9 @@ def test_bounds_of_the_score_interval_by_definition(rows):
         for end in ends:
             variance = reference.auc_variance_at(end, positive, scores, sample_weight)
             assert abs(auc - end) == pytest.approx(1.6448536 * math.sqrt(variance), rel=1e-6, abs=1e-7)
-        # the other way round it is the interval of 1 - AUC
+        # Negated scores have the interval of 1 - AUC.
         _, *mirrored = auc_confidence_interval(positive, -scores, level=0.9, sample_weight=sample_weight)
         assert mirrored == pytest.approx([1.0 - ends[1], 1.0 - ends[0]], abs=1e-9)
-
-
-@pytest.mark.parametrize("y_score", [np.arange(100), -np.arange(100), np.zeros(100)])
-def test_intervals_without_variance_have_a_length(y_score):
-    auc, low, high = auc_confidence_interval(np.arange(100) >= 95, y_score)
-    assert high - low > 0.2
-    assert low <= auc <= high
 
 
 @pytest.mark.parametrize(
@@ -99,8 +91,8 @@ def test_differences_without_variance_or_of_about_one():
     assert np.isnan([result.z, result.pvalue, *result.interval]).all()
 
 
-@pytest.mark.parametrize("least", [1e-18, 1e-300])
-def test_intervals_ignore_rows_of_negligible_weight(least):
+def test_intervals_ignore_rows_of_negligible_weight():
+    least = 1e-18
     with pytest.warns(UndefinedMetricWarning, match="not defined"):
         interval = auc_confidence_interval([0, 0, 1, 1], [1, 2, 3, 1.5], sample_weight=[1, 1, 1, least])
     np.testing.assert_array_equal(interval, [1.0, np.nan, np.nan])
@@ -116,39 +108,6 @@ def test_intervals_with_a_level_close_to_one():
     ):
         (low, high), (lower, higher) = interval(0.99), interval(1 - 1e-16)
         assert lower < low < high < higher
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n_positive", "n_negative", "auc", "spread", "n_runs", "least"),
-    [
-        # 1,000 runs have a standard error of 0.007 at 0.95; the logit interval covers 0.91, 0.85, 0.62, 0.935 and 0.875
-        *((5, 95, auc, 1.0, 1000, 0.93) for auc in (0.6, 0.9, 0.99)),
-        *((50, 950, auc, 1.0, 1000, 0.93) for auc in (0.9, 0.99)),
-        *((n, n, auc, spread, 2000, 0.92) for n in (5, 30) for spread in (1.0, 3.0) for auc in (0.6, 0.99)),
-    ],
-)
-def test_the_interval_covers_the_true_auc(n_positive, n_negative, auc, spread, n_runs, least):
-    """Scores are normal; those of positives have the standard deviation `spread`."""
-    rng, covered = np.random.default_rng(4), 0
-    positive = np.repeat([True, False], [n_positive, n_negative])
-    shift, scale = ndtri(auc) * np.sqrt(1.0 + spread**2) * positive, np.where(positive, spread, 1.0)
-    for _ in range(n_runs):
-        _, low, high = auc_confidence_interval(positive, rng.normal(shift, scale))
-        covered += low <= auc <= high
-    assert covered / n_runs >= least
-
-
-@pytest.mark.parametrize("auc", [0.6, 0.8])
-def test_the_paired_test_keeps_its_level_with_few_positives(auc):
-    # two equally good readings: at most 5 % of 2,000 runs and 3 standard errors of 0.005; the z-test rejects 10 and 8 %
-    rng, rejected = np.random.default_rng(5), 0
-    positive = np.repeat([True, False], [5, 95])
-    for _ in range(2000):
-        common, *own = rng.normal(size=(3, positive.size))
-        readings = np.sqrt(0.5) * (common + own) + ndtri(auc) * np.sqrt(2.0) * positive
-        rejected += compare_auc(positive, *readings).pvalue < 0.05
-    assert rejected / 2000 <= 0.065
 
 
 @pytest.mark.parametrize(
@@ -171,35 +130,14 @@ def test_invalid_scores_and_options(function, arguments, options, message):
         function([0, 1, 1], *arguments, **options)
 
 
-@pytest.mark.parametrize("levels", [None, 2])
-def test_the_curve_is_inside_its_band(levels):
-    positive, scores, _ = random_rows(400, levels=levels)
-    band = roc_confidence_band(positive, scores)
-    at_grid = np.interp(band.fpr, *roc_curve(positive, scores)[:2])
-    assert np.all((band.low >= 0.0) & (band.low <= at_grid) & (at_grid <= band.high) & (band.high <= 1.0))
-    assert np.all(np.diff([band.low, band.high]) >= 0)
-
-
 def test_band_by_its_definition():
     y_true, y_score = np.arange(200) % 2, np.repeat(np.arange(20.0), 10)
     y_score[y_true == 1] += 3.0
     band = roc_confidence_band(y_true, y_score, level=0.9, n_points=11)
-    # the Kolmogorov distribution, nearly 1 - 2 exp(-2 x^2), reaches sqrt(0.9) at 1.3533; 100 rows a class
+    # The Kolmogorov distribution, nearly 1 - 2 exp(-2 x^2), reaches sqrt(0.9) at 1.3533. Each class has 100 rows.
     distance = math.sqrt(math.log(2.0 / (1.0 - math.sqrt(0.9))) / 2.0) / 10.0
     fpr, tpr, _ = roc_curve(y_true, y_score, drop_intermediate=False)
     for t, low, high in zip(*band):
         reachable = tpr[(fpr >= t - distance) & (fpr <= t + distance)]
         assert low == pytest.approx(max(reachable.min() - distance, 0.0), abs=1e-5)
         assert high == pytest.approx(min(reachable.max() + distance, 1.0), abs=1e-5)
-
-
-@pytest.mark.slow
-def test_bands_cover_the_true_curve():
-    """Of 60 + 60 rows at 90 %."""
-    rng, positive, inside = np.random.default_rng(0), np.repeat([True, False], 60), []
-    for _ in range(1000):
-        band = roc_confidence_band(positive, rng.normal(size=120) + 1.2 * positive, level=0.9)
-        truth = ndtr(1.2 + ndtri(band.fpr))
-        inside.append(np.all((band.low <= truth) & (truth <= band.high)))
-    # two bounds that are both conservative: at least 0.9, binomial error of 1000 runs 0.01
-    assert np.mean(inside) >= 0.9

@@ -12,7 +12,7 @@ from aucforest.monitoring import CBPE, Chunks
 
 DATA = Path(__file__).parents[1] / "data"
 ONE = Chunks.by_number(1)
-THREE = Chunks.by_number(3)  # of the reference: the fewest with limits, as each takes a domain classifier
+THREE = Chunks.by_number(3)  # the fewest reference chunks with limits, because each needs a domain classifier
 
 
 def drawn(n=2000, seed=0, power=2.0):
@@ -23,7 +23,7 @@ def drawn(n=2000, seed=0, power=2.0):
 
 
 def classes_drawn(n=2000, seed=0):
-    """Return probabilities of three classes, calibrated, labels and predictions."""
+    """Return calibrated probabilities of three classes, labels and predictions."""
     random = np.random.default_rng(seed)
     p, names = random.dirichlet([1.0, 2.0, 3.0], size=n), np.array(["a", "b", "c"])
     y_true = names[(random.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
@@ -31,13 +31,13 @@ def classes_drawn(n=2000, seed=0):
 
 
 def one_hot_drawn(n):
-    """Return probabilities of three classes, calibrated, and labels as 0 and 1 in three columns."""
+    """Return calibrated probabilities of three classes, and one-hot encoded labels."""
     p, y_true, _ = classes_drawn(n)
     return p, (y_true[:, None] == ["a", "b", "c"]).astype(float)
 
 
 def fit(metrics=("roc_auc",), *, n=2000, seed=0, power=2.0, **options):
-    """Return a CBPE fitted to n drawn scores, and those of new samples; scores above 0.4 are predicted positive."""
+    """Return a CBPE fitted to n samples, and other samples; scores above 0.4 are predicted positive."""
     score, y_true = drawn(n, seed, power)
     cbpe = CBPE(metrics, **options).fit(y_score=score, y_true=y_true, y_pred=score > 0.4)
     return cbpe, drawn(seed=seed + 1)

@@ -27,20 +27,20 @@ def scored(shape, n, random):
 
 
 def estimates(score, y_true, y_pred, n_reference, metrics, **options):
-    """Return the estimates of all rows behind the reference, which are a single chunk."""
+    """Fit to the first `n_reference` rows, and return the estimates of the other rows, which are a single chunk."""
     known, new = slice(n_reference), slice(n_reference, None)
     cbpe = CBPE(metrics, **options).fit(y_score=score[known], y_true=y_true[known], y_pred=y_pred[known])
     return cbpe.estimate(score[new], y_pred=y_pred[new], y_true=y_true[new], chunks=Chunks.by_number(1)).estimates
 
 
 def coverage(shape, n_reference, n_new, repeats, shifted, metrics=METRICS):
-    """Return, for each metric, how often its interval holds the realized value."""
+    """Return the proportion of intervals of each metric that contain the realized value."""
     held = []
     for seed in range(repeats):
         random = np.random.default_rng(seed)
         score, chance = scored(shape, n_reference + 3 * n_new, random)
         kept = np.arange(score.size) < n_reference
-        # in a covariate shift, high scores are more frequent
+        # In a covariate shift, high scores are more frequent.
         kept |= (random.random(score.size) < 0.2 + 0.8 * chance) | (not shifted)
         score, chance = score[kept][: n_reference + n_new], chance[kept][: n_reference + n_new]
         y_pred, y_true = score > np.quantile(score[:n_reference], 0.7), random.random(score.size) < chance
@@ -50,7 +50,7 @@ def coverage(shape, n_reference, n_new, repeats, shifted, metrics=METRICS):
 
 
 def errors(positives, n_reference, n_new, shift, calibration, repeats, metrics=("average_precision", *METRICS)):
-    """Return estimate minus realized value, and whether the interval holds it, each (repeats, metrics).
+    """Return estimate minus realized value, and whether the interval contains it, as matrices (repeats, metrics).
 
     Logits are normal, so many that `positives` are expected among the reference rows; those of the new rows have a mean
     that is greater by `shift` standard deviations. With calibration="none" scores are right, else distorted.

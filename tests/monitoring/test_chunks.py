@@ -66,8 +66,10 @@ def test_timestamps_of_any_kind(make):
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Chunks.by_size(0), "size must be at least 1, but is 0"),
-        (lambda: Chunks.by_number(0), "number must be at least 1, but is 0"),
+        (lambda: Chunks.by_size(0), "size == 0, must be >= 1"),
+        (lambda: Chunks.by_number(0), "number == 0, must be >= 1"),
+        (lambda: Chunks.by_size(1.5), "size must be an instance of int"),
+        (lambda: Chunks.by_number("10"), "number must be an instance of int"),
         (lambda: Chunks.by_period(["2023-01-01"], "decade"), "period must be one of 'h', 'D', 'W', 'M', 'Q', 'Y'"),
         (lambda: Chunks.by_period(["soon"], "D"), "timestamps must be dates"),
         (lambda: Chunks.by_period(["2023-01-01", "NaT"], "D"), "timestamps has 1 missing values"),
@@ -77,11 +79,10 @@ def test_timestamps_of_any_kind(make):
         (lambda: Chunks.by_period([["2023-01-01"]], "D"), "one dimension"),
         (lambda: Chunks.by_period(["2023-01-01"], "D").split(2), "timestamps has 1 samples, but y_score has 2"),
         (lambda: Chunks.by_number(3).split(2), "2 samples cannot be split into 3 chunks"),
-        (lambda: Chunks.by_size(3).split(0), "no samples"),
     ],
 )
 def test_invalid_sizes_periods_and_timestamps(make, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
         make()
 
 
@@ -99,13 +100,6 @@ def test_times_with_a_zone_are_invalid(times):
     with pytest.raises(ValueError, match="timestamps must not have a time zone"):
         Chunks.by_period(times, "D")
     assert len(Chunks.by_period(polars.from_pandas(ZONED.dt.tz_localize(None)), "M").split(3)) == 2
-
-
-@pytest.mark.parametrize("value", [1.5, "10", None])
-@pytest.mark.parametrize("name", ["size", "number"])
-def test_sizes_and_numbers_are_integers(name, value):
-    with pytest.raises(TypeError, match=f"{name} must be an integer, but is"):
-        getattr(Chunks, f"by_{name}")(value)
 
 
 def test_first_and_last_periods_with_few_rows_are_not_full():

@@ -4,7 +4,6 @@ from contextlib import nullcontext
 from unittest.mock import Mock
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.base import clone
@@ -18,7 +17,7 @@ from aucforest.metrics.thresholds import decide
 from aucforest.monitoring import CBPE, Chunks, soft_auc, soft_auc_interval
 from aucforest.monitoring.metrics import NAMES
 from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, fit, only
-from tests.monitoring.simulation import AT_K, OF_ROWS, SHAPES, coverage, errors, estimates, scored
+from tests.monitoring.simulation import AT_K, OF_ROWS, SHAPES, coverage, errors
 
 ALL = [name for name in NAMES if not name.startswith("cost")]
 
@@ -65,17 +64,7 @@ def test_estimates_without_corrections_or_curves_are_soft_aucs():
     assert (row.estimate, row.low, row.high, row.standard_error) == pytest.approx(expected)
 
 
-def test_order_of_rows_does_not_matter():
-    rows, new = np.column_stack(drawn()), drawn(500, seed=1)[0]
-    mixed, mixed_new = (np.random.default_rng(0).permutation(part) for part in (rows, new))
-    found = []
-    for (score, y_true), scores in ((rows.T, new), (mixed.T, mixed_new)):
-        found += figures(CBPE(calibration="isotonic").fit(y_score=score, y_true=y_true).estimate(scores, chunks=ONE))
-    assert found[0] == pytest.approx(found[1], abs=1e-10)
-
-
 def test_estimates_of_a_chunk_do_not_depend_on_other_chunks():
-    """Yet equal chunks have different simulations."""
     cbpe, (new, _) = fit(["average_precision"])
     first, second, *_ = figures(cbpe.estimate(np.tile(new[:100], 4), chunks=Chunks.by_size(100)))
     assert first != second
@@ -145,7 +134,7 @@ def payments(n, seed, shifted=False):
 
 @pytest.mark.filterwarnings("ignore:the alert limits of roc_auc")
 def test_a_shift_is_an_alert():
-    """Also if the limits of the metric are too wide, as those of eight chunks with about seven positives each."""
+    """The shift is an alert even though the limits of the metric, of chunks with about seven positives, are wide."""
     X, y_true = payments(1600, 0)
     cbpe = CBPE().fit(y_score=X[:, 0], y_true=y_true, X=X, chunks=Chunks.by_number(8))
     assert y_true.sum() / 8 < 8
@@ -159,7 +148,7 @@ def test_a_shift_is_an_alert():
             assert (record["psi"] > record["psi_limit"]) == shifted
             assert (record["domain_auc"] > record["domain_auc_limit"]) == shifted
             assert (record["effective_sample_size"] < record["effective_sample_size_limit"]) == shifted
-    # the limits are those of chunks of the same size: without a shift, one of 50 samples may differ more
+    # Limits depend on the size of the chunk: without a shift, one of 50 samples may differ more.
     small = cbpe.estimate(X[:50, 0], X=X[:50], chunks=ONE).shifts["[0:49]"]
     assert small.psi_limit > 2 * record["psi_limit"]
     assert small.valid
@@ -168,7 +157,7 @@ def test_a_shift_is_an_alert():
 
 def test_limits_that_nothing_could_cross_are_reported():
     X, y_true = payments(1600, 0)
-    score, chunks = -X[:, 1], Chunks.by_number(8)  # of little use
+    score, chunks = -X[:, 1], Chunks.by_number(8)  # a poor score
     with pytest.warns(UserWarning, match="the alert limits of roc_auc") as caught:
         cbpe = CBPE().fit(y_score=score, y_true=y_true, chunks=chunks)
     message = str(caught.pop().message)
@@ -187,13 +176,6 @@ def test_an_inverted_ranking_is_a_warning():
     new, labels = drawn(seed=1)
     row = only(cbpe.estimate(1 - new, y_true=labels, chunks=ONE))
     assert row.low <= row.realized <= row.high < 0.3
-
-
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
-def test_missing_values_of_any_kind_are_errors(missing):
-    score, y_true = (np.array([missing, *column[1:]], dtype=object) for column in drawn())
-    with pytest.raises(ValueError, match="y_score has 1 and y_true 1 missing values"):
-        CBPE().fit(y_score=score, y_true=y_true)
 
 
 @pytest.mark.parametrize("n_labelled", [2000, 1500, 0])
@@ -263,7 +245,7 @@ def test_metrics_of_the_highest_scores_warn_of_few_positives(metric):
         (([0.1, 0.2], [0, 1, 1]), "y_true has 3 samples"),
         (([0.1, 0.2], [1, 1]), "the reference must have samples of all classes, two or more"),
         (([0.1, np.inf], [0, 1]), "infinite"),
-        (([0.1, 0.2], [np.nan, np.nan]), "all 2 labels of y_true are missing"),
+        (([0.1, 0.2], [np.nan, np.nan]), "y_score has 0 and y_true 2 missing values"),
         (([[0.1, 0.2, 0.7]] * 2, [0, 1]), "y_score has 3 columns, but there are 2 classes"),
     ],
 )
@@ -381,28 +363,15 @@ def test_invalid_arguments_of_from_forest(forest_rows):
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide")
 @pytest.mark.parametrize(
     ("shape", "n_reference", "shifted"),
-    # scores as in the reference and others in turn: every shape and every size has both
+    # Every shape and every size has one case with a shift and one without.
     [(shape, n, (i + j) % 2 == 1) for i, shape in enumerate(SHAPES) for j, n in enumerate((500, 2000))],
 )
 def test_intervals_with_curves(shape, n_reference, shifted):
-    # simulated labels take long: of 400 simulations the metrics at k held in 0.917 to 0.988
+    # Metrics at k have fewer repeats, because they simulate labels. Their coverage was 0.917 to 0.988 in 400 repeats.
     for names, repeats, around in ((OF_ROWS, 200, 0.0), (AT_K, 60, 0.03)):
         slack = around + 2.6 * np.sqrt(0.05 * 0.95 / repeats)  # 99 % of simulations of a true 0.95 are that close
         for metric, held in coverage(shape, n_reference, 5000, repeats, shifted, names).items():
             assert min(0.93, 0.95 - slack) <= held <= max(0.97, 0.95 + slack), metric
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [50, 5000])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_intervals_of_label_noise(shape, n):
-    random, held = np.random.default_rng(0), 0
-    for _ in range(1000):
-        score, chance = scored(shape, n, random)
-        _, low, high, _ = soft_auc_interval(y_score=score, p=chance)
-        auc = soft_auc_interval(y_score=score, p=random.random(n) < chance).auc
-        held += low - 1e-12 <= auc <= high + 1e-12
-    assert 0.93 <= held / 1000 <= 0.97
 
 
 @pytest.mark.slow
@@ -422,17 +391,3 @@ def test_average_precision_of_rare_positives(calibration, positives, n_reference
     difference = difference[~np.isnan(difference)]
     slack = 2.6 * difference.std() / difference.size**0.5  # 99 % of simulations are that close
     assert -slack <= difference.mean() <= most + slack
-
-
-@pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide")
-def test_intervals_without_calibration_noise_are_far_too_narrow():
-    """2,000 reference rows and 20,000 new ones: a curve is noisier than the labels."""
-    held, repeats = np.zeros(2), 40
-    for seed in range(repeats):
-        random = np.random.default_rng(seed)
-        score, chance = scored("beta", 22_000, random)
-        labels = random.random(22_000) < chance
-        (row,) = estimates(score, labels, score > 0.5, 2000, ["roc_auc"], calibration="isotonic")
-        label_error = soft_auc_interval(y_score=score[2000:], p=chance[2000:], method="wald").standard_error
-        held += row.low <= row.realized <= row.high, abs(row.estimate - row.realized) <= 1.96 * label_error
-    assert held[1] < 0.7 * repeats < 0.87 * repeats <= held[0]

@@ -53,7 +53,7 @@ def replay(name):
 @pytest.mark.parametrize(
     "name",
     [
-        # average precisions, with simulated labels, take long
+        # Average precision simulates labels, which takes long.
         pytest.param(name, marks=[pytest.mark.slow] * (name in ("mc_cm", "car_loan_all_metrics")))
         for name in sorted(load("cbpe_datasets"))
     ],
@@ -67,18 +67,18 @@ def test_recorded_data_sets(name):
         if metric == "business_value" and recorded["options"].get("normalize_business_value"):
             continue  # the peer's mean over predicted classes, not over rows
         limits, estimated, realized = (np.array(peer[key], float) for key in ("limits", "estimated", "realized"))
-        if metric == "business_value":  # what is earned, ours is what it costs
+        if metric == "business_value":  # minus the cost
             metric, limits, estimated, realized = "cost", -limits[::-1], -estimated, -realized
         rows = [row for part in parts for row in part.of(metric)]
         assert [row.chunk for row in rows] == recorded["keys"]
         scale = max(1.0, np.nanmax(np.abs(estimated)))
         found = [row.estimate for row in rows]
-        # the peer rounds cumulative sums to 5 decimals
+        # The peer rounds cumulative sums to 5 decimals.
         tolerance = TIES[name] if metric == "average_precision" else 1e-6 * scale
         np.testing.assert_allclose(found, estimated, atol=tolerance)
         np.testing.assert_allclose([row.realized for row in rows], realized, atol=1e-10 * scale)
         np.testing.assert_allclose(cbpe.limits_[metric], limits, atol=1e-9 * scale)
-        # the peer has no alerts of shifts, and its limits for small chunks are not farther
+        # The peer has no alerts of shifts, and does not widen its limits for small chunks.
         invalid = [part.shifts[row.chunk].valid is False for part in parts for row in part.of(metric)]
         usual = np.array([row.n_rows for row in rows]) >= 0.9 * cbpe._usual_size
         same = np.array([row.alert is True for row in rows]) == np.array(peer["alert"], bool) | invalid

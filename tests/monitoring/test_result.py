@@ -48,6 +48,6 @@ def test_plot_of_results(result):
     estimates = display.axes_[0].containers[0].lines[0]
     assert estimates.get_ydata().tolist() == pytest.approx([0.8, 0.81, 0.82])
     assert [text.get_text() for text in display.axes_[-1].get_xticklabels()] == ["[0:0]", "[1:1]", "[2:2]"]
-    # no realized values and no limits: two lines less
+    # The second metric has no realized values and no limits.
     assert len(display.axes_[1].lines) == len(display.axes_[0].lines) - 2
     assert [ax.get_ylabel() for ax in result.plot(metrics=["f1"]).axes_] == ["f1"]

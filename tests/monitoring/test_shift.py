@@ -34,18 +34,16 @@ def test_a_part_is_compared_with_the_rest():
     whole, part = (shift.Sample(rank_columns(rows), rows) for rows in (scores, scores[~rest]))
     measured = shift.measure_shift(whole, part, np.random.default_rng(0), rest)
     assert (measured.n_reference, measured.n_new, measured.ratios.size) == (900, 100, 900)
-    # bins are those of the whole, so the indices are close, not equal
+    # The bins are those of the whole, so the indices are only approximately equal.
     assert measured.report.psi == pytest.approx(psi(scores[rest], scores[~rest]), rel=0.3)
     expected = shift.tell_apart(scores[rest], scores[~rest], np.random.default_rng(0))[:3]
     assert measured.report[2:5] == expected
     moved = psi(np.repeat([0.0, 1.0], 50)[:, None], np.ones((50, 1)), is_part=True)
-    # of 50 samples and three bins, of which an empty one does not count: 50.5 and 0.5 are compared with 0.5 and 50.5
+    # After adding 1/2, counts of 50.5 and 0.5 are compared with 0.5 and 50.5; a third bin is empty and ignored.
     assert moved == pytest.approx(2 * 50 / 51 * np.log(101))
 
 
-def test_stability_index_grows_with_the_shift_and_takes_the_worst_column():
-    values = [psi(normal(5000), normal(5000, mean, seed=1)) for mean in (0.0, 0.3, 1.0)]
-    assert values[0] < 0.01 < values[1] < 0.2 < values[2]
+def test_stability_index_is_that_of_the_worst_column():
     both = np.hstack([normal(5000), normal(5000, seed=2)])
     assert psi(both, np.hstack([normal(5000, seed=3), normal(5000, 1.0, seed=1)])) > 0.2
 
@@ -75,7 +73,7 @@ def test_the_domain_classifier_detects_a_shift():
     assert moved_auc > 0.8
     assert size > 0.6 > 0.3 > moved_size
     assert ratios.mean() == pytest.approx(1.0)
-    # rows near the new ones weigh more
+    # Rows near the new rows have higher weights.
     heavy = ratios > np.median(ratios)
     assert reference[heavy].mean() > reference[~heavy].mean() + 0.3
 
@@ -139,18 +137,5 @@ def test_at_most_20_reference_chunks_are_compared(n_chunks, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 def test_scores_without_a_shift_are_valid():
-    """500 chunks, smaller than in the reference; `benchmarks/monitoring_bias.py --alerts` has features as well."""
     rates, level = false_alerts(500, 100, 20, 25, with_features=False)
     assert rates.mean() <= level + 3.0 * np.sqrt(level / 500)
-
-
-def test_the_seasons_of_the_reference_widen_the_limits():
-    """The limits are wider if chunks of the reference differ from each other, as months do."""
-    random = np.random.default_rng(0)
-    score = random.normal(np.repeat(np.resize([0.0, 0.4], 10), 400), 1.0)
-    y_true, shuffled = random.random(4000) < norm.cdf(score), random.permutation(4000)
-    new = random.normal(0.4, 1.0, 400)
-    for order, valid in ((np.arange(4000), True), (shuffled, False)):
-        cbpe = CBPE(calibration="isotonic")
-        cbpe.fit(y_score=score[order], y_true=y_true[order], chunks=Chunks.by_size(400))
-        assert cbpe.estimate(new).shifts["[0:399]"].valid is valid

@@ -14,9 +14,6 @@ from aucforest import AUCForestClassifier
 from aucforest.monitoring import CBPE, Chunks, shift
 from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, fit, only
 
-DAY = date(2024, 2, 29)
-DATES = [(DAY, pa.date32()), (DAY, pa.date64()), (5, pa.duration("s"))]
-
 NAMED = np.array(["ill", "well"])
 
 
@@ -61,6 +58,9 @@ def test_missing_values_are_errors_or_dropped(kind):
     gaps = {"y_score": without(scores, [0, 1, 2]), "y_true": without(labels, [3, 4])}
     with pytest.raises(ValueError, match="y_score has 3 and y_true 2 missing values"):
         CBPE().fit(**gaps)
+    objects, labels = (np.array([pd.NA, *column[1:]], dtype=object) for column in (score, y_true))
+    with pytest.raises(ValueError, match="y_score has 1 and y_true 1 missing values"):
+        CBPE().fit(y_score=objects, y_true=labels)
     with pytest.warns(UserWarning, match="y_score has 3 and y_true 2 missing values: dropped"):
         result = CBPE(on_nan="drop").fit(**gaps).estimate(score, chunks=ONE)
     assert figures(result) == figures(CBPE().fit(y_score=score[5:], y_true=y_true[5:]).estimate(score, chunks=ONE))
@@ -150,25 +150,16 @@ def test_features_that_are_neither_numbers_nor_categories_are_named():
     for X, error, sentence in (
         (frame[:3], ValueError, r"X must have 800 samples and two dimensions, but has shape \(3, 2\)"),
         (frame.assign(b=[*["high"] * 799, 3.5]), TypeError, "X: column 'b' is .* sorted: .*make all its values text"),
-        (np.full((800, 1), b"a"), TypeError, "X: column 0 holds values of type bytes_: encode them as numbers or text"),
-        (frame.assign(b=[[1, 2]] * 800), TypeError, "X: column 'b' holds values of type list: .*numbers or text"),
+        (np.full((800, 1), b"a"), ValueError, "X: column 0 is not numeric .* or encode it as numbers"),
+        (frame.assign(b=[[1, 2]] * 800), TypeError, "X: column 'b' has a list in row 0"),
     ):
         with pytest.raises(error, match=sentence):
             CBPE().fit(y_score=score, y_true=y_true, X=X)
 
 
 @pytest.mark.filterwarnings("ignore:there are no alert limits:UserWarning")
-@pytest.mark.parametrize(
-    "X",
-    [
-        pd.DataFrame({"day": [DAY]}).astype("M8[s]"),
-        pd.DataFrame({"day": [DAY]}, dtype=object),
-        pl.DataFrame({"day": [DAY]}),
-        *(pa.table({"day": pa.array([value], kind)}) for value, kind in DATES),
-        np.array([["2024-02-29"]], dtype="M8[D]"),
-    ],
-)
-def test_dates_in_X_are_invalid_in_every_form(X):
+@pytest.mark.parametrize("X", [pl.DataFrame({"day": [date(2024, 2, 29)]}), np.array([["2024-02-29"]], dtype="M8[D]")])
+def test_dates_in_X_are_invalid(X):
     score, y_true = drawn(200)
     cbpe = CBPE().fit(y_score=score, y_true=y_true, X=np.zeros((200, 1)), chunks=ONE)
     sentence = "^X: column (0|'day') holds dates or durations: leave dates out, because new ones alone tell new samples"

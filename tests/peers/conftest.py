@@ -1,4 +1,4 @@
-"""A fixture and a marker for the tests of peers; tests on the lists must fail."""
+"""A fixture and a marker for the tests of peers. Tests in `LEFT_OUT` must fail."""
 
 from fnmatch import fnmatchcase
 
@@ -15,7 +15,7 @@ def pytest_configure(config):
 
 
 def _reason(item):
-    """Return why `LEFT_OUT` lists a test, or None; a pattern without parameters stands for all of them."""
+    """Return why `LEFT_OUT` has a test, or None. A pattern without parameters matches all parameters."""
     for reason, patterns in getattr(item.module, "LEFT_OUT", {}).items():
         for pattern in patterns.split():
             if item.originalname == pattern or fnmatchcase(item.name, pattern.replace("[", "[[]")):
@@ -25,7 +25,7 @@ def _reason(item):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """Skip a test on the list if it fails; the mark xfail would write the traceback of each, which takes minutes."""
+    """Skip a test in `LEFT_OUT` if it fails. The mark xfail would write all tracebacks, which takes minutes."""
     reason = _reason(pyfuncitem)
     if reason is None:
         return (yield)

@@ -126,7 +126,7 @@ class ExtraTreesClassifier(_Forest): ...
 @_stand_in(n_estimators=100, sampling="balanced", calibration=None, sampling_strategy="auto", replacement=False)
 class BalancedRandomForestClassifier(_Forest):
     def _translated(self):
-        """Return the parameters with a bootstrap: that of imbalanced-learn is a second one, of the balanced sample."""
+        """Return the parameters with a bootstrap. In imbalanced-learn, it is drawn from the balanced sample."""
         return {**super()._translated(), "bootstrap": True}
 
 

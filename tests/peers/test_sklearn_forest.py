@@ -19,7 +19,7 @@ LEFT_OUT = {
     "trees get keys of the forest, so that a tree alone does not draw the same features": """
         test_estimators_samples
     """,
-    "random numbers are others, by which 500 trees, or 75 samples, miss a bound: 4,000 trees keep it": """
+    "with our random numbers, 500 trees or 75 samples miss a bound that 4,000 trees meet": """
         test_forest_classifier_oob[*-X2-y2-0.65-*-RandomForestClassifier] test_importances_asymptotic
     """,
     WORDING: """

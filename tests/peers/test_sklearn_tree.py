@@ -22,7 +22,7 @@ LEFT_OUT = {
         test_prune_single_node_tree test_pure_set test_sample_weight
     """,
     "a cut that gains nothing is no cut": "test_with_only_one_non_constant_features test_xor",
-    "values are compared as they are given, in float64; those that differ at all can be parted": """
+    "values are compared in float64, so that the smallest difference is enough for a split": """
         test_almost_constant_feature test_big_input
     """,
     "memory is taken for the leaves there can be, not for max_leaf_nodes": "test_huge_allocations",

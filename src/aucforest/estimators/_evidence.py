@@ -14,8 +14,7 @@ from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, add_shrunk
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
-from aucforest.metrics.ranking import score_columns
-from aucforest.metrics.roc import score_matrices
+from aucforest.metrics.roc import auc_by_weights, hand_till_by_weights
 from aucforest.metrics.validation import check_weights
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.random import SCORED_SAMPLE
@@ -242,12 +241,12 @@ class OutOfBagScores:
             means = sums.total / np.where(is_oob, sums.n_trees, 1)[:, None]
             if calibration is not None:
                 means = calibration.apply(means)
-            columns, oob_weights = np.ascontiguousarray(means.T), np.where(is_oob, weights, 0.0)[None]
+            columns, oob_weights = np.ascontiguousarray(means.T), np.where(is_oob, weights, 0.0)
             if self._n_classes == 2:
-                return score_columns(self._labels == 1, columns, oob_weights)
-            return score_matrices(self._labels, columns[None], oob_weights)
+                return auc_by_weights(self._labels == 1, columns[0], oob_weights)
+            return hand_till_by_weights(self._labels, columns, oob_weights)
 
-        return np.concatenate(list(thread_map(self._n_jobs, _RANK_TIME * candidates[0].total.size)(score, candidates)))
+        return np.stack(list(thread_map(self._n_jobs, _RANK_TIME * candidates[0].total.size)(score, candidates)))
 
     @cached_property
     def _jackknife_weights(self) -> NDArray[np.float64]:

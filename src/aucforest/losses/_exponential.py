@@ -1,30 +1,30 @@
-"""The loss of RankBoost in O(n): exp(-(f_i - f_j)) is a product, so the double sum is a product of two sums."""
+"""The loss of RankBoost in O(n): exp(f_j - f_i) is a product, so the sum over pairs is a product of two sums."""
 
 import numpy as np
 
 from aucforest._compile import device, kernel
 
-LANES = 32  # number of independent sums, whose additions the processor overlaps
+LANES = 32  # the number of independent sums, whose additions the processor overlaps
 
 
 @kernel
 def write_exponents(scores, positive, starts, scale, ends, exponents):
-    """Write minus the scaled distance of each score from the bound in `ends` for its group and class."""
+    """Write minus the scaled distance of each score from the bound of its group and class, which is in `ends`."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
         highest, lowest = ends[group, 0], ends[group, 1]
         members, is_positive, outputs = scores[rows], positive[rows], exponents[rows]
-        for i in range(members.size):  # a loop from 0 over a slice is vectorized
+        for i in range(members.size):  # A loop from 0 over a slice is vectorized.
             outputs[i] = scale * (lowest - members[i] if is_positive[i] else members[i] - highest)
 
 
 @device
 def _add_totals(values, positive, lanes):
-    """Add the values of one group to the lanes of their class."""
+    """Add each value to one of the sums (lanes) of its class."""
     n_in_lanes = values.size // LANES * LANES
     for i in range(0, n_in_lanes, LANES):
         for lane in range(LANES):
-            positive_value = values[i + lane] * positive[i + lane]  # without a branch, because labels are unpredictable
+            positive_value = values[i + lane] * positive[i + lane]  # without a branch, which would be unpredictable
             lanes[1, lane] += positive_value
             lanes[0, lane] += values[i + lane] - positive_value
     for i in range(n_in_lanes, values.size):
@@ -33,10 +33,10 @@ def _add_totals(values, positive, lanes):
 
 @kernel
 def sum_pairs(values, positive, starts, scale, ends, gradient):
-    """Return the logarithm of the sum over pairs; write the gradient, and replace `values` by the hessian diagonal."""
+    """Return the logarithm of the sum over pairs. Write the gradient, and replace `values` by the hessian diagonal."""
     n_groups = starts.size - 1
     lanes = np.empty((2, LANES))
-    factors = np.empty((n_groups, 2))  # values times the factor of their class are derivatives
+    factors = np.empty((n_groups, 2))  # The derivatives are the values multiplied by the factor of their class.
     log_sums = np.full(n_groups, -np.inf)
     for group in range(n_groups):
         lanes[:] = 0.0

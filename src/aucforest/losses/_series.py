@@ -1,10 +1,9 @@
 """Sums of sigmoid-like functions and the squared hinge of score differences over all pairs, in O(n) from sorted rows.
 
-Let x be the difference of two scores divided by eps, and z = exp(-|x|). Up to terms 1 and |x|, each function is z q(z),
-where q is analytic except for a pole or branch point at z = -1. On 0 <= z <= 1 the Chebyshev series of such a q
-converges like (3 + sqrt(8))^-k, so a polynomial of 20 terms is exact up to rounding. A polynomial in z is a sum of
-exponentials exp(-k |x|). Each exponential is a product of two factors: exponentials of the distances of the two rows
-from an anchor. So sums of factors (moments) over the previous rows yield all sums over pairs.
+Let x be the difference of two scores divided by eps, and z = exp(-|x|). Each function is z q(z), plus a constant, plus
+a multiple of |x|. A polynomial of 20 terms approximates q on [0, 1] up to rounding (see docs/mathematics/losses.md). So
+each function is a sum of exponentials exp(-k |x|). An exponential is a product of two factors: exponentials of the
+distances of the two rows from an anchor. So sums of factors (moments) over the previous rows yield all sums over pairs.
 
     scores, ascending   o   o  o      o | o  o     a new anchor is set after a distance of eps, so that
                         '----- eps -----' '---     no power of exp(distance) is large
@@ -23,11 +22,11 @@ from aucforest._compile import device, kernel
 from aucforest.metrics.validation import FloatArray
 
 TERMS = 20
-LANES = 4  # number of independent sums and products, which are computed in parallel; a divisor of TERMS
+LANES = 4  # the number of independent sums and products, which the processor computes in parallel; a divisor of TERMS
 
 
 def _coefficients(quotient: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Return the coefficients of z, z^2, ... of z q(z)."""
+    """Return the coefficients of z, z^2, ... in z q(z), given q."""
     chebyshev = Chebyshev.interpolate(quotient, TERMS - 1, domain=[0.0, 1.0])
     powers = chebyshev.convert(kind=Polynomial, domain=[-1.0, 1.0], window=[-1.0, 1.0])
     return np.asarray(powers.coef, dtype=np.float64)
@@ -69,7 +68,6 @@ def _set_powers(base, factor, powers):
 
 @device
 def _move_anchor(distance, lags, totals, moments, powers):
-    """Move the anchor of the moments of both classes by `distance`."""
     _set_powers(math.exp(-distance), 1.0, powers)
     for c in range(2):
         lags[c] += totals[c] * distance
@@ -79,7 +77,7 @@ def _move_anchor(distance, lags, totals, moments, powers):
 
 @device
 def _dot(series, terms):
-    """Return the sum over k of series[2 + k] * terms[k], in lanes."""
+    """Return the sum over k of series[2 + k] * terms[k]."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(0, TERMS, LANES):
         a += series[2 + k] * terms[k]
@@ -93,7 +91,7 @@ def _dot(series, terms):
 def add_series(scores, weights, starts, scale, table, sums):
     """Add to each row of `sums` the functions of `table`, summed over the pairs of the row.
 
-    Rows are sorted by score within groups. The weights of negative rows have a minus sign, even weights of 0.
+    Rows are sorted by score within groups. Negative rows have negative weights; their weight 0 is -0.0.
     """
     moments = np.empty((2, TERMS))
     rise, fall = np.empty(TERMS), np.empty(TERMS)  # powers of exp(offset) and of exp(-offset)
@@ -118,13 +116,13 @@ def add_series(scores, weights, starts, scale, table, sums):
                 up = math.exp(offset)
                 _set_powers(up, weight, rise)
                 _set_powers(1.0 / up, 1.0, fall)
-                # a loop that writes only one array is vectorized
+                # These are two loops, because a loop that writes only one array is vectorized.
                 other_moments, row_moments = moments[other_class], moments[row_class]
                 for k in range(TERMS):
                     fall[k] *= other_moments[k]
                 for k in range(TERMS):
                     row_moments[k] += rise[k]
-                # a negative row below a positive one is in the right order
+                # A pair is in the right order if the negative row is below the positive one.
                 series = table[row_class if direction > 0 else other_class]
                 total = totals[other_class]
                 distance = lags[other_class] + total * offset
@@ -136,11 +134,11 @@ def add_series(scores, weights, starts, scale, table, sums):
 
 @kernel
 def write_hinge(scores, weights, starts, scale, sums):
-    """Write the sums of phi, -phi' and phi'' over the pairs of each row, with phi the squared hinge.
+    """Write the sums of phi, -phi' and phi'' over the pairs of each row, where phi is the squared hinge.
 
     Rows are sorted and weighted as for `add_series`. Negative rows are processed in ascending and positive rows in
-    descending order. For each row, the rows of the other class within the margin are represented by moments of their
-    distances to the edge of the margin. Distances only increase, so nothing cancels.
+    descending order. The rows of the other class within the margin are represented by moments of their distances to the
+    edge of the margin. These distances only increase, so no digits are lost by subtraction.
     """
     for direction in (1, -1):
         for group in range(starts.size - 1):
@@ -152,7 +150,7 @@ def write_hinge(scores, weights, starts, scale, sums):
                 i = first + direction * step
                 if math.copysign(1.0, weights[i]) == direction:
                     continue
-                # `edge` is the score of the last row; the margin is not added, because that would round it
+                # `edge` is the score of the last row. The margin is not added to it, because the sum would be rounded.
                 distance = abs(scores[i] - edge) * scale
                 second_moment += distance * (2.0 * first_moment + distance * total)
                 first_moment += distance * total

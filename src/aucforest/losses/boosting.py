@@ -24,11 +24,11 @@ def _unpack(first: Any, second: Any, weight: Any, group_sizes: Any) -> tuple[Any
 class boosting_objective:
     """A pairwise loss as an objective of LightGBM or XGBoost.
 
-    It is a function of (y_true, y_pred, sample_weight, group) or (y_pred, data set) that returns gradient and hessian.
-    They are those of the mean over pairs, times half the sum of weights, so that ``min_child_weight`` means the same as
-    for log loss.
+    An objective is a function of (y_true, y_pred, sample_weight, group) or (y_pred, data set) that returns gradient and
+    hessian. These are the derivatives of the mean over pairs, multiplied by half the sum of weights, so that
+    ``min_child_weight`` means the same as for log loss.
 
-    Pass it as ``objective`` of ``LGBMClassifier`` or ``XGBClassifier``, as ``params["objective"]`` of
+    Pass the objective as ``objective`` of ``LGBMClassifier`` or ``XGBClassifier``, as ``params["objective"]`` of
     ``lightgbm.train`` or as ``obj`` of ``xgboost.train``. Labels, weights and groups are used as in `pairwise_loss`.
 
     On the data sets of ``benchmarks/losses_boosting.py``, "exp", "logistic" and "sigmoid" rank about as well as log
@@ -77,8 +77,8 @@ class boosting_objective:
         pairs = check_pairs(y_true, scores.size, sample_weight, groups)
         _, gradient, hessian = evaluate(pairs, scores, self.loss, self.eps)
         if self.loss == "sigmoid":
-            hessian = np.abs(gradient) / self.eps  # |phi''| <= |phi'|: an upper bound that is not negative
-        # Without this scale, the hessian of a row would be about 1 / n. Then leaves would not reach the minimum hessian
-        # of the libraries, and no node would be split.
+            hessian = np.abs(gradient) / self.eps  # an upper bound, because |phi''| <= |phi'|
+        # Without this scale, the hessian of a row would be about 1 / n. Then no leaf would have the minimum hessian of
+        # the libraries, and no node would be split.
         scale = 0.5 * (scores.size if pairs.weights is None else pairs.weights.sum())
         return gradient * scale, hessian * scale

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_scalar
 
 from aucforest.losses._exponential import sum_pairs, write_exponents
 from aucforest.losses._series import TABLES, add_series, write_hinge
@@ -21,13 +22,13 @@ from aucforest.metrics.validation import (
 
 Loss = Literal["exp", "logistic", "sigmoid", "squared_hinge"]
 
-LEAST_EPS = 1e-150  # second derivatives are divided by the square of eps
-LARGEST_DISTANCE = 1e100  # of two scores, in units of eps; squares of such distances and their sums are finite
-SAFE_RANGE = 500.0  # of scores in units of eps: exp(-500) is far above the smallest float64
+LEAST_EPS = 1e-150  # Second derivatives are divided by the square of eps, which must not be 0.
+LARGEST_DISTANCE = 1e100  # of two scores, in units of eps; sums of squared distances are finite
+SAFE_RANGE = 500.0  # of scores, in units of eps; exp(-500) is far above the smallest float64
 
 
 class Pairs(NamedTuple):
-    """The pairs of a positive and a negative row of the same group, and the sum of the pair weights w_i w_j."""
+    """All pairs of a positive and a negative row of the same group; `total` is the sum of their weights w_i w_j."""
 
     positive: NDArray[np.bool_]
     weights: FloatArray | None
@@ -35,7 +36,7 @@ class Pairs(NamedTuple):
     total: float
 
     def starts(self) -> NDArray[np.intp]:
-        """Return the start of each group in sorted order, and the number of rows at the end."""
+        """Return the index of the first row of each group in sorted order, and the number of rows at the end."""
         sizes = [self.positive.size] if self.groups is None else np.bincount(self.groups)
         return np.append(0, np.cumsum(sizes)).astype(np.intp)
 
@@ -167,19 +168,19 @@ def value_and_gradient(pairs: Pairs, scores: FloatArray, loss: str, eps: float) 
 def _mean_of_pairs(
     pairs: Pairs, scores: FloatArray, loss: str, eps: float, n_functions: int
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the mean over pairs, its gradient and, with three functions (phi, -phi', phi''), its diagonal hessian."""
-    rows = (rank_rows(scores) & WORD).astype(np.intp)  # in ascending order of score within their group
+    """Return the mean over pairs, its gradient, and its diagonal hessian if `n_functions` (phi, -phi', phi'') is 3."""
+    rows = (rank_rows(scores) & WORD).astype(np.intp)  # in ascending order of score
     if pairs.groups is not None:
         rows = rows[np.argsort(pairs.groups[rows], kind="stable")]
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
     signed = np.where(pairs.positive, weights, -weights)
     ranked, starts, scale = scores[rows], pairs.starts(), 1.0 / eps
-    sums = np.zeros((rows.size, n_functions))  # over the pairs of each row, so that each pair counts twice
+    sums = np.zeros((rows.size, n_functions))  # over the pairs of each row, so each pair is in two sums
     if loss == "squared_hinge":
         write_hinge(ranked, signed[rows], starts, scale, sums)
     else:
         add_series(ranked, signed[rows], starts, scale, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
-    sums[rows] = sums.copy()  # in the order of the rows again
+    sums[rows] = sums.copy()  # in the original order of the rows
     value = 0.5 * float(weights / pairs.total @ sums[:, 0])
     gradient = -signed / pairs.total * sums[:, 1] / eps
     return value, gradient, weights * sums[:, -1] / (pairs.total * eps * eps)
@@ -188,14 +189,14 @@ def _mean_of_pairs(
 def _score_ends(scores: FloatArray, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> FloatArray:
     """Return, for each group, an upper bound of negative rows' scores and a lower bound of positive rows' scores."""
     groups = starts[:-1]
-    # bounds of all rows suffice, unless they are so far apart that all exponentials of a class could underflow
+    # Bounds of all rows suffice, unless they are so far apart that all exponentials of a class could underflow.
     highest, lowest = np.maximum.reduceat(scores, groups), np.minimum.reduceat(scores, groups)
-    with np.errstate(invalid="ignore"):  # both bounds are infinite in a group without weight
+    with np.errstate(invalid="ignore"):  # Both bounds are infinite in a group without weight.
         far_apart = not (scale * (highest - lowest) <= SAFE_RANGE).all()
     if far_apart:
         highest = np.maximum.reduceat(np.where(positive, -np.inf, scores), groups)
         lowest = np.minimum.reduceat(np.where(positive, scores, np.inf), groups)
-        highest[np.isinf(highest)] = lowest[np.isinf(lowest)] = 0.0  # for a class without weight, any bound is valid
+        highest[np.isinf(highest)] = lowest[np.isinf(lowest)] = 0.0  # Any bound is valid for a class without weight.
     return np.stack([highest, lowest], axis=1)
 
 
@@ -203,7 +204,7 @@ def _log_mean_exp(pairs: Pairs, scores: FloatArray, eps: float) -> tuple[float, 
     """Return the logarithm of the mean of exp(-(f_i - f_j) / eps) over pairs, its gradient and hessian diagonal."""
     scale = 1.0 / eps
     if pairs.weights is not None:
-        # a weight has the effect of a shift of the score, an infinite one for weight 0
+        # A weight has the same effect as a shift of the score. The shift is infinite for weight 0.
         with np.errstate(divide="ignore"):
             scores = scores + np.where(pairs.positive, -eps, eps) * np.log(pairs.weights)
     order: Any = slice(None) if pairs.groups is None else np.argsort(pairs.groups, kind="stable")
@@ -223,7 +224,7 @@ def _log_mean_exp(pairs: Pairs, scores: FloatArray, eps: float) -> tuple[float, 
 def check_pairs(
     y: ArrayLike, n_rows: int, sample_weight: ArrayLike | None = None, group: ArrayLike | None = None
 ) -> Pairs:
-    """Return the pairs of validated rows; raise ValueError if no pair has positive weight."""
+    """Validate labels, weights and groups, and return the pairs; ValueError if no pair has positive weight."""
     positive = is_positive(y, n_rows, name="y", of="scores")
     weights = check_weights(sample_weight, n_rows, of="scores")
     groups = None if group is None else class_codes(group, n_rows, name="group", of="scores")[0].astype(np.intp)
@@ -245,17 +246,12 @@ def check_loss_scores(scores: ArrayLike, eps: float) -> FloatArray:
     """Return scores as contiguous float64, after checking that they are finite and that no loss overflows."""
     checked = check_scores(scores, name="scores").astype(np.float64, copy=False)
     lowest, highest = float(checked.min()), float(checked.max())
-    if not (highest - lowest) / eps < LARGEST_DISTANCE:  # also False for NaN
+    if not (highest - lowest) / eps < LARGEST_DISTANCE:  # also if a score is NaN
         require_finite(checked, "scores")
         raise ValueError(f"scores from {lowest:g} to {highest:g} are too far apart for eps={eps:g}")
     return checked
 
 
 def check_eps(eps: float) -> float:
-    """Return the width as a float; raise ValueError unless it is positive, finite and not tiny."""
-    if not isinstance(eps, Real) or isinstance(eps, bool):
-        raise TypeError(f"eps must be a number, but is {eps!r}")
-    width = float(eps)
-    if not LEAST_EPS < width < np.inf:
-        raise ValueError(f"eps must be positive and finite (above {LEAST_EPS:g}), but is {eps}")
-    return width
+    """Return eps as a float; TypeError or ValueError unless it is a positive and finite number, and not tiny."""
+    return float(check_scalar(eps, "eps", Real, min_val=LEAST_EPS, max_val=np.inf, include_boundaries="neither"))

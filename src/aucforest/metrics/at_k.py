@@ -20,7 +20,7 @@ ROUNDING = 1e-12  # Smaller relative differences are ignored, because sums of we
 def _check_rows(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
 ) -> tuple[NDArray[np.bool_], Scores, FloatArray | None]:
-    """Validate samples as `two_classes` does, and also raise ValueError if all weights are 0."""
+    """Validate samples as `two_classes` does. Also raise ValueError if all weights are 0."""
     positive, scores, weights = two_classes(y_true, y_score, sample_weight, pos_label)
     if weights is not None and not weights.any():
         raise ValueError("sample_weight is 0 for every sample")
@@ -28,7 +28,7 @@ def _check_rows(
 
 
 def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
-    """Return the number, or the total weight, of the k highest-ranked samples; ValueError if `k` is invalid."""
+    """Return the number or total weight of samples that `k` selects of `total`; ValueError if `k` is invalid."""
     if isinstance(k, Integral) and not isinstance(k, bool | np.bool_):
         if not 1 <= int(k) <= total * (1.0 + ROUNDING):
             raise ValueError(f"{name} must be from 1 to {total:g}, the number (or weight) of samples, but is {k}")
@@ -39,12 +39,12 @@ def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
 
 
 def parse_number(text: str) -> int | float:
-    """Return a text as an integer, which is a number of samples, or else as a float, which is a proportion."""
+    """Return a text of digits as an integer (a number of samples), and another text as a float (a proportion)."""
     return int(text) if text.isdigit() else float(text)
 
 
 def check_bound(name: str, bound: Any) -> None:
-    """Raise ValueError unless a bound of precision or recall is in (0, 1], or a bound of the fpr in [0, 1]."""
+    """Raise ValueError unless a bound is in (0, 1], or in [0, 1] if the name ends with "fpr"."""
     is_number = isinstance(bound, Real) and not isinstance(bound, bool)
     may_be_zero = name.endswith("fpr")
     if not is_number or not 0.0 <= float(bound) <= 1.0 or (bound == 0.0 and not may_be_zero):
@@ -52,7 +52,7 @@ def check_bound(name: str, bound: Any) -> None:
 
 
 def is_within(cumulated: Cumulated, name: str, bound: float) -> NDArray[np.bool_]:
-    """Return a mask of the thresholds where precision or recall is at least `bound`, or the fpr at most `bound`."""
+    """Return whether precision or recall is at least `bound`, or the fpr at most `bound`, at each threshold."""
     if name == "fpr":
         return np.asarray(cumulated.fpr <= bound * (1.0 + ROUNDING))
     reached = cumulated.precision if name == "precision" else cumulated.tps / cumulated.tps[-1]
@@ -184,11 +184,9 @@ def metrics_at_k(
 ) -> MetricsAtK:
     """Return precision, recall and lift at k with score intervals, which need no resampling.
 
-    If the proportion k of n samples is selected, the variance of the precision P is
-    ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``. Here Q is the proportion of positives near the boundary, among the
-    samples with ranks from 0.5 n k to 1.5 n k. The interval of precision is a score interval (Wilson's) with this
-    variance. The interval of recall combines it with the interval of the proportion of positives among the other
-    samples, given the correlation of the two proportions (Donner and Zou's MOVER). Lift is recall / k.
+    The interval of precision is like Wilson's for a proportion, but its variance includes that of the boundary between
+    selected and other samples. The interval of recall combines two intervals by Donner and Zou's MOVER: those of the
+    proportions of positives among selected and among other samples, which are correlated. Lift is recall / k.
 
     Parameters
     ----------
@@ -225,14 +223,14 @@ def metrics_at_k(
     if cumulated.tps[-1] > 0.0:
         proportion = size / total
         low, high = share_interval(np.array(precision) * proportion, np.array(others) * (1.0 - proportion), correlation)
-        low, high = min(low, recall), max(recall, high)  # despite rounding errors
-    lift = (recall * total / size, low * total / size, high * total / size)  # same rounding as in `lift_at_k`
+        low, high = min(low, recall), max(recall, high)  # The interval contains recall despite rounding errors.
+    lift = (recall * total / size, low * total / size, high * total / size)  # rounded as in `lift_at_k`
     last = np.searchsorted(cumulated.selected, size * (1.0 - ROUNDING))
     return MetricsAtK(precision, (recall, low, high), lift, float(cumulated.thresholds[last]))
 
 
 def _weights_of_one(positive: NDArray[np.bool_], weights: FloatArray | None) -> FloatArray:
-    """Return the weight of one effective sample, sum w^2 / sum w, for positives and negatives."""
+    """Return the weight of one effective sample, sum w^2 / sum w, of positives and of negatives."""
     if weights is None:
         return np.ones(2)
     by_class = [weights[is_class] if weights[is_class].any() else weights for is_class in (positive, ~positive)]
@@ -275,7 +273,7 @@ def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None
 
 
 def _recall(positives: Any, cumulated: Cumulated) -> Any:
-    """Divide weights of positives by the weight of all positives. The result is NaN, with a warning, if that is 0."""
+    """Divide weights of positives by the total weight of positives. If the total is 0, warn and return NaN."""
     if cumulated.tps[-1] <= 0.0:
         warn_undefined("recall is not defined: no positive sample has weight")
         return positives * np.nan
@@ -285,7 +283,6 @@ def _recall(positives: Any, cumulated: Cumulated) -> Any:
 def _recall_within(
     name: str, bound: float, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
 ) -> float:
-    """Return the maximum recall at thresholds where `is_within` is True for the bound."""
     check_bound(name, bound)
     cumulated = cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
     return float(_recall(cumulated.tps[is_within(cumulated, name, bound)].max(initial=0.0), cumulated))

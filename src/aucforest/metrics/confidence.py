@@ -80,10 +80,10 @@ def delong_covariance(
 def _delong(
     positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: FloatArray | None, *, contrast: bool = False
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the AUCs of score columns, the contribution of each class to their covariance, and effective sample sizes.
+    """Return the AUCs of R columns, the covariance due to each class, (2, R, R), and the effective class sizes, (2,).
 
-    The shapes are (R,), (2, R, R) and (2,), positives first, NaN if undefined. The effective sample size of a class is
-    (sum w)^2 / sum w^2. `contrast` appends the first AUC minus the second, whose variance then has no cancellation.
+    Positives come first; undefined values are NaN. The effective size of a class is (sum w)^2 / sum w^2. `contrast`
+    appends the first AUC minus the second, so that the variance of the difference is computed without cancellation.
     """
     weights = np.ones(len(scores)) if weights is None else weights
     columns = [placements(positive, column, weights) for column in np.ascontiguousarray(scores.T)]
@@ -102,7 +102,7 @@ def _mean_and_covariance(values: FloatArray, weights: FloatArray) -> tuple[Float
     if not weights.any():
         return undefined[0], undefined, 0.0
     shares = weights / weights.sum()
-    # The first value is subtracted, so that the mean of equal values is exact and their variance is 0.
+    # The first value is subtracted, so that the mean of equal values is exact, and their variance is 0.
     means = values[:, 0] + (values - values[:, :1]) @ shares
     squares = float(shares @ shares)
     if 1.0 / squares <= 1.0:  # one sample has all the weight
@@ -136,10 +136,6 @@ def auc_confidence_interval(
 
     Notes
     -----
-    In each class, the variance of V10 or V01 (see `delong_covariance`) is r AUC (1 - AUC), where r is at most 1. The
-    estimate of r is shrunk towards one half, as if there were two more samples. For a true AUC of t, the contribution
-    of a class of n samples to the variance of the AUC is assumed to be r t (1 - t) / n.
-
     In simulations (``python benchmarks/intervals.py auc``, table in the documentation) the coverage of 95 % intervals
     was 94 to 99 % for normal scores, and 88 to 98 % if positives had three times the standard deviation of negatives.
 
@@ -170,7 +166,7 @@ def auc_with_interval(
     *,
     auc: float | None = None,
 ) -> tuple[float, float, float]:
-    """Return `auc_confidence_interval` without a warning. If `auc` is given, the interval is around this estimate."""
+    """Return `auc_confidence_interval` without a warning. If `auc` is given, the interval is that of this estimate."""
     quantile = normal_quantile(level)
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
     aucs, covariances, n_rows = _delong(positive, scores[:, None], weights)
@@ -178,7 +174,8 @@ def auc_with_interval(
     auc = observed if auc is None else auc
     if np.isnan(variances).any():
         return auc, np.nan, np.nan
-    # r of the Notes of `auc_confidence_interval`, shrunk so that it is also defined for an AUC of 0 or 1
+    # The variance of V10 or V01 in a class is r AUC (1 - AUC), where r is at most 1. Each ratio r is shrunk towards 1/2
+    # as if there were two more samples, so that it is defined for an AUC of 0 or 1.
     inner = (n_rows.min() * observed + 0.5) / (n_rows.min() + 1.0)
     prior = inner * (1.0 - inner)
     ratios = (n_rows**2 * variances + prior) / (n_rows * observed * (1.0 - observed) + 2.0 * prior)
@@ -296,13 +293,7 @@ class RocBand(NamedTuple):
     high: FloatArray
 
 
-def roc_confidence_band(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    level: float = 0.95,
-    n_points: int = 201,
-) -> RocBand:
+def roc_confidence_band(y_true: ArrayLike, y_score: ArrayLike, *, level: float = 0.95, n_points: int = 201) -> RocBand:
     """Compute a confidence band of the ROC curve.
 
     It covers the whole true curve with probability `level` or more. With probability sqrt(level) each, all false
@@ -349,7 +340,7 @@ def roc_confidence_band(
     if min(tps[-1], fps[-1]) == 0.0:
         raise ValueError("y_true must have two classes, but has one")
     grid = np.linspace(0.0, 1.0, n_points)
-    distance = kolmogi(1.0 - np.sqrt(level))  # asymptotic, so the band is a little too wide
+    distance = kolmogi(1.0 - np.sqrt(level))  # This is asymptotic, so the band is a little too wide.
     fpr_distance, tpr_distance = distance / np.sqrt(fps[-1]), distance / np.sqrt(tps[-1])
     fpr, tpr = fps / fps[-1], tps / tps[-1]
     first = np.minimum(np.searchsorted(fpr, grid - fpr_distance), fpr.size - 1)

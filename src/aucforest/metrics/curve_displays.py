@@ -247,10 +247,10 @@ class GainsDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y_true: ArrayLike, *, name: str | None = None, **options: Any
     ) -> Self:
-        """Plot the curves of fitted binary classifiers, given as in `RocCurveDisplay.from_estimator`.
+        """Plot the curves of fitted binary classifiers; parameters as in `RocCurveDisplay.from_estimator`.
 
-        The options are other parameters of `from_predictions`. Also raises a ValueError if `pos_label` is not the
-        positive class of the classifiers.
+        The options are other parameters of `from_predictions`. Raises a ValueError if `pos_label` is not the positive
+        class of the classifiers.
         """
         positive, scores, label = _score_classifiers(estimator, X, y_true, name)
         if (given := options.pop("pos_label", None)) not in (None, label):
@@ -277,7 +277,7 @@ class GainsDisplay(Display):
         proportion, gain = curve
         if kind == "gains":
             return curve
-        # Lift is not a straight line between the points of the gains curve, so it needs more points.
+        # Between points of the gains curve, lift is not a straight line. So it is computed at more points.
         first = min(curve[0][1] for curve in self.curves.values())
         grid = np.unique(np.concatenate((proportion[1:], np.geomspace(first, 1.0, 200))))
         return grid, np.interp(grid, proportion, gain) / grid
@@ -285,7 +285,7 @@ class GainsDisplay(Display):
 
 @dataclass(repr=False, eq=False)
 class ThresholdCurveDisplay(Display):
-    """Plot of binary classification metrics against the threshold. Scores >= threshold are predicted positive.
+    """Binary classification metrics against the threshold. Scores >= threshold are predicted positive.
 
     Use `from_estimator` or `from_predictions` to create and plot a display.
 
@@ -366,7 +366,7 @@ class ThresholdCurveDisplay(Display):
         tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
         negatives, positives = fps[-1], tps[-1]
         if min(negatives, positives) <= 0.0:
-            raise ValueError("y_true must have two classes with positive total weight, but one has none")
+            raise ValueError("y_true must have two classes with positive total weight")
         # The threshold infinity is left out, because precision is undefined without positive predictions.
         curves = {name: curve[::-1] for name, curve in threshold_curves(tps[1:], fps[1:]).items()}
         mean_cost = None
@@ -424,7 +424,7 @@ class ThresholdCurveDisplay(Display):
 
 
 def threshold_curves(tps: FloatArray, fps: FloatArray) -> dict[str, FloatArray]:
-    """Return metrics from true and false positives. Precision is NaN without positive predictions."""
+    """Return metrics by name from true and false positives. Precision is NaN without positive predictions."""
     selected, recall, specificity = tps + fps, tps / tps[-1], 1.0 - fps / fps[-1]
     return {
         "precision": np.divide(tps, selected, out=np.full_like(selected, np.nan), where=selected > 0.0),
@@ -436,7 +436,6 @@ def threshold_curves(tps: FloatArray, fps: FloatArray) -> dict[str, FloatArray]:
 
 
 def _scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> Mapping[str, ArrayLike]:
-    """Return scores by name; `name` is the name of a single model."""
     scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
     if not scores:
         raise ValueError("y_score is an empty mapping")
@@ -446,13 +445,11 @@ def _scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> 
 def _score_classifiers(
     estimator: Any, X: Any, y_true: ArrayLike, name: str | None = None
 ) -> tuple[NDArray[np.bool_], dict[str, FloatArray], Any]:
-    """Return whether each sample is positive, the scores of each classifier by name, and the positive label."""
+    """Return whether each sample is positive, the scores by name of the classifier, and the positive label."""
     models = estimator if isinstance(estimator, Mapping) else {name or type(estimator).__name__: estimator}
-    if not models:
-        raise ValueError("estimator is an empty mapping of classifiers")
     scores = {label: _positive_scores(model, X) for label, model in models.items()}
     classes = {tuple(model.classes_[positive_last(model)].tolist()) for model in models.values()}
-    if len(classes) != 1:
+    if len(classes) != 1 or {len(each) for each in classes} != {2}:
         raise ValueError(f"the classifiers must have the same two classes, but have {classes}, the positive one last")
     ((negative, positive),) = classes
     codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=[negative, positive])
@@ -460,13 +457,6 @@ def _score_classifiers(
 
 
 def _positive_scores(estimator: Any, X: Any) -> FloatArray:
-    """Return the scores of the positive class of a fitted classifier."""
-    if len(estimator.classes_) != 2:
-        raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")
     if not hasattr(estimator, "predict_proba"):
         return np.asarray(estimator.decision_function(X))
-    proba = np.asarray(estimator.predict_proba(X))
-    if proba.ndim != 2 or proba.shape[1] != 2:
-        name = type(estimator).__name__
-        raise ValueError(f"{name}: predict_proba returned the shape {proba.shape}, but must return two columns")
-    return proba[:, positive_last(estimator)[-1]]
+    return np.asarray(estimator.predict_proba(X))[:, positive_last(estimator)[-1]]

@@ -30,9 +30,9 @@ _TITLES = {"selection_rate": "selection rate", "fpr": "false positive rate"}
 
 
 class GroupRate(NamedTuple):
-    """A metric of a group and its difference from the reference group, with intervals. Undefined values are NaN.
+    """A metric of a group and its difference from the reference group, with intervals.
 
-    The group of missing values is None. The interval of the difference is adjusted for the number of differences.
+    Undefined values are NaN. The group of missing values is None. The intervals of all differences are simultaneous.
     """
 
     group: Any
@@ -116,7 +116,6 @@ class GroupRates(HtmlTable):
 
 
 def _name(group: Any) -> str:
-    """Return the name of a group."""
     return "missing" if group is None else str(group)
 
 
@@ -202,7 +201,7 @@ def group_rates(
 
 
 def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """Return the sorted groups, None for missing values last, and the index of the group of each row."""
+    """Return the sorted groups, with None for missing values at the end, and the index of the group of each row."""
     if groups.dtype.kind in "mM":
         groups = np.where(np.isnat(groups), np.array(None), groups.astype(str).astype(object))
     values = [None if is_missing(value) else value for value in groups.tolist()]
@@ -211,24 +210,20 @@ def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         what = f"{len(distinct):,} values, more than {_MOST_GROUPS}: cut numbers into ranges, as pandas.qcut does"
         raise ValueError(f"group has {what}")
     known = [value for value in distinct if value is not None]
-    try:
-        names = sorted(known)
-    except TypeError:
-        names = sorted(known, key=str)
-    names += [None] if None in distinct else []
+    names = sorted(known, key=lambda value: (isinstance(value, str), value)) + [None] * (None in distinct)
     index = {name: k for k, name in enumerate(names)}
     return names, np.array([index[value] for value in values])
 
 
 class _Estimate(NamedTuple):
-    """A proportion and the `dispersion` of its score interval; for a calibration also the mean probability."""
+    """A proportion and the `dispersion` of its score interval. For "calibration" also the mean probability."""
 
     proportion: float
     dispersion: float
     mean: float | None = None
 
     def interval(self, quantile: float) -> tuple[float, float, float]:
-        """Return the proportion, or the mean probability minus it, and the interval."""
+        """Return the proportion, or the mean probability minus the proportion, with its interval."""
         low, high = score_interval(self.proportion, self.dispersion, quantile)
         if self.mean is None:
             return self.proportion, low, high
@@ -276,7 +271,6 @@ def compare_groups(
 
 
 def _find_reference(reference: Any, names: Sequence[Any], present: list[int]) -> int:
-    """Return the index of the reference group."""
     name = None if is_missing(reference) else reference
     for k in present:
         if names[k] == name:
@@ -294,9 +288,9 @@ def rate_estimate(is_hit: NDArray[np.bool_], weights: FloatArray) -> _Estimate:
 
 
 def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatArray) -> _Estimate:
-    """Return the frequency of positives, the dispersion of its score interval, and the mean of the probabilities.
+    """Return the estimate for "calibration".
 
-    The variance is the observed variance of y - p, or that of a proportion if there is only one class.
+    The variance is the observed variance of y - p, or the variance of a proportion if there is only one class.
     """
     frequency, dispersion = rate_estimate(positive, weights)[:2]
     shares, residuals = weights / weights.sum(), positive - proba
@@ -307,7 +301,6 @@ def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatA
 
 
 def _difference(estimate: _Estimate, other: _Estimate, quantile: float) -> tuple[float, float, float]:
-    """Return the difference of two estimates and its hybrid score interval."""
     value, low, high = estimate.interval(quantile)
     base, base_low, base_high = other.interval(quantile)
     difference = value - base

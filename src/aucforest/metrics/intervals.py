@@ -42,16 +42,17 @@ def score_interval(value: float, dispersion: float, quantile: float, upper: floa
 
 
 def score_bounds(value: Any, dispersion: Any, quantile: float, upper: float = 1.0) -> tuple[Any, Any]:
-    """Return score intervals of quantities between 0 and `upper`: all values that a score test does not reject.
+    """Return the bounds of score intervals, which contain all values that a score test does not reject.
 
-    If the true value is t, the variance of the estimate is assumed to be ``dispersion * t * (1 - t / upper)``. For a
-    proportion of n rows, the dispersion is 1 / n, and this is Wilson's interval. `upper` may be infinite.
+    The estimated quantities are between 0 and `upper`, which may be infinite. If the true value is t, the variance of
+    the estimate is assumed to be ``dispersion * t * (1 - t / upper)``. For a proportion of n rows, the dispersion is
+    1 / n, and this is Wilson's interval.
     """
     c = quantile**2 * dispersion
     scale = 1.0 + c / upper
     middle = (value + 0.5 * c) / scale
     half = np.sqrt(c * (value * (1.0 - value / upper) + 0.25 * c)) / scale
-    # The interval always contains `value`, in spite of rounding errors.
+    # The interval contains `value` in spite of rounding errors.
     return np.minimum(np.maximum(middle - half, 0.0), value), np.maximum(np.minimum(middle + half, upper), value)
 
 
@@ -65,7 +66,7 @@ def share_interval(part: FloatArray, rest: FloatArray, correlation: float = 0.0)
 
 
 def _lowest_share(part: FloatArray, rest: FloatArray, correlation: float) -> float:
-    """Return the lower bound of the share of `part`: the smaller root s of ``A s^2 - 2 B s + C``."""
+    """Return the lower bound of the share of `part`, the smaller root s of ``A s^2 - 2 B s + C``."""
     a, below, b, above = part[0], part[0] - part[1], rest[0], rest[2] - rest[0]
     common = correlation * below * above
     A = (a + b) ** 2 - below**2 - above**2 - 2.0 * common
@@ -137,7 +138,7 @@ def bootstrap_interval(
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for i in range(n_resamples):
             sample, scaled = rows[random.integers(len(rows), size=len(rows))], None
-            if weights is not None:  # The sum of weights is kept, because k may be a weight.
+            if weights is not None:  # All samples have the same sum of weights, because k may be a weight.
                 scaled = weights[sample] * (weights.sum() / weights[sample].sum())
             resampled[i] = metric(positive[sample], scores[sample], *args, sample_weight=scaled)
     resampled = resampled[~np.isnan(resampled)]

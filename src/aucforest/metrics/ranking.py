@@ -1,8 +1,8 @@
 """Sorting of rows by score, which all exact metrics use, and sums over the sorted rows.
 
 A float64 score has two words of 32 bits, and a float32 score has one. The high word is mapped to an unsigned key of the
-same order. The key and the row number are packed into one uint64, and these are sorted by three passes of a radix sort.
-Float64 scores with the same high word form a run. Only the runs are sorted again, by the low word.
+same order. The key and the row number are packed into one uint64. The packed numbers are sorted by three passes of a
+radix sort. Float64 scores with the same high word form a run, and each run is then sorted by the low word.
 
     packed   key of the high word | row        sorted by three radix passes
              key of the low word  | row        sorted within runs of equal high words
@@ -38,7 +38,7 @@ def ordered_key(word):
 
 @bare_device
 def _radix_sort(packed, spare, counts):
-    """Sort `packed` in place by its upper word. The sort is stable, by three digits from the least significant one."""
+    """Sort `packed` in place by its upper word: by three digits, from the least significant one. The sort is stable."""
     for digit in range(3):
         for value in range(counts.shape[1]):
             counts[digit, value] = np.uint32(0)
@@ -73,7 +73,6 @@ def _radix_sort(packed, spare, counts):
 
 @bare_device
 def _insertion_sort(packed, start, end):
-    """Sort the slice from start to end in place."""
     for i in range(start + 1, end):
         value = packed[i]
         j = i
@@ -100,17 +99,17 @@ def _pack_high_words(words, packed):
 
 @bare_device
 def _pack_low_words(words, packed, lows):
-    """Write (key of the low word, row) to `lows` in the order of `packed`. In a single pass, memory loads overlap."""
+    """Write (key of the low word, row) to `lows` in the order of `packed`."""
     for i in range(packed.size):
         row = packed[i] & WORD
         low = np.uint64(words[row, 0])
-        # Keys below SIGN are of negative scores. These increase as the low word decreases.
+        # Keys below SIGN are those of negative scores, which increase as the low word decreases.
         lows[i] = ((low if packed[i] >> HALF >= SIGN else low ^ WORD) << HALF) | row
 
 
 @bare_device
 def _number_groups(source, start, end, rank, ranked):
-    """Write (rank, row) of a sorted slice to `ranked`, with ranks from `rank` on. Return the next rank."""
+    """Write (rank, row) of a sorted slice to `ranked`. The lowest rank is `rank`; return the next unused rank."""
     key = source[start] >> HALF
     for i in range(start, end):
         value = source[i]
@@ -166,12 +165,12 @@ def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
 
 
 def _words(y_score: Scores) -> NDArray[np.uint32]:
-    """Return the 32-bit words of contiguous scores, with an additional last axis."""
+    """Return the 32-bit words of contiguous scores along an additional last axis."""
     return y_score.view(np.uint32).reshape(*y_score.shape, -1)
 
 
 def _make_buffers(n_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
-    """Allocate the buffers of `_rank_rows` with numpy, which uses huge pages, unlike numba."""
+    """Allocate the buffers of `_rank_rows` with numpy, because numba does not use huge pages."""
     return np.empty(n_rows, np.uint64), np.empty(n_rows, np.uint64), np.empty((3, 2048), np.uint32)
 
 
@@ -204,43 +203,18 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
     """Return U / (W1 W0), the AUC of ranked rows with ties counted half; NaN if a class has no weight."""
     twice_u, positive_weight, negative_weight = _twice_u(ranked, positive, weights)
     pairs = positive_weight * negative_weight
-    return min(twice_u / (2 * pairs), 1.0) if pairs > 0 else float("nan")  # sums of weights have rounding errors
-
-
-@kernel
-def _score_columns(words, positive, weights, buffers, areas):
-    """Write the AUC of each column for each of its weight vectors; return whether every score is finite."""
-    packed, spare, counts = buffers
-    for column in range(len(words)):
-        if not _rank_rows(words[column], packed, spare, counts):
-            return False
-        for i in range(weights.shape[1]):
-            twice_u, positive_weight, negative_weight = _twice_u(packed, positive, weights[column, i])
-            pairs = positive_weight * negative_weight
-            areas[column, i] = min(twice_u / (2 * pairs), 1.0) if pairs > 0.0 else np.nan
-    return True
-
-
-def score_columns(positive: NDArray[np.bool_], columns: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the AUC of each column of scores for each of its weight vectors, shape (n_columns, n_weights).
-
-    The scores have shape (n_columns, n_rows), and the weights have shape (n_columns, n_weights, n_rows).
-    """
-    areas = np.empty(weights.shape[:2])
-    if not _score_columns(_words(columns), positive, weights, _make_buffers(columns.shape[1]), areas):
-        require_finite(columns.ravel(), "y_score")
-    return areas
+    return min(twice_u / (2 * pairs), 1.0) if pairs > 0 else float("nan")  # Sums of weights have rounding errors.
 
 
 @kernel
 def _cumulate(ranked, positive, weights, tps, fps, rows):
-    """For each distinct score, descending from index 1, write the class weights at or above it and a row with it."""
+    """Write for each distinct score, descending from index 1, the class weights at or above it, and a row with it."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
         row = ranked[i] & WORD
         weight = 1.0 if weights is None else weights[row]
-        # There is no branch, because the labels in the order of scores are unpredictable.
+        # Without a branch, which the processor could not predict from labels.
         tp += weight if positive[row] else 0.0
         fp += 0.0 if positive[row] else weight
         step = last - (ranked[i] >> HALF)
@@ -261,7 +235,7 @@ class Cumulated(NamedTuple):
         """Weight of all samples at or above each threshold."""
         return self.tps + self.fps
 
-    # Bounds are compared with these quotients, because products of bounds would be rounded differently.
+    # Callers compare bounds with these quotients: a product of a bound and a total would be rounded differently.
 
     @property
     def precision(self) -> FloatArray:
@@ -291,7 +265,7 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray |
 
 @kernel
 def _placements(ranked, positive, weights, placed):
-    """Write for each row the weight of the other class below it, where ties count half. Return both class weights."""
+    """Write for each row the weight of the other class at lower scores; ties count half. Return both class weights."""
     below_positive, below_negative = 0.0, 0.0
     start = 0
     while start < ranked.size:
@@ -317,10 +291,10 @@ def _placements(ranked, positive, weights, placed):
 
 
 def placements(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the proportion of negatives below each positive, and that of positives above each negative, or NaN."""
+    """Return the proportion of negatives below each positive, and of positives above each negative; ties count half."""
     placed = np.empty(y_score.size)
     positive_weight, negative_weight = _placements(rank_rows(y_score), positive, weights, placed)
-    # Totals are summed in the same order, so perfect scores have proportions of exactly 1.
+    # The totals are summed in the same order as `placed`, so perfect scores have proportions of exactly 1.
     return placed[positive] / (negative_weight or np.nan), 1.0 - placed[~positive] / (positive_weight or np.nan)
 
 
@@ -347,36 +321,28 @@ def _lost_pairs(ranked, k, codes, weights, lost):
 
 
 @kernel
-def _lost_columns(words, codes, weights, buffers, lost, totals):
-    """Write the results of `lost_columns`; return whether every score is finite."""
+def _lost_columns(words, codes, weights, buffers, lost):
+    """Write the result of `lost_columns`; return whether every score is finite."""
     packed, spare, counts = buffers
-    for matrix in range(len(words)):
-        for i in range(weights.shape[1]):
-            for row in range(len(codes)):
-                totals[matrix, i, codes[row]] += weights[matrix, i, row]
-        for k in range(words.shape[1]):
-            if not _rank_rows(words[matrix, k], packed, spare, counts):
-                return False
-            for i in range(weights.shape[1]):
-                _lost_pairs(packed, k, codes, weights[matrix, i], lost[matrix, i, k])
+    for k in range(len(words)):
+        if not _rank_rows(words[k], packed, spare, counts):
+            return False
+        for i in range(len(weights)):
+            _lost_pairs(packed, k, codes, weights[i], lost[i, k])
     return True
 
 
-def lost_columns(codes: NDArray[np.uint32], matrices: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return `lost_pairs` of each score matrix for each of its weight vectors, and the total weights of the classes.
-
-    The matrices have shape (n_matrices, n_classes, n_rows), and the weights have shape (n_matrices, n_weights, n_rows).
-    Both results have an entry for each matrix and weight vector.
-    """
-    n_classes, n_rows = matrices.shape[1:]
-    totals, lost = np.zeros((*weights.shape[:2], n_classes)), np.zeros((*weights.shape[:2], n_classes, n_classes))
-    if not _lost_columns(_words(matrices), codes, weights, _make_buffers(n_rows), lost, totals):
-        require_finite(matrices.ravel(), "y_score")
-    return lost, totals
+def lost_columns(codes: NDArray[np.unsignedinteger], columns: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return `lost_pairs` of scores with shape (n_classes, n_rows) for each of several weights, (n_weights, n_rows)."""
+    n_classes, n_rows = columns.shape
+    lost = np.zeros((len(weights), n_classes, n_classes))
+    if not _lost_columns(_words(columns), codes, weights, _make_buffers(n_rows), lost):
+        require_finite(columns, "y_score")
+    return lost
 
 
 def lost_pairs(codes: NDArray[np.uint32], y_score: Scores, weights: FloatArray | None) -> NDArray[Any]:
-    """Return lost[k, j], twice the weight of the pairs in which column k ranks class k below class j. Ignore k = j."""
+    """Return lost[k, j], twice the weight of the pairs in which column k ranks class k below class j (k != j)."""
     n_classes = y_score.shape[1]
     lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
     for k in range(n_classes):

@@ -76,7 +76,7 @@ def roc_curve(
 
 
 def _rate(cumulated: FloatArray, side: str) -> FloatArray:
-    """Divide cumulative weights by the last one. The result is NaN, with a warning, if that is 0."""
+    """Divide cumulative weights by the total, which is the last one. If the total is 0, warn and return NaN."""
     if cumulated[-1] > 0.0:
         return cumulated / cumulated[-1]
     warn_undefined(f"the {side} rate is not defined: no {side} sample has weight")
@@ -186,7 +186,7 @@ def _is_second(truth: NDArray[Any], n_rows: int, labels: ArrayLike | None) -> ND
 
 
 def _area(positive: NDArray[np.bool_], scores: Scores, weights: FloatArray | None, *, max_fpr: float | None) -> float:
-    """Return the full AUC, or McClish's (1 + (A - min) / (max - min)) / 2 of a partial area A; NaN if undefined."""
+    """Return the AUC, or McClish's standardization (1 + (A - min) / (max - min)) / 2 of a partial area A."""
     if max_fpr in (None, 1.0):
         return mann_whitney(positive, rank_rows(scores), weights)
     tps, fps, _ = cumulate(positive, scores, weights)
@@ -197,7 +197,7 @@ def _area(positive: NDArray[np.bool_], scores: Scores, weights: FloatArray | Non
     x, y = np.append(fpr[:stop], max_fpr), np.append(tpr[:stop], np.interp(max_fpr, fpr, tpr))
     least = 0.5 * max_fpr**2
     area = 0.5 * (1.0 + (np.trapezoid(y, x) - least) / (max_fpr - least))
-    return min(float(area), 1.0)  # sums of weights have rounding errors
+    return min(float(area), 1.0)  # Sums of weights have rounding errors.
 
 
 def hand_till_score(
@@ -274,31 +274,34 @@ def _average_pairs(
     return _mean(matrix, np.where(np.isnan(matrix), 0, pair_weights))
 
 
-def score_matrices(codes: NDArray[np.uint32], matrices: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return Hand and Till's M of each score matrix for each of its weight vectors, shape (n_matrices, n_weights).
+def auc_by_weights(positive: NDArray[np.bool_], scores: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the AUC for each of several weights, (n_weights, n_rows). The scores are ranked only once."""
+    ranked = rank_rows(scores)
+    return np.array([mann_whitney(positive, ranked, each) for each in weights])
 
-    The matrices have shape (n_matrices, n_classes, n_rows), and the weights have shape (n_matrices, n_weights, n_rows).
-    M is NaN if fewer than two classes have weight. Each column is ranked only once.
+
+def hand_till_by_weights(codes: NDArray[np.unsignedinteger], columns: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return Hand and Till's M for each of several weights, (n_weights, n_rows).
+
+    `columns` are the scores of each class, (n_classes, n_rows), which are ranked only once. M is NaN if fewer than two
+    classes have weight.
     """
-    pairs = _pair_matrix(*lost_columns(codes, matrices, weights))
+    totals = np.array([np.bincount(codes, each, len(columns)) for each in weights])
+    pairs = _pair_matrix(lost_columns(codes, columns, weights), totals)
     is_pair = ~np.isnan(pairs)
-    # Usually the same pairs of classes have weight everywhere. Then it is faster to compute all means at once.
-    if np.any(is_pair[0, 0]) and np.all(is_pair == is_pair[0, 0]):
-        return np.ascontiguousarray(pairs[:, :, is_pair[0, 0]]).mean(axis=2)
-    means = np.full(pairs.shape[:2], np.nan)
-    for i in np.ndindex(means.shape):
-        if np.any(is_pair[i]):
-            means[i] = pairs[i][is_pair[i]].mean()
-    return means
+    # All means are computed at once if the same pairs of classes have weight everywhere, which is usual.
+    if np.any(is_pair[0]) and np.all(is_pair == is_pair[0]):
+        return np.ascontiguousarray(pairs[:, is_pair[0]]).mean(axis=1)
+    return np.array([matrix[known].mean() if known.any() else np.nan for matrix, known in zip(pairs, is_pair)])
 
 
 def _pair_matrix(lost: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
-    """Return all A(i, j) from `lost_pairs` and the weights of the classes, NaN for classes without weight."""
+    """Return all A(i, j) from `lost_pairs` and the total weights of the classes, NaN for classes without weight."""
     twice_pairs = 2 * totals[..., :, None] * totals[..., None, :]
     twice_pairs[..., np.eye(totals.shape[-1], dtype=np.bool_)] = 0
     matrix = np.full(lost.shape, np.nan)
     np.divide(twice_pairs - lost, twice_pairs, out=matrix, where=twice_pairs > 0)
-    return np.clip(matrix, 0.0, 1.0)  # sums of weights have rounding errors
+    return np.clip(matrix, 0.0, 1.0)  # Sums of weights have rounding errors.
 
 
 def _mean(values: FloatArray, weights: NDArray[Any]) -> float:
@@ -326,7 +329,7 @@ def _average_columns(
     weights: FloatArray | None,
     average: str | None,
 ) -> float | FloatArray:
-    """Return the average of a binary metric over the columns of indicators and scores; see `roc_auc_score`."""
+    """Return the average over columns of a binary metric; `average` is a parameter of `roc_auc_score`."""
     if average == "micro":
         repeated = None if weights is None else np.repeat(weights, truth.shape[1])
         return score(truth.ravel(), scores.ravel(), repeated)
@@ -381,12 +384,12 @@ def average_precision_score(
 
 
 def precision_area(tps: NDArray[Any], precision: FloatArray) -> FloatArray:
-    """Return average precision from positives and precision at descending thresholds (the last axis), or NaN."""
+    """Return average precision from true positives and precision at descending thresholds, which are the last axis."""
     steps = np.array(tps, dtype=np.float64)
     steps[..., 1:] -= tps[..., :-1]
     with np.errstate(invalid="ignore"):
         area = np.einsum("...g,...g->...", steps, precision) / tps[..., -1]
-    return np.minimum(area, 1.0)  # sums of weights have rounding errors
+    return np.minimum(area, 1.0)  # Sums of weights have rounding errors.
 
 
 def class_roc_auc(codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLike | None = None) -> float:
@@ -400,7 +403,7 @@ def class_roc_auc(codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLi
 def mean_over_classes(
     metric: Callable[..., float], codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return a binary metric: of the second of two classes, or the mean over more than two classes."""
+    """Return a binary metric of the second of two classes, or its mean over more than two classes."""
     classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
     return float(np.mean([metric(codes == k, proba[:, k], sample_weight=sample_weight) for k in classes]))
 

@@ -21,7 +21,7 @@ MAGIC = b"AUCSKT01"
 
 @kernel
 def _float_bins(words, shift, bins):
-    """Write the leading bits of the ordered keys of float32 scores to `bins`."""
+    """Write the bin of each float32 score: the leading bits of its ordered key."""
     for i in range(words.size):
         word = np.uint64(words[i])
         bins[i] = ordered_key(word if word != SIGN else np.uint64(0)) >> shift
@@ -29,7 +29,7 @@ def _float_bins(words, shift, bins):
 
 @kernel
 def _add(bins, positive, units, counts):
-    """Add the units of every row to the counts (2, n_bins) of its class and bin."""
+    """Add the units of each row, by default those of the weight 1, to the count of its class and bin."""
     for i in range(bins.size):
         counts[np.uint64(positive[i]), bins[i]] += (1 << UNIT_BITS) if units is None else units[i]
 
@@ -39,8 +39,8 @@ class AUCSketch:
 
     The sketch counts the weight of each class in the bins of a fixed grid of scores. Let p_b and q_b be the proportions
     of positives and negatives in bin b. Then the AUC is sum p_b (q_{<b} + q_b / 2), with an error of at most
-    1/2 * sum p_b q_b. Counts are integers, so the result does not depend on how the data are split and merged. Weights
-    are rounded to multiples of 2**-20, and `error_bound` includes this error. Their sum must be less than 2**42.
+    1/2 * sum p_b q_b. Weights are rounded to multiples of 2**-20, and `error_bound` includes this error. The sum of the
+    weights must be less than 2**42. Counts are integers, so the result does not depend on how the data are split.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class AUCSketch:
         self._total = total
 
     def _total_with(self, weight: float) -> float:
-        """Return the total weight plus `weight`. Raise ValueError if counts could overflow."""
+        """Return the total weight after adding `weight`; ValueError if counts could overflow."""
         total = self._total + weight
         if total >= MOST_WEIGHT:
             raise ValueError(f"the sum of the weights of a sketch must be less than 2**42, but would be {total:g}")
@@ -146,11 +146,10 @@ class AUCSketch:
         return self._proportion_of_pairs(positives, negatives) + rounding
 
     def _has_both_classes(self) -> bool:
-        """Return whether both classes have weight."""
         return bool(self._counts.any(axis=1).all())
 
     def _proportion_of_pairs(self, positives: NDArray[np.int64], twice_others: NDArray[np.int64]) -> float:
-        """Return sum(positives * twice_others) / (2 W1 W0). The sum is exact, because it uses Python integers."""
+        """Return sum(positives * twice_others) / (2 W1 W0), where the sum of Python integers is exact."""
         occupied = np.flatnonzero(positives)
         total = sum(p * q for p, q in zip(positives[occupied].tolist(), twice_others[occupied].tolist()))
         n_negative, n_positive = self._counts.sum(axis=1).tolist()

@@ -8,13 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest._caller import warn
 from aucforest.metrics.at_k import ROUNDING, check_bound, is_within, top_size
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import (
-    FloatArray,
-    check_option,
-    positive_last,
-    two_classes,
-    warn_undefined,
-)
+from aucforest.metrics.validation import FloatArray, check_option, positive_last, two_classes, warn_undefined
 
 BOUNDS = ("alerts", "precision", "recall", "fpr")
 
@@ -30,8 +24,8 @@ def optimal_threshold(
     """Find the best threshold: scores of at least the threshold are predicted positive.
 
     The candidates are all distinct scores, and infinity (no positive predictions). If several thresholds are equally
-    good, the highest is returned. Counts are compared exactly. If weights or costs are not whole numbers, relative
-    differences of up to 1e-12 are ignored, because they may be rounding errors.
+    good, the highest is returned. If weights or costs are not whole numbers, relative differences of up to 1e-12 are
+    ignored, because they may be rounding errors.
 
     Parameters
     ----------
@@ -39,7 +33,7 @@ def optimal_threshold(
         As in `auc_confidence_interval`.
     criterion : {"youden", "gmean", "f1", "cost"} or dict with a single key, default="youden"
         The criterion to maximize: TPR - FPR [1]_, sqrt(TPR (1 - FPR)), the F1 score 2 TP / (2 TP + FP + FN), or the
-        negative cost. Or a bound:
+        negative cost. A dict is a bound:
 
         - {"alerts": k}: the lowest threshold with at most k positive predictions. A float is a proportion of the
           samples, an integer a number of samples (with `sample_weight`, a total weight).
@@ -115,7 +109,7 @@ def optimal_threshold(
 
 
 def _find_within(cumulated: Cumulated, name: str, bound: Any) -> int:
-    """Return the index of the threshold for a bound (see `optimal_threshold`)."""
+    """Return the index of the threshold for a bound; see `optimal_threshold`."""
     if name == "alerts":
         selected = cumulated.selected
         size = top_size(bound, float(selected[-1]), name=name)
@@ -130,7 +124,10 @@ def _find_within(cumulated: Cumulated, name: str, bound: Any) -> int:
 
 
 def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: tuple[str, ...] = ()) -> None:
-    """Raise ValueError unless a dict has one key of BOUNDS or `others`, or "alerts" and `others`, and valid bounds."""
+    """Raise ValueError if the keys of a rule or its bounds are invalid.
+
+    A rule has one key, of BOUNDS or `others`, or the key "alerts" together with `others`.
+    """
     keys = set(criterion)
     if not (len(keys) == 1 and keys <= {*others, *BOUNDS}) and keys != {"alerts", *others}:
         named = ", ".join(map(repr, (*others, *BOUNDS)))
@@ -145,15 +142,12 @@ def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: 
 
 
 def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int | None = None) -> FloatArray:
-    """Return a validated cost matrix. For two classes, if `n_rows` is given, there may be a matrix for each row."""
+    """Return a validated cost matrix. With two classes and `n_rows`, there may be a matrix for each row."""
     sentence = f"{where}cost must be a {n_classes} x {n_classes} matrix of finite numbers, one row for each true class"
     try:
         matrix = np.asarray(cost, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(sentence) from None
-    if matrix.shape == (n_classes,) == (2,):
-        fp, fn = map(float, matrix)
-        raise ValueError(f"{sentence}: pass [[0, {fp:g}], [{fn:g}, 0]] instead of ({fp:g}, {fn:g})")
     n_dims = 3 if n_rows is not None and n_classes == 2 and matrix.ndim == 3 else 2
     if matrix.ndim != n_dims or matrix.shape[-2:] != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(sentence)
@@ -177,11 +171,11 @@ def find_best(
 ) -> int:
     """Return the index of the best threshold of `cumulate`, the highest one if several are equally good.
 
-    Denominators that are the same for all thresholds are left out, because rounding can make equal quotients differ.
+    Denominators that are the same for all thresholds are omitted, because equal quotients may be rounded differently.
     Only the `n_allowed` highest thresholds are compared. The criterion "cost" needs `cost`.
     """
-    numbers: Any = (tps, fps, *((1.0, 1.0) if cost is None else error_costs(cost)))
-    tps, fps, fp_cost, fn_cost = numbers
+    fp_cost, fn_cost = (1.0, 1.0) if cost is None else error_costs(cost)
+    numbers: Any = tps, fps, fp_cost, fn_cost
     greatest = max(tps[-1] * fps[-1], fp_cost * fps[-1] + fn_cost * tps[-1])
     is_whole = greatest < 2.0**62 and all(np.array_equal(number, np.rint(number)) for number in numbers)
     numbers = [np.asarray(number, np.int64 if is_whole else np.float64) for number in numbers]
@@ -198,7 +192,7 @@ def find_best(
 
 
 def decide(classifier: Any, proba: FloatArray) -> NDArray[np.int64]:
-    """Return the index of the predicted class of each row, which depends on the `threshold_` of a fitted classifier.
+    """Return the index of the predicted class of each row, by the `threshold_` of a fitted classifier.
 
     A number is the minimum probability of the positive class. A matrix contains costs. A vector contains prior
     probabilities, by which the probabilities are divided. None (the default) predicts the most probable class.

@@ -1,4 +1,4 @@
-"""Validation of labels, scores and weights."""
+"""Validation of labels, scores and weights. Also missing values, the positive class, and class counts."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,20 +17,21 @@ LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
 _BLOCK_ROWS = 2**20  # Rows that are indexed at once: numpy copies codes to 64-bit integers to use them as indices.
 
 
+def _require(is_valid: NDArray[np.bool_], values: NDArray[Any], condition: str) -> None:
+    """Raise ValueError with the condition and the first value that is not valid, if there is one."""
+    if not is_valid.all():
+        where = int(np.argmin(is_valid))
+        raise ValueError(f"{condition}, but value {where} is {values.ravel()[where]}")
+
+
 def require_finite(values: NDArray[Any], name: str) -> None:
     """Raise ValueError with the first value that is NaN or infinite, if there is one."""
-    finite = np.isfinite(values)
-    if not finite.all():
-        where = int(np.argmin(finite))
-        raise ValueError(f"{name} must be finite, but value {where} is {values.ravel()[where]}")
+    _require(np.isfinite(values), values, f"{name} must be finite")
 
 
 def require_range(values: NDArray[Any], name: str) -> None:
     """Raise ValueError with the first value that is not a probability, if there is one."""
-    outside = (values < 0.0) | (values > 1.0)
-    if outside.any():
-        where = int(np.argmax(outside))
-        raise ValueError(f"{name} must be in [0, 1], but value {where} is {values.ravel()[where]}")
+    _require((values >= 0.0) & (values <= 1.0), values, f"{name} must be in [0, 1]")
 
 
 def check_option(name: str, value: Any, options: Sequence[Any]) -> None:
@@ -102,9 +103,7 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_
     weights = np.require(_real_numbers(sample_weight, "sample_weight"), np.float64, ["C", "W"])
     check_length(weights, "sample_weight", n_rows, of=of)
     require_finite(weights, "sample_weight")
-    if weights.min(initial=0.0) < 0.0:
-        where = int(np.argmin(weights))
-        raise ValueError(f"sample_weight must not be negative, but value {where} is {weights[where]}")
+    _require(weights >= 0.0, weights, "sample_weight must not be negative")
     greatest = weights.max(initial=0.0)
     if not (greatest == 0.0 or LEAST_WEIGHT <= greatest <= MOST_WEIGHT):
         bounds = f"from {LEAST_WEIGHT} to {MOST_WEIGHT}"
@@ -115,16 +114,16 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_
 def is_positive(
     y_true: ArrayLike, n_rows: int, *, pos_label: Any = None, name: str = "y_true", of: str = "y_score"
 ) -> NDArray[np.bool_]:
-    """Return whether each row is of the positive class: `pos_label`, or by default the greater one of two labels.
+    """Return whether each row has the label `pos_label`, by default the greater one of two labels.
 
-    A single label is positive if it equals 1. All labels are compared with the first two distinct ones, not sorted.
+    A single label is positive if it equals 1.
     """
     labels = as_column(y_true)
     check_length(labels, name, n_rows, of=of)
-    first = labels[0]
+    first = labels[0]  # Labels are compared with the first two distinct ones, which is faster than sorting them.
     try:
         is_first = np.asarray(labels == first, dtype=np.bool_)
-    except TypeError:  # comparisons with pandas.NA are neither true nor false
+    except TypeError:  # A comparison with pandas.NA is neither true nor false.
         raise ValueError(f"{name} has a missing value") from None
     n_first = np.count_nonzero(is_first)
     if n_first == n_rows:
@@ -158,14 +157,14 @@ def positive_last(classifier: Any) -> list[int]:
 def two_classes(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
 ) -> tuple[NDArray[np.bool_], Scores, FloatArray | None]:
-    """Validate samples, and return whether each is positive, the scores, and the weights."""
+    """Validate samples. Return whether each is positive, the scores, and the weights."""
     scores = check_scores(as_column(y_score))
     weights = check_weights(sample_weight, scores.size)
     return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
 
 
 def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_], Scores]:
-    """Validate the samples of a batch. It may have one class, so labels must be bool, 0 and 1, or -1 and 1."""
+    """Validate a batch. Labels must be bool, 0 and 1, or -1 and 1, because a batch may have a single class."""
     scores = check_scores(as_column(y_score), finite=True)
     labels = as_column(y_true)
     check_length(labels, "y_true", scores.size)
@@ -185,7 +184,7 @@ def class_codes(
     of: str = "y_score",
     unknown_is: str = "not in labels",
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """Return the code of each row, 0 to K - 1, and the K classes: `labels` in the given order, or sorted labels."""
+    """Return the class index of each row, and the classes: `labels` in the given order, or the sorted labels."""
     values = as_column(y_true)
     check_length(values, name, n_rows, of=of)
     present, codes = _code_integers(values) or _code_any(values, name)
@@ -205,7 +204,7 @@ def count_classes(
     codes: NDArray[np.integer], n_classes: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[Any]:
     """Return the number of rows of each class, or their total weight."""
-    if weights is not None:  # in one call, because sums of blocks would be rounded in another way
+    if weights is not None:  # in one call, because the sum of the sums of blocks is rounded differently
         return np.bincount(codes, weights, n_classes)
     counts = np.zeros(n_classes, dtype=np.int64)
     for start in range(0, len(codes), _BLOCK_ROWS):
@@ -222,11 +221,11 @@ def recode(codes: NDArray[np.unsignedinteger], new: NDArray[np.unsignedinteger])
 
 
 def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]] | None:
-    """Return classes and codes by a lookup table, or None unless the values are integers in a small range."""
+    """Return classes and codes from a lookup table, or None unless the values are integers in a small range."""
     if values.dtype.kind not in "biuf" or values.size == 0:
         return None
     low, high = values.min(), values.max()
-    # Also False for NaN, and for values outside int64.
+    # The condition is also False for NaN, and for values outside int64.
     largest = max(abs(float(low)), abs(float(high)))
     if not (largest < 2**53 and float(high) - float(low) <= max(1 << 16, 2 * values.size)):
         return None
@@ -240,7 +239,7 @@ def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint3
 
 
 def _code_any(values: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """Return sorted classes and codes of labels. Objects are hashed, so that only the classes are sorted."""
+    """Return sorted classes and codes. Python objects are hashed, so that only the classes are sorted."""
     if values.dtype.kind != "O":
         distinct, codes = np.unique(values, return_inverse=True)
         if not any(is_missing(label) for label in distinct[-1:]):

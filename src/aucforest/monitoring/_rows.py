@@ -23,7 +23,7 @@ SUM_TOLERANCE = 1e-3  # for sums of probabilities, which are often rounded to a 
 
 
 class RankedColumn:
-    """Ranked scores. `order` sorts them; group g of equal scores has the samples ``order[edges[g]:edges[g + 1]]``."""
+    """Ranked scores. `order` sorts the rows. Group g of equal scores has the rows ``order[edges[g]:edges[g + 1]]``."""
 
     def __init__(self, scores: FloatArray) -> None:
         ranked = rank_rows(scores)  # rank in the upper half, sample in the lower
@@ -61,12 +61,12 @@ class RankedColumn:
         return out
 
     def sums(self, values: NDArray[Any]) -> FloatArray:
-        """Return for every group the sum over its samples."""
+        """Return for every group the sum of the values of its samples."""
         ordered = values[self.order].astype(np.float64, copy=False)
         return ordered if self.is_distinct else np.add.reduceat(ordered, self.edges[:-1])
 
     def below(self, values: NDArray[Any]) -> FloatArray:
-        """Return for every sample the sum over the samples with lower scores plus half of the sum over its group."""
+        """Return for every sample: the sum of values over lower scores, plus half of their sum over its group."""
         sums = self.sums(values)
         return self.to_rows(np.cumsum(sums) - 0.5 * sums)
 
@@ -77,7 +77,7 @@ def _edges(rises: NDArray[np.bool_]) -> IntArray:
 
 
 def rank_columns(scores: FloatArray) -> list[RankedColumn]:
-    """Return a RankedColumn for each column of scores, which may have one or two dimensions."""
+    """Rank each column of scores, which may have one or two dimensions."""
     return [RankedColumn(np.ascontiguousarray(column)) for column in scores.reshape(len(scores), -1).T]
 
 
@@ -93,32 +93,31 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 
 class Rows(NamedTuple):
-    """Samples: ranked scores, class probabilities `p` (0 or 1 for known labels), and predicted class indices."""
+    """Samples with ranked scores and class probabilities."""
 
     columns: list[RankedColumn]
-    p: FloatArray
-    predicted: NDArray[np.uint32] | None = None
+    p: FloatArray  # the probabilities, or 0 and 1 for known labels
+    predicted: NDArray[np.uint32] | None = None  # class indices
 
     def by_column(self) -> list["Rows"]:
-        """Return the samples with the scores and probabilities of one class only, for each class (one-vs-rest)."""
+        """Return one-vs-rest samples for each class, with the scores and probabilities of this class."""
         return [Rows([column], self.p[:, k : k + 1]) for k, column in enumerate(self.columns)]
 
 
 class Estimate(NamedTuple):
-    """The metric with p in place of labels, the expectation of the realized metric, and the influence of the labels."""
+    """An estimate of a metric; the module docstring defines the influence."""
 
-    value: float
-    expected: float
+    value: float  # the metric with p in place of labels
+    expected: float  # the expectation of the realized metric
     influence: FloatArray
 
 
 def undefined(p: FloatArray) -> Estimate:
-    """Return the estimate of a metric that is undefined, all NaN."""
     return Estimate(np.nan, np.nan, np.full_like(p, np.nan))
 
 
 def label_variance(p: FloatArray, influence: FloatArray) -> float:
-    """Return the variance of the sum of labels weighted by their influence; see the module docstring."""
+    """Return the variance of a realized metric by the formula of the module docstring."""
     product = p * influence
     means = product if p.shape[1] == 1 else product.sum(axis=1)
     return max(0.0, dot(product, influence) - dot(means, means))
@@ -144,15 +143,14 @@ def check_probabilities(p: ArrayLike, *, n_dims: int, name: str = "p") -> FloatA
 
 
 def check_raw_scores(scores: FloatArray, fitted: NDArray[np.bool_]) -> None:
-    """Raise ValueError if uncalibrated scores are not in [0, 1] or, without any calibration, rows do not sum to 1."""
+    """Raise ValueError if uncalibrated columns are not in [0, 1], or if none is calibrated and rows do not sum to 1."""
     if not fitted.any():
         check_probabilities(scores, n_dims=2, name="y_score")
     for column in scores[:, ~fitted].T:
-        require_range(column, "y_score")  # Given one column, the error names the row.
+        require_range(column, "y_score")  # With a single column, the error names the row.
 
 
 def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:
-    """Return validated scores and probabilities."""
     scores = np.asarray(check_scores(y_score, n_dims=n_dims), dtype=np.float64)
     columns = check_probabilities(p, n_dims=n_dims)
     if scores.shape != np.shape(p):

@@ -18,7 +18,6 @@ from aucforest.metrics.validation import (
     check_option,
     check_scores,
     class_codes,
-    is_missing,
 )
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability
 from aucforest.monitoring.chunks import Chunks
@@ -32,23 +31,19 @@ UNKNOWN = np.iinfo(np.uint32).max  # the class index of a missing label
 
 
 class Samples(NamedTuple):
-    """Validated samples.
+    """Validated samples."""
 
-    `scores` has one column for two classes. `codes` are the class indices of labels (UNKNOWN if missing), `predicted`
-    those of predictions. `kept` is False for samples without a score and for reference samples without a label.
-    """
-
-    scores: FloatArray
-    codes: NDArray[np.uint32] | None
-    predicted: NDArray[np.uint32] | None
+    scores: FloatArray  # one column for two classes
+    codes: NDArray[np.uint32] | None  # class indices of the labels, UNKNOWN for missing labels
+    predicted: NDArray[np.uint32] | None  # class indices of the predictions
     X: FloatArray | None
-    kept: NDArray[np.bool_]
+    kept: NDArray[np.bool_]  # False for samples without a score and for reference samples without a label
 
     def take(self, rows: slice | IntArray) -> "Samples":
         """Return the given rows, without those for which `kept` is False."""
         kept = self.kept[rows]
         chosen = rows if kept.all() else np.arange(len(self.kept))[rows][kept]
-        return Samples._make(None if part is None else part[chosen] for part in self)
+        return Samples._make(None if values is None else values[chosen] for values in self)
 
 
 def read_samples(
@@ -68,8 +63,6 @@ def read_samples(
         if not unlabelled.all():
             labels = labels[~unlabelled]
             codes[~unlabelled], classes = class_codes(labels, labels.size, labels=classes)
-        elif is_reference:
-            raise ValueError(f"all {n_rows} labels of y_true are missing")
     _report_missing(int(unscored.sum()), int(unlabelled.sum()), cbpe.on_nan, is_reference)
     kept = ~(unscored | unlabelled) if is_reference else ~unscored
     if not kept.any():
@@ -101,7 +94,7 @@ def _columns(y_score: ArrayLike) -> FloatArray:
 
 
 def _positive_column(scores: FloatArray) -> FloatArray:
-    """Return the second of two columns, or other scores unchanged; ValueError if two columns are not probabilities."""
+    """Return the second of two columns; ValueError if they are not probabilities. A single column is unchanged."""
     if scores.shape[1] != 2:
         return scores
     complete = scores[~np.isnan(scores).any(axis=1)]
@@ -127,21 +120,13 @@ def learn_features(X: Any) -> tuple[Any, columns.Categories]:
     if table is None:
         return X, {}
     by_dtype = columns.find_categorical(table, "from_dtype")
-    categorical = [j for j in range(table.shape[1]) if j in by_dtype or not _holds_numbers(table, j)]
+    categorical = [j for j in range(table.shape[1]) if j in by_dtype or _holds_text(table, j)]
     if not categorical:
         return X, {}
     try:
         return columns.learn(table, categorical, None)
     except TypeError as error:
         raise TypeError(f"{error}; make all its values text, or encode it as numbers") from error
-
-
-def remember_columns(cbpe: Any, X: Any) -> None:
-    """Set `n_features_in_` and `feature_names_in_`, or delete them if X is None."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        vars(cbpe).pop(name, None)
-    if X is not None:
-        validate_data(cbpe, X, skip_check_array=True)
 
 
 def encode_features(cbpe: Any, X: Any, categories: columns.Categories) -> Any:
@@ -154,7 +139,7 @@ def encode_features(cbpe: Any, X: Any, categories: columns.Categories) -> Any:
     if table is None:
         return X
     for feature in range(table.shape[1]):
-        if feature not in categories and not _holds_numbers(table, feature):
+        if feature not in categories and _holds_text(table, feature):
             what = f"{columns.column_name(table, feature)} holds text, but numbers in the reference"
             raise TypeError(f"X: {what}: pass missing values in place of text")
     return columns.encode(table, categories) if categories else X
@@ -176,19 +161,15 @@ def _without_dates(X: Any) -> columns.Table | None:
     return table
 
 
-def _holds_numbers(table: Any, feature: int) -> bool:
-    """Return whether a column has numbers, False if it has text; TypeError for other values, such as lists."""
-    is_array = isinstance(table, np.ndarray)
-    values = table[:, feature] if is_array else table.get_column(table.columns[feature]).to_numpy()
+def _holds_text(table: columns.Table, feature: int) -> bool:
+    """Return whether a column has text; raise an error if it has other values than numbers and text."""
     try:
-        columns.read_numbers(table, feature)  # raises for other values than numbers
-        return True
+        columns.read_numbers(table, feature)
     except (TypeError, ValueError):
-        if any(isinstance(value, str) for value in values.tolist()):
-            return False
-    kind = type(next(value for value in values if not is_missing(value))).__name__
-    name = columns.column_name(table, feature)
-    raise TypeError(f"X: {name} holds values of type {kind}: encode them as numbers or text")
+        if not any(isinstance(value, str) for value in columns.column_of(table, feature)):
+            raise
+        return True
+    return False
 
 
 def _features(X: Any, n_rows: int) -> FloatArray | None:
@@ -225,7 +206,6 @@ def check_options(cbpe: Any) -> None:
 
 
 def check_columns(cbpe: Any, metrics: list[EstimatedMetric], samples: Samples) -> None:
-    """Raise ValueError if required predictions or features are missing."""
     for metric in metrics:
         if metric.needs_predictions and samples.predicted is None:
             raise ValueError(f"metric {metric.name!r} needs y_pred")

@@ -1,15 +1,9 @@
 """Calibration of scores by isotonic regression, and estimates of metrics from calibrated scores, with intervals.
 
-A curve is constant in blocks of scores. Its level in block b is the proportion of positives among the m_b reference
-samples of the block. Let S_b be the sum of the influences (see `_rows`) of the new samples in block b on a metric. If
-one of the m_b labels changes from 0 to 1, the estimated metric changes by S_b / m_b.
-
-Estimates on the reference samples to which a curve was fitted are optimistic. So the difference (estimated - realized)
-on the reference is subtracted from every estimate. Let Sref_b be S_b for the reference samples, and psi_ref_r the
-influence of the label of reference sample r on the realized metric. If r is in block b, its label has the influence
-(S_b - Sref_b) / m_b + psi_ref_r on the corrected estimate. The variance due to the curves is a quadratic form of the
-covariance matrix of the label sums of blocks. Since the matrix is estimated, intervals use Student's t distribution,
-with Satterthwaite's degrees of freedom; see docs/mathematics/monitoring.md.
+An isotonic curve is constant in blocks of scores. Its level in a block is the proportion of positives among the
+reference samples of the block. Estimates on these samples are optimistic, because the curve was fitted to them. So the
+difference (estimated - realized) on the reference is subtracted from every estimate. The corrected estimate depends on
+the label sums of the blocks, whose variance widens the intervals; see docs/mathematics/monitoring.md.
 """
 
 from collections.abc import Sequence
@@ -50,7 +44,7 @@ class Position(NamedTuple):
 
 
 class IsotonicCurve:
-    """Isotonic regression of labels on scores, interpolated linearly between blocks and constant beyond the outermost.
+    """Isotonic regression of labels on scores: linear between blocks, and constant in and beyond blocks.
 
     The curve decreases if the AUC is below 1/2. `positive` is 1.0 for positive labels and 0.0 for others. Each block
     has a probability (`levels`), the weight of its samples (`mass`) and the weight of its positives (`hits`).
@@ -65,7 +59,7 @@ class IsotonicCurve:
         self.levels: FloatArray = fit.x[starts]
         self.mass: FloatArray = np.add.reduceat(mass, starts)
         self.hits: FloatArray = np.add.reduceat(hits, starts)
-        # The knots of the interpolation are the lowest and highest score of each block, equal if it has one score.
+        # The knots of the interpolation are the lowest and the highest score of each block.
         ends = np.column_stack([values[starts], values[fit.blocks[1:] - 1]]).ravel()
         is_knot = np.concatenate([[True], np.diff(ends) > 0.0])
         self._knots = ends[is_knot]
@@ -73,7 +67,7 @@ class IsotonicCurve:
 
     def locate(self, column: RankedColumn) -> Position:
         """Return the neighbouring blocks of the distinct scores of a column."""
-        # Both knots and scores are sorted. There are fewer knots, so knots are searched among scores.
+        # Knots and scores are sorted. Knots are searched among scores, because there are fewer knots.
         firsts = np.searchsorted(column.values, self._knots)
         left_knots = np.maximum(np.arange(-1, self._knots.size), 0)
         left = np.repeat(left_knots, np.diff(firsts, prepend=0, append=column.values.size))
@@ -103,7 +97,7 @@ def is_rising(column: RankedColumn, positive: FloatArray) -> bool:
 def columns_to_fit(
     columns: list[RankedColumn], truth: FloatArray, calibration: str | Sequence[bool], random_state: int | None
 ) -> NDArray[np.bool_]:
-    """Return whether each column is calibrated; see the parameters of CBPE."""
+    """Return whether each column is calibrated, by the parameter `calibration` of CBPE."""
     n_columns = len(columns)
     if not isinstance(calibration, str):
         chosen = np.asarray(calibration, dtype=bool)
@@ -118,13 +112,13 @@ def columns_to_fit(
 
 
 def needs_calibration(column: RankedColumn, positive: FloatArray, random_state: int | None = 0) -> bool:
-    """Return whether calibration improves scores in [0, 1]; see `calibration` of CBPE."""
+    """Return whether calibration improves scores in [0, 1], as defined in the parameters of CBPE."""
     return _brier_improves(column, positive, random_state) or _expected_auc_differs(column, positive)
 
 
 def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
     """Return whether out-of-fold calibration has a lower Brier score than the scores, by a one-sided paired test."""
-    # The samples are sorted by score. So the folds do not depend on the given order, and each fold is sorted.
+    # The samples are sorted by score, so that the folds do not depend on their given order, and each fold is sorted.
     scores, positive = column.scores[column.order], positive[column.order]
     fold = np.random.default_rng(random_state).permutation((np.arange(positive.size) % N_FOLDS).astype(np.uint8))
     p = np.empty(positive.size)
@@ -146,39 +140,32 @@ def _expected_auc_differs(column: RankedColumn, positive: FloatArray) -> bool:
 
 
 class Offset(NamedTuple):
-    """The estimated minus the realized metric on the reference.
-
-    `spread` is the influence Sref_b of the level of each block on the estimated metric, `cross` is the covariance of
-    the realized metric and the label sum of each block, and `variance` is the variance of the realized metric.
-    """
+    """The estimated minus the realized metric on the reference."""
 
     value: float
-    spread: FloatArray
-    cross: FloatArray
-    variance: float
+    spread: FloatArray  # the influence of the level of each block on the estimated metric
+    cross: FloatArray  # the covariance of the label sum of each block and the realized metric
+    variance: float  # of the realized metric
 
     def scaled(self, ratio: float) -> "Offset":
-        """Return the offset of the metric multiplied by `ratio`."""
+        """Return the offset of a metric that is `ratio` times this metric."""
         return Offset(ratio * self.value, ratio * self.spread, ratio * self.cross, ratio**2 * self.variance)
 
 
 class Scored(NamedTuple):
-    """Samples with their probabilities, and the positions of their scores in each curve that calibrated them.
-
-    If there are several columns, `rows.p` are the values of the curves divided by their sums over columns, `totals`.
-    """
+    """Samples with calibrated probabilities."""
 
     rows: Rows
-    positions: dict[int, Position]
-    totals: FloatArray | None = None
+    positions: dict[int, Position]  # of the scores in each curve
+    totals: FloatArray | None = None  # The values of several curves are divided by their sum over columns.
 
 
 class Curves:
     """Calibration curves fitted to the reference, and the variance of estimates due to the labels of the reference.
 
-    `curves` has a curve for each index k of a column with ``fitted[k]``. The scores of other columns are probabilities.
-    The variance is that of reference labels drawn with the probabilities `p`. In a block with h positives among m
-    samples, p is (h + 1/2) / (m + 1), so that it is never 0 or 1.
+    `curves` has a curve for the index k of each column with ``fitted[k]``. The scores of other columns are
+    probabilities. For the variance, reference labels have the probabilities `p`. In a block with h positives among m
+    samples, p is (h + 1/2) / (m + 1), which is never 0 or 1.
     """
 
     def __init__(self, reference: Rows, fitted: NDArray[np.bool_], weights: FloatArray | None = None) -> None:
@@ -219,19 +206,19 @@ class Curves:
         return Scored(rows._replace(p=p), positions, totals)
 
     def spread(self, scored: Scored, influence: FloatArray) -> FloatArray:
-        """Return the influence of the level of every block on a metric, from the influence of the probabilities."""
+        """Return the influence of the level of each block on a metric, given the influence of the probabilities."""
         if scored.totals is not None:
             influence = (influence - (scored.rows.p * influence).sum(axis=1, keepdims=True)) / scored.totals
         sums = {k: scored.rows.columns[k].sums(influence[:, k]) for k in self.curves}
         return np.concatenate([curve.spread(scored.positions[k], sums[k]) for k, curve in self.curves.items()])
 
     def _by_block(self, values: FloatArray) -> FloatArray:
-        """Return for every block the sum of the values, (n_samples, n_columns), of its samples."""
+        """Return the sum over the samples of each block of values with the shape (n_samples, n_columns)."""
         cells = values[:, self._fitted].ravel()
         return np.bincount(self._blocks.ravel(), cells, minlength=self._mass.size).astype(np.float64)
 
     def _block_covariance(self) -> FloatArray:
-        """Return the covariance of the label sums of blocks. The labels of a sample in two columns are correlated."""
+        """Return the covariance matrix of the label sums of blocks."""
         weighted, starts = self._weights * self.p, np.arange(0, self._blocks.size + 1, self._blocks.shape[1])
         cells = weighted[:, self._fitted].ravel(), self._blocks.ravel(), starts
         by_row = csr_matrix(cells, shape=(len(self.p), self._mass.size))
@@ -256,7 +243,7 @@ class Curves:
 
     def noise(self, scored: Scored, influence: FloatArray, offset: Offset) -> tuple[float, float]:
         """Return the variance of a corrected estimate due to the reference labels, and its degrees of freedom."""
-        change = (self.spread(scored, influence) - offset.spread) / self._mass  # due to one more positive in each block
+        change = (self.spread(scored, influence) - offset.spread) / self._mass  # by one more positive in each block
         variance = float(change @ self._covariance @ change + 2.0 * change @ offset.cross + offset.variance)
         block_variances = change**2 * np.diag(self._covariance)
         denominator = float((block_variances**2 / self._freedom).sum())  # of Satterthwaite's formula
@@ -282,7 +269,7 @@ def evaluate(
     cbpe: Any,
     random: np.random.Generator,
 ) -> Evaluated:
-    """Return the estimate of a metric, corrected by `offset`, its estimated minus realized value on the reference."""
+    """Return the estimate of a metric on a chunk, corrected by `offset`."""
     estimate = metric.estimate(scored.rows)
     if np.isnan(estimate.value):
         return Evaluated()

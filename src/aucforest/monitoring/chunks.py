@@ -1,22 +1,21 @@
 """Splitting of data into chunks by size, by number or by calendar period."""
 
-import re
+import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from numbers import Real
-from operator import index
-from typing import Any, Literal, NamedTuple
+from numbers import Integral, Real
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_scalar
 
 from aucforest.metrics.validation import are_missing, check_option
 from aucforest.monitoring._rows import IntArray
 
 # By period: (unit of datetime64, units per period, units from the start of a period to 1970-01-01).
 _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 0), "Q": ("M", 3, 0), "Y": ("Y", 1, 0)}
-_DATE_AND_TIME = re.compile(r"\s*[+-]?\d+-\d\d-\d\d[T ]\d\d(:\d\d(:\d\d(\.\d*)?)?)?")
 
 
 class Chunk(NamedTuple):
@@ -65,7 +64,7 @@ class Chunks:
 
         Raises a ValueError or TypeError unless `size` is a positive integer.
         """
-        return cls(partial(_split_sizes, _positive_integer("size", size)))
+        return cls(partial(_split_sizes, int(check_scalar(size, "size", Integral, min_val=1))))
 
     @classmethod
     def by_number(cls, number: int) -> "Chunks":
@@ -73,7 +72,7 @@ class Chunks:
 
         Raises a ValueError or TypeError unless `number` is a positive integer.
         """
-        return cls(partial(_split_evenly, _positive_integer("number", number)))
+        return cls(partial(_split_evenly, int(check_scalar(number, "number", Integral, min_val=1))))
 
     @classmethod
     def by_period(cls, timestamps: ArrayLike, period: Literal["h", "D", "W", "M", "Q", "Y"]) -> "Chunks":
@@ -97,28 +96,23 @@ class Chunks:
     def split(self, n_rows: int) -> list[Chunk]:
         """Return the chunks of `n_rows` samples.
 
-        Raises a ValueError without samples, with fewer samples than chunks, or with a different number of timestamps.
+        Raises a ValueError if there are fewer samples than chunks, or not as many timestamps as samples.
         """
-        if n_rows < 1:
-            raise ValueError("there are no samples to split into chunks")
         return self._split(n_rows)
 
 
 def _split_evenly(number: int, n_rows: int) -> list[Chunk]:
-    """Return `number` chunks whose sizes differ by at most one."""
     if number > n_rows:
         raise ValueError(f"{n_rows} samples cannot be split into {number} chunks: use fewer chunks")
     return [_make_chunk(start, end) for start, end in pairwise([k * n_rows // number for k in range(number + 1)])]
 
 
 def _split_sizes(size: int, n_rows: int) -> list[Chunk]:
-    """Return chunks of `size` samples, and one of the samples that are left over."""
     edges = [*range(0, n_rows, size), n_rows]
     return [_make_chunk(start, end, end - start >= size) for start, end in pairwise(edges)]
 
 
 def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int) -> list[Chunk]:
-    """Return a chunk for every period that has samples."""
     if timestamps.size != n_rows:
         raise ValueError(f"timestamps has {timestamps.size} samples, but y_score has {n_rows}")
     unit, step, offset = _PERIODS[period]
@@ -143,17 +137,6 @@ def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int)
     return chunks
 
 
-def _positive_integer(name: str, value: Any) -> int:
-    """Return `value` as a positive integer; TypeError or ValueError if it is not one."""
-    try:
-        number = index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, but is {value!r}") from None
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1, but is {number}")
-    return number
-
-
 def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
     """Return validated timestamps with a resolution of seconds."""
     times = np.asarray(timestamps)
@@ -163,28 +146,22 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
         times = np.where(are_missing(times), np.datetime64("NaT"), times)
     if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
         raise ValueError(f"timestamps must be dates, but the first is {times[0]}")
-    # numpy converts times with a time zone to UTC, and np.asarray of a polars Series drops the zone silently.
-    has_zone = getattr(getattr(timestamps, "dtype", None), "time_zone", None) is not None
-    if has_zone or (times.dtype.kind != "M" and any(map(_has_zone, set(times.tolist())))):
-        raise ValueError("timestamps must not have a time zone: convert them to local time")
+    has_zone = getattr(getattr(timestamps, "dtype", None), "time_zone", None) is not None  # of a polars Series
     try:
-        times = times.astype("datetime64[s]")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*timezone")  # raised if numpy converts a time to UTC
+            times = times.astype("datetime64[s]")
+    except Warning:
+        has_zone = True
     except (ValueError, TypeError) as error:
         raise ValueError(f"timestamps must be dates: {error}") from error
+    if has_zone:
+        raise ValueError("timestamps must not have a time zone: convert them to local time")
     if np.isnat(times).any():
         raise ValueError(f"timestamps has {np.count_nonzero(np.isnat(times))} missing values")
     return times
 
 
-def _has_zone(time: Any) -> bool:
-    """Return whether a datetime has a time zone, or whether an ISO 8601 string continues after the time."""
-    text = time.decode(errors="replace") if isinstance(time, bytes) else time
-    if not isinstance(text, str):
-        return getattr(time, "tzinfo", None) is not None
-    match = _DATE_AND_TIME.match(text)
-    return match is not None and text[match.end() :].strip()[:1] not in ("", ":")
-
-
 def _make_chunk(start: int, end: int, is_full: bool = True) -> Chunk:
-    """Return the chunk of the rows from `start` up to but not including `end`."""
+    """Return the chunk of the rows from `start` to `end` - 1."""
     return Chunk(f"[{start}:{end - 1}]", start, end - 1, slice(start, end), is_full)

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucforest._caller import warn
 from aucforest._restoring import restoring
@@ -37,7 +37,6 @@ FEWEST_POSITIVES = 50
 
 
 def _shorten(names: list[str]) -> str:
-    """Return the first five names as text, with "and more" if there are others."""
     return f"{', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
 
 
@@ -52,8 +51,8 @@ class CBPE(BaseEstimator):
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
     They are corrected for bias and for the optimism of a calibration that is evaluated on its own training data. The
     intervals include the randomness of labels and of the calibration. In simulations the coverage of 95 % intervals
-    was 93 to 97 % with at least 2000 reference samples and 92 to 97 % with 500. It is lower if positives are rare and
-    new scores concentrate at the upper end of the reference; see Notes.
+    was 93 to 97 % with at least 2000 reference samples and 92 to 97 % with 500. The coverage is lower if positives are
+    rare and new scores are at the upper end of the reference; see Notes.
 
     Parameters
     ----------
@@ -117,8 +116,8 @@ class CBPE(BaseEstimator):
     -----
     Average precision, and precision and recall at K depend on the highest scores, where the calibration is based on
     few reference samples and is too high on average. In simulations where new logits were higher by one or two standard
-    deviations, the coverage of 95 % intervals of average precision was 90 to 94 % with 50 to 400 positives, and 75 to
-    82 % with 20 (``benchmarks/monitoring_bias.py 200``); `fit` warns below 50. That of the ROC AUC was 90 to 98 %.
+    deviations (``benchmarks/monitoring_bias.py 200``), the coverage of 95 % intervals of average precision was 90 to
+    94 % with 50 to 400 positives, and 75 to 82 % with 20. The coverage of the ROC AUC was 90 to 98 %.
 
     See Also
     --------
@@ -228,7 +227,10 @@ class CBPE(BaseEstimator):
         whole = samples.take(slice(None))
         _tables.check_columns(self, metrics, whole)
         with restoring(self):
-            _tables.remember_columns(self, X)
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)  # of an earlier fit
+            if X is not None:
+                validate_data(self, X, skip_check_array=True)
             self.classes_, self._metrics, self._chunks, self._categories = classes, metrics, chunks, categories
             self._learn(whole)
             self._set_limits([piece for _, piece in pieces])
@@ -285,18 +287,17 @@ class CBPE(BaseEstimator):
         proba = getattr(forest, "oob_decision_function_", None)
         if proba is None:
             raise ValueError("from_forest needs out-of-bag probabilities: fit the forest with oob_score=True")
-        labels = np.asarray(y_true)
-        features = None if X_ref is None else indexable_rows(X_ref)
-        lengths = {"y_true": len(labels), "X_ref": len(proba) if X_ref is None else num_samples(features)}
-        for name, n_rows in lengths.items():
-            if n_rows != len(proba):
+        labels, features = np.asarray(y_true), None if X_ref is None else indexable_rows(X_ref)
+        for name, values in {"y_true": labels, "X_ref": features}.items():
+            if values is not None and num_samples(values) != len(proba):
+                n_rows = num_samples(values)
                 raise ValueError(f"{name} has {n_rows} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
         if hasattr(forest, "prevalence_"):
             codes = class_codes(labels, len(labels), labels=forest.classes_)[0][scored]
             counts = np.bincount(codes, minlength=len(forest.classes_))
             rates = np.where(counts > 0, forest.prevalence_ / np.maximum(counts, 1), 0.0)
-            # the largest random sample with these class frequencies
+            # This is the largest random sample with these class frequencies.
             scored[scored] = np.random.default_rng(0).random(codes.size) < (rates / rates.max())[codes]
         if features is not None:
             features = safe_indexing(features, np.flatnonzero(scored))
@@ -393,7 +394,6 @@ class CBPE(BaseEstimator):
                 self._offsets = {metric.name: self._curves.offset(metric) for metric in self._metrics}
 
     def _set_limits(self, pieces: list[Samples]) -> None:
-        """Compute the alert limits from full reference chunks."""
         realized = [self._realized(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]
         self._usual_size = float(np.mean(sizes)) if sizes else 1.0
@@ -412,7 +412,6 @@ class CBPE(BaseEstimator):
         self._warn_if_limits_are_wide(reaches)
 
     def _limits_for(self, metric: EstimatedMetric, n_rows: float) -> tuple[float, float]:
-        """Return the alert limits of a metric for a chunk of `n_rows` samples."""
         widening = max(1.0, np.sqrt(self._usual_size / max(n_rows, 1.0)))
         lower, upper = alert_limits(metric, self._chunk_values[metric.name], self.threshold * widening)
         ratio = metric.ratio(n_rows, self._usual_size)
@@ -452,7 +451,7 @@ class CBPE(BaseEstimator):
         if not wide:
             return
         limits = ", ".join(f"{name} ({self.limits_[name][0]:.3g} to {self.limits_[name][1]:.3g})" for name in wide)
-        # the standard deviation over chunks is proportional to 1 / sqrt(size)
+        # The standard deviation over chunks is proportional to 1 / sqrt(size).
         size, n_rows = (2.0 * max(wide.values())) ** 2 * self._usual_size, len(self._reference.p)
         few = f", but the reference has only {n_rows}" if 2.0 * size > n_rows else ""
         warn(
@@ -473,11 +472,10 @@ class CBPE(BaseEstimator):
         self._shift_limits = prediction_limits(np.reshape(measures, (-1, 3)), self.threshold)
 
     def _random(self, number: int) -> np.random.Generator:
-        """Return the random generator of a chunk."""
         return np.random.default_rng(None if self.random_state is None else [self.random_state, number])
 
     def _truth(self, samples: Samples) -> FloatArray:
-        """Return one-hot encoded labels, or one column with 1 for the positive class if there are two classes."""
+        """Return one-hot encoded labels, with only the column of the positive class if there are two classes."""
         classes = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return side_by_side([np.asarray(samples.codes == k, dtype=np.float64) for k in classes])
 
@@ -489,7 +487,6 @@ class CBPE(BaseEstimator):
         return {metric.name: metric.estimate(rows).value for metric in self._metrics}
 
     def _evaluate_chunk(self, samples: Samples, random: np.random.Generator) -> tuple[list[Evaluated], ShiftReport]:
-        """Return the estimate of every metric on a chunk, and the shift report of the chunk."""
         if len(samples.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(np.nan, np.nan)
         columns = rank_columns(samples.scores)

@@ -74,7 +74,6 @@ def confusion(rows: Rows) -> FloatArray:
 
 
 def _denominators(matrix: FloatArray, normalize: Normalize) -> FloatArray:
-    """Return the denominators of the normalization, in a shape that broadcasts to that of the matrix."""
     if normalize is None:
         return np.ones((1, 1))
     return matrix.sum(axis={"all": None, "true": 1, "pred": 0}[normalize], keepdims=True)
@@ -90,16 +89,11 @@ def estimate_by(function: Function, rows: Rows) -> Estimate:
     return Estimate(value, value, influence)
 
 
-def expected_accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
-    """Return the accuracy and its gradient."""
-    return total_cost(np.eye(len(counts)), counts, per_row=True)
-
-
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     """Return precision, recall, specificity or F1 and its gradient; for more than two classes the mean over classes."""
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
-    # For each metric: numerator, denominator, the derivative of the numerator by the hits of the class, and that of the
-    # denominator by the number of samples of the class. Predictions are fixed; only labels vary.
+    # For each metric: numerator, denominator, derivative of the numerator with respect to the hits of the class, and
+    # derivative of the denominator with respect to the number of samples of the class. Predictions are constant.
     numerator, denominator, by_hits, by_rows = {
         "precision": (hits, predicted, 1.0, 0.0),
         "recall": (hits, actual, 1.0, 1.0),
@@ -109,7 +103,7 @@ def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     ratio = numerator / denominator
     n_classes = len(counts)
     weight = np.array([0.0, 1.0]) if n_classes == 2 else np.full(n_classes, 1.0 / n_classes)
-    averaged = weight > 0.0  # The ratios of other classes may be NaN.
+    averaged = weight > 0.0  # The ratio of the negative class may be NaN.
     gradient = np.zeros_like(counts)
     gradient[averaged] = (-weight * by_rows * ratio / denominator)[averaged, None]
     gradient[averaged, averaged] += (weight * by_hits / denominator)[averaged]
@@ -128,18 +122,14 @@ def cell(true: int, predicted: int, normalize: Normalize, counts: FloatArray) ->
     value = counts[true, predicted] / denominator
     gradient = np.zeros_like(counts)
     gradient[true, predicted] = 1.0 / denominator
-    if normalize == "true":  # Other denominators do not depend on the labels.
+    if normalize == "true":  # The other denominators do not depend on the labels.
         gradient[true] -= value / denominator
     return float(value), gradient
 
 
-THRESHOLD_METRICS: dict[str, Function] = {
-    "accuracy": expected_accuracy,
-    **{name: partial(class_metric, name) for name in ("precision", "recall", "specificity", "f1")},
-}
+THRESHOLD_METRICS = ("accuracy", "precision", "recall", "specificity", "f1")
 COSTS = ("cost", "cost_per_row")
-# Relative tolerance for alerts, larger than rounding errors of sums over a chunk.
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # the relative tolerance of alerts, greater than rounding errors of sums over a chunk
 NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *COSTS)
 AT_K = ("precision_at_K", "recall_at_K")
 
@@ -155,20 +145,19 @@ def proportion_at_k(name: str) -> tuple[str, float] | None:
 
 
 class EstimatedMetric(NamedTuple):
-    """A metric of CBPE: its name, the function that estimates it, its bounds, and what intervals and limits need."""
+    """A metric of CBPE, with values from `low` to `high`."""
 
     name: str
     estimate: Callable[[Rows], Estimate]
     low: float = 0.0
     high: float = 1.0
     needs_predictions: bool = True
-    grows: bool = False  # whether it is proportional to the number of samples, as counts and total costs are
-    # Returns values of the metric for simulated labels.
-    simulate: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None
+    grows: bool = False  # whether the metric is proportional to the number of samples, like counts and total costs
+    simulate: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # returns values of simulations
     always_simulated: bool = False  # whether intervals always use simulated labels, even if no class is rare
 
     def ratio(self, n_rows: float, n_before: float) -> float:
-        """Return the factor that scales the metric of `n_before` samples to `n_rows` samples."""
+        """Return the factor that converts the metric of `n_before` samples to that of `n_rows` samples."""
         return n_rows / n_before if self.grows else 1.0
 
 
@@ -199,14 +188,15 @@ def find_metrics(
             function = partial(total_cost, check_cost(cost, len(classes)), per_row=per_row)
             metrics.append(EstimatedMetric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row))
         elif name in THRESHOLD_METRICS:
-            metrics.append(EstimatedMetric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
+            accuracy = partial(total_cost, np.eye(len(classes)), per_row=True)
+            function = accuracy if name == "accuracy" else partial(class_metric, name)
+            metrics.append(EstimatedMetric(name, partial(estimate_by, function)))
         else:
             raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
     return metrics
 
 
 def _cells(classes: NDArray[Any], normalize: Normalize) -> list[EstimatedMetric]:
-    """Return a metric for each cell of the confusion matrix."""
     grows, n_classes = normalize is None, len(classes)
     binary = [["true_negative", "false_positive"], ["false_negative", "true_positive"]]
     return [
@@ -229,7 +219,7 @@ def alert_limits(metric: EstimatedMetric, values: FloatArray, threshold: float) 
 
 
 def relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
-    """Return the distance of the alert limits from the mean, divided by the distance of `chance`. NaN if undefined.
+    """Return the distance of the alert limits from the mean, divided by the distance of `chance` from the mean.
 
     `chance` is the metric of scores without information. It is within the limits if the result is above 1.
     """

@@ -143,7 +143,6 @@ class CBPEDisplay(Display):
 
 
 def _draw_metric(ax: Any, rows: list[ChunkEstimate]) -> None:
-    """Draw the estimates of one metric, with intervals, realized values, alert limits and alerts."""
     x = np.arange(len(rows))
     numbers = np.array([row[5:] for row in rows], dtype=float)  # the fields from `estimate` on
     estimate, _, low, high, realized, *limits, alert = numbers.T

@@ -61,7 +61,7 @@ class ShiftReport(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Samples that are compared, reference or new samples."""
+    """Samples to compare: those of the reference or new ones."""
 
     columns: list[RankedColumn]  # of scores
     X: FloatArray | None
@@ -92,14 +92,14 @@ def stability_index(
 def psi_from_counts(n_before: IntArray, n_after: IntArray) -> float:
     """Return the population stability index of numbers of samples in bins; empty bins are ignored."""
     counts = np.array([n_before, n_after])
-    # 1/2 is added to each count, so that no proportion is 0
+    # 1/2 is added to each count, so that no proportion is 0.
     smoothed = counts[:, counts.any(axis=0)] + 0.5
     before, after = smoothed / smoothed.sum(axis=1, keepdims=True)
     return float(((after - before) * np.log(after / before)).sum())
 
 
 def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
-    """Return the number of samples in each bin, which includes its upper but not its lower edge."""
+    """Return the number of samples in each bin. A bin includes its upper but not its lower edge."""
     up_to = column.edges[np.searchsorted(column.values, edges, side="right")]
     return np.diff(up_to, prepend=0, append=column.order.size)
 
@@ -107,7 +107,7 @@ def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
 def measure_shift(
     reference: Sample, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
 ) -> "MeasuredShift":
-    """Return the shift. If the new samples are part of the reference, `rest` marks the other reference samples."""
+    """Measure the shift. If the reference contains the new samples, `rest` is True for its other samples."""
     psi, greatest_psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
     ends = [(column.values[0], column.values[-1]) for column in reference.columns]
     beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new.columns, ends)]
@@ -130,8 +130,8 @@ def tell_apart(
     """Classify new against reference samples by out-of-fold predictions of forests.
 
     Return the AUC, its standard error, the effective sample size, and the density ratios (new / reference) of the
-    reference samples that are used, with a mean of 1. The columns `categorical` contain codes. Each of the two samples
-    needs at least two rows. At most MOST_ROWS of its rows are used; `all_reference` uses all reference rows.
+    reference samples that are used, with a mean of 1. The columns `categorical` contain codes. Both samples need two
+    rows or more. At most MOST_ROWS rows of each are used, or all reference rows if `all_reference` is True.
     """
     kept = np.arange(len(reference)) if all_reference else _choose_rows(len(reference), random)
     new = new[_choose_rows(len(new), random)]
@@ -158,7 +158,7 @@ def _choose_rows(n_rows: int, random: np.random.Generator) -> IntArray:
 
 
 class MeasuredShift(NamedTuple):
-    """A shift report without limits, and what is needed to compute them."""
+    """A shift report without limits, and the numbers from which limits are computed."""
 
     report: ShiftReport
     n_reference: int
@@ -168,21 +168,19 @@ class MeasuredShift(NamedTuple):
 
     @property
     def _scales(self) -> tuple[float, float]:
-        """1 / n0 + 1 / n1 for n0 reference and n1 new samples, first those with compared scores, then with features."""
+        """1 / n0 + 1 / n1 for n0 reference and n1 new samples, first for the PSI, then for the domain classifier."""
         return 1.0 / self.n_reference + 1.0 / self.n_new, 12.0 * self.report.domain_auc_error**2
 
     def standardized(self) -> FloatArray:
         """Return PSI, domain AUC and effective sample size on scales that do not depend on the numbers of samples."""
         score_scale, feature_scale = self._scales
-        report = self.report
-        auc = (report.domain_auc - 0.5) / report.domain_auc_error
-        size = np.cbrt((1.0 / report.effective_sample_size - 1.0) / feature_scale)
-        return np.array([np.cbrt(report.psi / score_scale), auc, size])
+        auc = (self.report.domain_auc - 0.5) / self.report.domain_auc_error
+        size = np.cbrt((1.0 / self.report.effective_sample_size - 1.0) / feature_scale)
+        return np.array([np.cbrt(self.report.psi / score_scale), auc, size])
 
     def with_limits(self, limits: FloatArray) -> ShiftReport:
         """Return the report with limits, converted from standardized ones, and whether it is within the limits."""
-        score_scale, feature_scale = self._scales
-        report = self.report
+        (score_scale, feature_scale), report = self._scales, self.report
         most_psi = float(limits[0] ** 3 * score_scale)
         most_auc = float(np.minimum(0.5 + limits[1] * report.domain_auc_error, 1.0))
         least_size = float(1.0 / (1.0 + limits[2] ** 3 * feature_scale))

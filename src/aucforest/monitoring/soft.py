@@ -31,8 +31,8 @@ def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
 
         AUC = 1/2 + sum(p (R - (n + 1) / 2)) / D.
 
-    This is the area under the curve of expected rates at all thresholds; ties count half. If p is 0 or 1 it is the
-    ordinary AUC. The paper that the formula comes from is cited in `CBPE`.
+    This is the area under the curve of expected rates at all thresholds (Bialek et al., see `CBPE`). Ties count half.
+    If each p is 0 or 1, it is the ordinary AUC.
 
     Parameters
     ----------
@@ -105,9 +105,8 @@ def soft_auc_interval(
 ) -> SoftAUCInterval:
     """Compute the expected AUC of labels with probabilities `p`, and an interval for the realized AUC.
 
-    The interval is valid if the probabilities p are correct. With v = p (1 - p) and the symbols of `soft_auc`, the
-    influence of a label is psi = (R - (P + 1/2) - AUC (n - 2 P)) / D, and the variance is sum(v psi^2). The expectation
-    is AUC + (AUC - 1/2) sum(v) / D - (n - 2 P) sum(v psi) / D, by the second-order delta method.
+    The interval is valid if the probabilities p are correct. The expectation is approximated by the second-order delta
+    method.
 
     Parameters
     ----------
@@ -221,13 +220,12 @@ def soft_roc_auc(rows: Rows) -> Estimate:
 
 
 def _mean_of_columns(metric: Callable[[Rows], Estimate], rows: Rows) -> Estimate:
-    """Return the mean over columns of a binary metric, each class against the others."""
+    """Return the mean over columns of a binary metric, with each class against the others."""
     values, expected, influences = zip(*map(metric, rows.by_column()))
     return Estimate(float(np.mean(values)), float(np.mean(expected)), np.hstack(influences) / len(values))
 
 
 def _column_precision(rows: Rows) -> Estimate:
-    """Return the average precision of one class: the sum over distinct scores of precision * change of recall."""
     (column,), p = rows.columns, rows.p[:, 0]
     positive = float(p.sum())
     if positive <= 0.0:
@@ -243,16 +241,14 @@ def _column_precision(rows: Rows) -> Estimate:
 def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
     """Return the expected average precision of random labels with probabilities p, given at least one positive label.
 
-    Average precision is W / N, where N is the number of positives and W is a sum of products of labels. Since 1 / N is
-    the integral of t^(N - 1) over t from 0 to 1, the expectation is the integral of E[W t^N] / t. Here E[W t^N] is
-    E[t^N] E_t[W], where E_t is the expectation for the probabilities p t / (1 - p + p t). With P the sum of p, E[t^N]
-    is at most exp(-P (1 - t)), so the integral below t = 1 - REACH / P is negligible.
+    docs/mathematics/monitoring.md derives it as an integral over t from 0 to 1. If P is the sum of p, the part of the
+    integral below t = 1 - REACH / P is negligible.
     """
     nodes, weights = QUADRATURE
     reach = min(1.0, REACH / float(p.sum()))
     expected = 0.0
     for step, weight in zip(reach * nodes, reach * weights):  # The step is 1 - t.
-        factors = 1.0 - p * step  # Their product is E[t^N].
+        factors = 1.0 - p * step
         tilted = p * (1.0 - step) / factors
         precision, positives, n_selected = _precision_steps(column, tilted)
         # A label is in both factors of precision * positives. The expectation of its square is the square of its
@@ -264,7 +260,7 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
 
 
 def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """For each distinct score s, ascending, return the precision, the positives at s, and n_selected: samples >= s."""
+    """Return for each distinct score, ascending: precision, positives with it, and number of samples at or above it."""
     positives = column.sums(p)
     n_selected = (column.order.size - column.edges[:-1]).astype(np.float64)
     return np.cumsum(positives[::-1])[::-1] / n_selected, positives, n_selected
@@ -310,13 +306,13 @@ def one_vs_one_auc(rows: Rows) -> Estimate:
 
 
 def _selected(column: RankedColumn, k: float) -> FloatArray:
-    """Return how much of each sample, 0 to 1, is in the proportion k of the highest scores; equal for ties."""
+    """Return which part of each sample (0 to 1) is among the proportion k with the highest scores; equal for ties."""
     n_above = column.order.size - column.edges[1:]
     return column.to_rows(np.clip((k * column.order.size - n_above) / np.diff(column.edges), 0.0, 1.0))
 
 
 def _column_at_k(kind: str, k: float, rows: Rows) -> Estimate:
-    """Return precision or recall at k of one class. The expected recall is approximated (second-order delta method)."""
+    """Return precision or recall at k of one class; expected recall is approximated (second-order delta method)."""
     selected, p = _selected(rows.columns[0], k), rows.p[:, 0]
     if kind == "precision":
         influence = selected / (k * p.size)
@@ -331,11 +327,11 @@ def _column_at_k(kind: str, k: float, rows: Rows) -> Estimate:
 
 
 def soft_at_k(kind: str, k: float, rows: Rows) -> Estimate:
-    """Return precision or recall at the proportion k; for more than two classes, the mean over classes."""
+    """Return precision or recall at the proportion k, or their mean over more than two classes."""
     return _mean_of_columns(partial(_column_at_k, kind, k), rows)
 
 
-# Means over classes. The expectation of average precision is exact except for the quadrature.
+# Means over classes.
 one_vs_rest_auc = partial(_mean_of_columns, soft_roc_auc)
 soft_average_precision = partial(_mean_of_columns, _column_precision)
 MULTICLASS_AUCS: dict[str, Callable[[Rows], Estimate]] = {"ovo": one_vs_one_auc, "ovr": one_vs_rest_auc}
