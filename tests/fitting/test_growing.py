@@ -2,7 +2,6 @@
 
 import threading
 import time
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -11,14 +10,7 @@ import pytest
 from joblib import parallel_config
 
 from aucforest.fitting import growing as _growing
-from aucforest.fitting.growing import (
-    estimate_seconds,
-    grow_batches,
-    map_in_threads,
-    thread_map,
-    tree_weights,
-    trees_per_call,
-)
+from aucforest.fitting.growing import grow_batches, map_in_threads, thread_map, tree_weights, trees_per_call
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.parts import TreeRows
 from aucforest.fitting.spec import FitSpec, tree_keys
@@ -73,10 +65,9 @@ def test_balancing_draws_without_a_class():
     np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, None])
-def test_the_parallel_map(n_jobs):
-    for n_items in (0, 1, 5):
-        assert list(thread_map(n_jobs)(lambda i: i * i, range(n_items))) == [i * i for i in range(n_items)]
+@pytest.mark.parametrize("n_items", [0, 1, 5])
+def test_the_parallel_map(n_items):
+    assert list(thread_map(2)(lambda i: i * i, range(n_items))) == [i * i for i in range(n_items)]
 
 
 def test_short_tasks_are_done_one_by_one(monkeypatch):
@@ -122,11 +113,6 @@ def test_the_parallel_map_shares_memory_whatever_the_backend():
     with parallel_config(backend="loky", n_jobs=2):
         assert list(thread_map(None)(seen.append, range(6))) == [None] * 6
     assert sorted(seen) == list(range(6))
-
-
-def test_the_time_of_a_tree_is_never_zero():
-    growth, _ = training(n_sampled=60)
-    assert 0 < estimate_seconds(replace(growth, n_sampled=0)) < estimate_seconds(growth)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])

@@ -57,41 +57,12 @@ def test_out_of_bag_probabilities_equal_those_of_each_tree_alone(params, weighte
     )
 
 
-@pytest.mark.slow
-def test_noise_is_told_from_knowledge():
-    """Copies of a rare row on both sides, or the choice of shrinkage, would lift the AUC above 1/2."""
-    scores, uncorrected, n_seeds = {None: [], 5.0: [], "auto": []}, [], 30
-    for seed in range(n_seeds):
-        rng = np.random.default_rng(seed)
-        noise, labels = rng.normal(size=(1000, 6)), rng.permutation(np.arange(1000) % 20 == 0)
-        for shrinkage, found in scores.items():
-            params = {"sampling": "balanced", "shrinkage": shrinkage, "random_state": seed, "max_depth": 8}
-            forest = small_forest(50, oob_score=True, **params).fit(noise, labels)
-            found.append(forest.oob_score_)
-        uncorrected.append(forest.oob_score_ + forest.oob_optimism_)
-    # The AUC of such a forest has a standard deviation of 0.06.
-    for found in scores.values():
-        assert np.mean(found) == pytest.approx(0.5, abs=3 * 0.06 / np.sqrt(n_seeds))
-    lift = np.subtract(uncorrected, scores[5.0])
-    assert np.all(lift > -1e-12)
-    assert 0.003 < lift.mean() < 0.02
-    assert abs(np.mean(scores["auto"]) - np.mean(scores[5.0])) < 0.003
-
-
-def test_rows_that_all_trees_drew():
-    with pytest.warns(UserWarning, match="training sample of the only tree, so .*: use more trees$") as caught:
-        forest = small_forest(1, oob_score=True).fit(X, Y)
-    unscored = np.isnan(forest.oob_decision_function_).all(axis=1)
-    assert str(caught[0].message).startswith(f"{unscored.sum()} of ")
-    assert caught[0].filename == __file__
-    assert np.array_equal(
-        unscored, BootstrapSampler.for_rows(240, 240).counts(tree_keys(forest._seed, range(1))[0]) > 0
-    )
-
-
-def test_the_warning_of_a_single_row():
+def test_the_warning_of_a_single_row_or_tree():
     with pytest.warns(UserWarning, match="^1 of 6000 samples is in .* so it has .* and is ignored in oob_score_: "):
         warn_of_never_out(1, 6000, 20, "oob_score_")
+    with pytest.warns(UserWarning, match="training sample of the only tree, so .*: use more trees$") as caught:
+        small_forest(1, oob_score=True).fit(X, Y)
+    assert caught[0].filename == __file__
 
 
 def test_no_row_out_of_bag():
