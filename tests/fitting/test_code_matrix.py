@@ -1,4 +1,4 @@
-"""Codes in a temporary file: they can be removed from memory, and nothing of the file is left."""
+"""Codes in a temporary file: they can be removed from memory, and the file is removed in the end."""
 
 import os
 

@@ -21,7 +21,7 @@ X, Y = make_table(n_rows=101, n_classes=3)
 
 
 def training(weights=None, n_sampled=101, **params):
-    """Return what trees share, and the rows."""
+    """Return the parameters of the trees, and the rows."""
     forest = small_forest(1000, criterion="auc", max_samples=n_sampled, **params)
     target = Target(np.arange(3), Y.astype(np.uint16), weights)
     table = RowsInMemory(X, None, {}, {}, target)
@@ -46,7 +46,7 @@ def test_weights_of_one_tree(weights):
         assert fixed.shape == (0,)
     else:
         np.testing.assert_allclose(fixed * unit, np.tile(weights, 3) * several.counts, rtol=1e-12)
-    # Balanced over the draws of this tree, not over the rows.
+    # Classes are balanced in the sample of this tree, not among all rows.
     counts = several.counts[:101]
     growth, part = training(weights, n_sampled=60, class_weight="balanced_subsample")
     fixed, unit = tree_weights(growth, TreeRows.of_tree(part, counts))
@@ -134,7 +134,7 @@ def test_a_tree_depends_on_its_key_only(class_weight, least, monkeypatch):
 
 
 def test_batches_get_smaller():
-    """They take 1 ms or more, at most 0.1 s unless a thread gets eight of them, and end with small ones."""
+    """A batch takes at least 1 ms, and at most 0.1 s or an eighth of the time of a thread. The last ones are small."""
     assert list(_growing._batch_sizes(0, 2, 1.0)) == []
     assert list(_growing._batch_sizes(100, 1, 1e-3)) == [100]
     assert list(_growing._batch_sizes(80, 2, 5e-4)) == [26, 18, 12, 8, 5, 3, 2, 2, 2, 2]

@@ -66,10 +66,8 @@ def test_counts_of_parts_are_merged_to_those_of_all_rows(data):
     rows = CountedRows(rng.integers(-1, 3, n), 3, max_values=data.draw(st.sampled_from([20, 100, 1000])))
     whole = count_integers(values, rows)
     cut = data.draw(st.integers(0, n))
-    pieces = (slice(0, cut), slice(cut, n))
-    merged = merge_counts(
-        *(count_integers(values[piece], rows._replace(labels=rows.labels[piece])) for piece in pieces)
-    )
+    parts = zip(np.split(values, [cut]), np.split(rows.labels, [cut]))
+    merged = merge_counts(*(count_integers(part, rows._replace(labels=labels)) for part, labels in parts))
     np.testing.assert_array_equal(merged.values, whole.values)
     np.testing.assert_array_equal(merged.counts, whole.counts)
     assert merged.shift == whole.shift

@@ -170,7 +170,7 @@ def test_damaged_files_are_left_out_and_made_anew(tmp_path):
 
 
 def test_trees_that_take_too_much_memory_stay_where_they_are(tmp_path, monkeypatch):
-    """They are no damaged ones: a larger machine goes on from them."""
+    """Their files are not damaged: a machine with more memory can resume the fit."""
     save(tmp_path, [0, 1])
     monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"the trees of the file would take .*: use a larger machine"):

@@ -1,4 +1,4 @@
-"""Batches are read in order by several threads; a fit that was killed goes on in its folder, with the same forest."""
+"""Batches are read in order by several threads; a killed fit is resumed from its folder, with the same forest."""
 
 import os
 import signal
@@ -52,8 +52,8 @@ def fit(source, folder, forest=None, **options):
     return fit_out_of_core(forest, source, "label", drop=["weight"], folder=folder, **options)
 
 
-# Forks of one process that has imported all: each goes on in the folder until it is killed after the n-th call of a
-# function, or is done.
+# A process imports all modules, then forks. Each fork resumes the fit in the folder, and is killed after the n-th call
+# of a function; the last one ends the fit.
 PROGRAM = """
 import os, signal, sys
 from itertools import count
@@ -185,7 +185,7 @@ def test_codes_that_are_only_copied_are_not_kept_in_memory(source, monkeypatch, 
 
 
 def test_a_warm_start_with_the_seed_of_another_fit_is_another_fit(source, tmp_path):
-    """Its trees are not those of its random_state."""
+    """Its trees have another seed than the parameter random_state of the last fit."""
     forest = make_forest(n_estimators=2, warm_start=True, random_state=1)
     fit(source, tmp_path / "one", forest)
     fit(source, tmp_path / "two", forest.set_params(n_estimators=4, random_state=0))

@@ -1,4 +1,4 @@
-"""Sums over the trees that did not draw a row, against every tree asked by itself."""
+"""Out-of-bag predictions equal those of the single trees; warnings of rows without any; random parts of rows."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ X, Y = make_table(n_rows=240, missing=0.1)
 
 
 def slow_out_of_bag(model, table, labels, weights=None):
-    """Return the mean probability over the trees that did not draw a row; NaN where there is none."""
+    """Return for each row the mean probability over the trees that did not sample it, NaN if there are none."""
     kept = np.arange(len(table)) if weights is None else np.flatnonzero(weights)
     sampler = resolve_sampler(model.get_params(), labels[kept].astype(np.uint16), model.classes_)
     proba = np.full((len(table), len(model.classes_)), np.nan)
@@ -41,7 +41,7 @@ def slow_out_of_bag(model, table, labels, weights=None):
     ids=str,
 )
 def test_out_of_bag_probabilities_equal_those_of_each_tree_alone(params, weighted):
-    # Draws are made block by block of 4096 rows.
+    # More rows than a block of the sampler has.
     table, labels = np.tile(X4, (15, 1)), np.tile(Y4, 15)
     weights = np.random.default_rng(0).choice([0, 0.5, 1, 3], len(labels)) if weighted else None
     forest = small_forest(5, oob_score=True, max_depth=5, **params)
@@ -88,7 +88,7 @@ def test_parts_hold_equal_numbers_of_each_class_and_whole_groups():
     for k, n_rows in enumerate(([6, 6], [2, 2], [1, 1])):
         counts = np.bincount(parts[labels == k], minlength=10)
         assert (counts.min(), counts.max()) == tuple(n_rows)
-    # Every second group has a row of the rare class; by their numbers alone they would be in five of the parts.
+    # Every second group has a row of the rare class. Assigned in turn, these would be in only five parts.
     groups = np.repeat(np.arange(40), 3)
     labels = ((groups % 2 == 0) & (np.arange(120) % 3 == 0)).astype(int)
     parts = parts_of_rows(labels, groups)
@@ -105,7 +105,7 @@ def test_other_parts_do_not_predict_noise_of_rows_sorted_by_category():
         is_out = parts == part
         rates = np.bincount(category, labels * ~is_out) / np.bincount(category, ~is_out)
         scores[is_out] = rates[category[is_out]]
-    # Of a part alone, because the class frequencies of all others are a little lower for parts with more positives.
+    # The AUC of each part, because a part with more positives has lower rates from the other parts.
     aucs = [roc_auc_score(labels[parts == part], scores[parts == part]) for part in range(5)]
     assert abs(np.mean(aucs) - 0.5) < 0.03
 
