@@ -33,8 +33,5 @@ def make_frame(n_rows: int = 9000) -> tuple[pd.DataFrame, pd.Series]:
 
 def chunked(n_parts: int, *columns: Any) -> list[Any]:
     """Return the columns as Dask arrays with n_parts partitions."""
-    return [None if column is None else _chunked(n_parts, column) for column in columns]
-
-
-def _chunked(n_parts: int, column: np.ndarray) -> Any:
-    return da.from_array(column, chunks=(-(-len(column) // n_parts), *column.shape[1:]))
+    chunks = [None if column is None else (-(-len(column) // n_parts), *column.shape[1:]) for column in columns]
+    return [size and da.from_array(column, chunks=size) for column, size in zip(columns, chunks)]

@@ -157,14 +157,6 @@ def test_trees_of_sets_read_the_number():
         np.testing.assert_array_equal(tree.feature, expected.feature)
 
 
-@pytest.mark.parametrize(
-    "params",
-    [{"categorical_encoding": "sets"}, {"monotonic_cst": {"account": 1}}, {"categorical_features": ["account"]}],
-)
-def test_integers_are_not_searched(params):
-    assert not integers_of(AUCForestClassifier(5, random_state=0, **params).fit(X, Y).target_rates_)
-
-
 def test_columns_of_text_stay_categories():
     """Their codes are not searched, and all target rates are those of named columns."""
     shop = np.char.add("shop ", np.random.default_rng(0).integers(0, 90, len(X)).astype(str))
@@ -219,7 +211,9 @@ def test_copied_rows_are_no_evidence():
     assert find(X, y) == [0, 1]
 
 
-def test_trees_dates_and_groups_have_no_rates_of_integers():
+def test_columns_that_are_not_searched():
+    for params in ({"categorical_encoding": "sets"}, {"monotonic_cst": [0, 1, 0]}, {"categorical_features": [1]}):
+        assert not integers_of(AUCForestClassifier(5, random_state=0, **params).fit(X, Y).target_rates_)
     assert AUCTreeClassifier(random_state=0).fit(X, Y).target_rates_ is None
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(X.account.fillna(0), unit="D")
     assert find(pd.DataFrame({"day": days})) == []

@@ -94,10 +94,7 @@ def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
 
 @dataclass(frozen=True, eq=False)
 class BootstrapSampler:
-    """Samples, for each tree, a given number of rows of each stratum.
-
-    A stratum is a set of rows, usually a class; often all rows are a single stratum.
-    """
+    """Samples, for each tree, a given number of rows of each stratum: of each class, or of all rows."""
 
     n_rows: int  # number of rows to sample from
     sizes: NDArray[np.int64]  # (n_strata,), number of sampled rows of a tree, counted with repetitions

@@ -150,7 +150,7 @@ class Coding:
 
     @cached_property
     def cell_finder(self) -> CellFinder:
-        """The finder of the cells of target rates, given codes."""
+        """Finds the cells of target rates, given codes."""
         return CellFinder(self.digits, self.values, self.kinds != NUMERIC)
 
     def with_rated(self, encodings: Sequence[str]) -> "Coding":
@@ -172,7 +172,7 @@ class Coding:
         return self.with_digits(encode_matrix(matrix, self.values).codes, matrix)
 
     def with_digits(self, codes: NDArray[np.unsignedinteger], matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
-        """Append to codes the digits of the categories in `matrix`."""
+        """Return codes with the digits of the categories in `matrix` appended."""
         if not self.rated:
             return codes
         return np.concatenate((codes, self.digits.encode(matrix, codes.dtype)))

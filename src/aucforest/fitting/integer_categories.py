@@ -188,7 +188,7 @@ def count_rows(columns: Iterable[NDArray[Any]], rows: CountedRows) -> IntegerCou
 
 
 def merge_counts(one: IntegerCounts | None, other: IntegerCounts | None) -> IntegerCounts | None:
-    """Return the class counts of two parts of a column together, None if a part has other numbers than integers."""
+    """Return the class counts of a column in two parts of the rows together, None if not all numbers are integers."""
     return None if one is None or other is None else one.merge(other)
 
 
@@ -214,7 +214,7 @@ def count_values_of(table: Table, rows: NDArray[np.int64] | None, features: Iter
 
 
 def merge_values(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Counted]:
-    """Return the values of columns in two parts of the rows, with their total counts."""
+    """Return the values of columns and their counts in two parts of the rows together."""
     return {feature: counted.merge(other[feature]) for feature, counted in one.items()}
 
 

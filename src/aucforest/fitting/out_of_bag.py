@@ -221,10 +221,7 @@ class RunningSums:
         return views, indices
 
     def add(self, trees: TreeRanges, first: int, X: NDArray[Any] | SparseRows) -> None:
-        """Add predictions for consecutive rows, the first of which has the index `first`.
-
-        Threads may call this method concurrently for different rows.
-        """
+        """Add the predictions for rows from `first` on; threads may call this concurrently for different rows."""
         sums, chosen = self.part(first, len(X))
         trees.add(sums, first, X, chosen)
 

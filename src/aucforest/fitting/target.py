@@ -36,10 +36,7 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
 
 
 def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Validate the labels of a part of the rows, and return the sorted classes and the class index of each row.
-
-    Unlike `code_classes`, it does not warn of many or similar classes.
-    """
+    """Validate the labels of a part of the rows, and encode them as `code_classes` does, but without its warnings."""
     classes, codes = number_classes(y)
     # One label that is not an integer is enough to raise the error for a regression target.
     suspects = classes[classes != np.rint(classes)] if classes.dtype.kind == "f" else classes
