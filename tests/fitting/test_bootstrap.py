@@ -187,9 +187,8 @@ def test_labels_of_rates(labels, rates):
 )
 def test_bad_sampling(params, message):
     forest = small_forest(**params)
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(ValueError, match=message):
         forest.fit(X, LABELS)
-    assert "\n" not in str(caught.value)
     assert not hasattr(forest, "trees_")
 
 

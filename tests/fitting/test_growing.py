@@ -135,7 +135,6 @@ def test_a_tree_depends_on_its_key_only(class_weight, least, monkeypatch):
 
 def test_batches_get_smaller():
     """A batch takes at least 1 ms, and at most 0.1 s or an eighth of the time of a thread. The last ones are small."""
-    assert list(_growing._batch_sizes(0, 2, 1.0)) == []
     assert list(_growing._batch_sizes(100, 1, 1e-3)) == [100]
     assert list(_growing._batch_sizes(80, 2, 5e-4)) == [26, 18, 12, 8, 5, 3, 2, 2, 2, 2]
     assert list(_growing._batch_sizes(64, 2, 1.0)) == [4] * 13 + [4, 2, 2, 1, 1, 1, 1]

@@ -310,7 +310,6 @@ def test_files_and_exports(tmp_path, interact, first, step):
         (lambda values: [values[0], *values[:-1]], "the integers of rates are repeated, too large or not in order"),
         (lambda values: values[::-1], "the integers of rates are repeated, too large or not in order"),
         (lambda values: values + 0.5, "the integers of rates are repeated, too large or not in order"),
-        (lambda values: values * np.nan, "the integers of rates are repeated, too large or not in order"),
         (lambda values: [*values[:-1], 1e300], "the integers of rates are repeated, too large or not in order"),
         (lambda values: values[:0], "the integers of rates are repeated, too large or not in order"),
         (lambda values: values[:-1], "rates.0.totals must be"),

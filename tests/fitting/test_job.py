@@ -113,7 +113,6 @@ def test_values_that_cannot_be_stored_are_refused(tmp_path):
     ("name", "content", "sentence"),
     [
         ("data.csv", "x,y", "holds data.csv, but no checkpoint: use a new or empty one"),
-        (".hidden", "", "holds .hidden, but no checkpoint"),
         ("trees-000000-000004.safetensors", "", "holds trees-000000-000004.safetensors, but no checkpoint"),
         ("manifest.json", '{"name": "app"}', "manifest.json is damaged or not a checkpoint file"),
         ("manifest.json", '{"checkpoint": 3, "fit": {"seed"', "manifest.json is damaged or not a checkpoint file"),

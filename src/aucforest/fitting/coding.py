@@ -130,12 +130,12 @@ def summarize_table(
 class Coding:
     """The conversion of tables to codes."""
 
-    categories: Categories  # as in the fitted forest
+    categories: Categories  # becomes `categories_` of the forest
     values: BinValues  # without target rates
-    dates: Dates = field(default_factory=dict)  # as in the fitted forest
+    dates: Dates = field(default_factory=dict)  # becomes `dates_` of the forest
     integers: Integers = field(default_factory=dict)
     rated: tuple[int, ...] = ()  # the columns that have target rates
-    rates: TargetRates | None = None  # as in the fitted forest; None before they are chosen
+    rates: TargetRates | None = None  # becomes `target_rates_` of the forest; None before they are chosen
 
     @cached_property
     def digits(self) -> Digits:
