@@ -21,7 +21,8 @@ from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.samples import FixedPoint
 from aucforest.tree.tree import LEAF, Tree
 
-# The learning rate. With more classes, fewer stages are fitted, so it is multiplied by a factor, at most _MOST_FACTOR.
+# The learning rate for two classes. With more classes, there are fewer stages, so the rate is multiplied by a factor
+# of at most _MOST_FACTOR.
 _LEARNING_RATE, _MOST_FACTOR = 0.1, 3.0
 # A step is gradient / (second derivative + _L2), clipped to the interval from -_MOST_STEP to _MOST_STEP.
 _L2, _MOST_STEP = 1.0, 5.0

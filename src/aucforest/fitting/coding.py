@@ -62,8 +62,8 @@ class Summary:
     # (n_features, n_sampled), the rows from which bins are chosen, in their order; NaN in categorical features
     sampled: NDArray[np.float64]
     rounded: set[int]  # features with integers that float64 rounds
-    # The class counts of the integers of each numeric feature, None if it has other values. For `ROWS`, those of whole
-    # rows, None if no feature has only integers. Empty if the fit does not search for integers that are categories.
+    # The class counts of the integers of each numeric feature, None for a feature with other values. The key `ROWS` has
+    # the class counts of whole rows, None if no feature has only integers. Empty if no categories are searched for.
     integers: dict[int, IntegerCounts | None]
 
     @classmethod

@@ -32,8 +32,8 @@ _FIRST_ROWS = 256  # the first block is smaller, because these rows recognize mo
 _MOST_EXACT = 2.0**53  # greater integers have no exact float64
 _MOST_CLASSES = 2**9  # so that the product of an integer and the number of classes is an int64
 # Rows of a class are copies if at least the proportion _LEAST_REPEATED of them are equal to other rows, and at least
-# the proportion _LEAST_PURE of these are equal to rows of the same class only. This can happen by chance in a class
-# that has more than the proportion _MOST_FREQUENT of all rows.
+# the proportion _LEAST_PURE of the repeated rows are equal to rows of the same class only. A class with more than the
+# proportion _MOST_FREQUENT of all rows is left out, because its rows can be repeated like this by chance.
 _LEAST_REPEATED, _LEAST_PURE, _MOST_FREQUENT = 0.5, 0.98, 0.6
 ROWS = -1  # the key of the counts of whole rows, in place of the index of a column
 
@@ -50,7 +50,7 @@ class CountedRows(NamedTuple):
 
     @classmethod
     def of(cls, labels: NDArray[np.integer], n_classes: int, n_features: int) -> "CountedRows | None":
-        """Return the rows of a table with n_features features, or None if their counts would take too much memory."""
+        """Return the rows of a table with n_features features, or None if the counts would take too much memory."""
         max_values = min(_MOST_VALUES, _MOST_COUNTS // (n_features * n_classes))
         is_bounded = max_values >= _LEAST_VALUES and n_classes <= _MOST_CLASSES
         return cls(labels, n_classes, max_values) if is_bounded else None
@@ -151,7 +151,7 @@ def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
 
 
 def _likelihoods_by_neighbors(counts: NDArray[np.float64], frequencies: NDArray[np.float64]) -> Iterator[float]:
-    """Yield the log likelihood of the labels by estimates from neighbors, for each number of these and smoothing."""
+    """Yield log likelihoods of labels estimated from neighboring values, by number of neighbors and smoothing."""
     sums, index = np.vstack((np.zeros_like(counts[:1]), np.cumsum(counts, axis=0))), np.arange(len(counts))
     values, classes = np.nonzero(counts)
     weights, priors = counts[values, classes], frequencies[classes]
@@ -164,7 +164,7 @@ def _likelihoods_by_neighbors(counts: NDArray[np.float64], frequencies: NDArray[
 
 
 def count_integers(values: NDArray[Any], rows: CountedRows) -> IntegerCounts | None:
-    """Return the class counts of the known values of a column, or None if not all of these are integers."""
+    """Return the class counts of the known values of a column, or None if a known value is not an integer."""
     counted = None
     for start, stop in pairwise([0, *range(_FIRST_ROWS, len(values), _BLOCK_ROWS), len(values)]):
         block = np.asarray(values[start:stop], dtype=np.float64)

@@ -211,7 +211,7 @@ class RunningSums:
         self._sums = [Sums.zero(n_chosen if index else n_rows, n_classes) for index in range(n_ranges)]
 
     def part(self, first: int, n_rows: int) -> tuple[list[Sums], NDArray[np.int64] | None]:
-        """Return the sums of consecutive rows as views, and which of these rows are chosen, by index, None for all."""
+        """Return views of the sums of consecutive rows, and the indices of the chosen ones among them, None for all."""
         rows = chosen_rows = slice(first, first + n_rows)
         if self._chosen is not None:
             chosen_rows = slice(*np.searchsorted(self._chosen, (first, first + n_rows)))

@@ -19,7 +19,7 @@ from aucforest.tree.samples import NO_RANKS, NO_SPARSE, CodeBins, Codes, Columns
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 
-# The bytes of mapped codes that a thread reads before they are removed from memory.
+# Number of bytes of mapped codes that a thread reads before it removes mapped codes from memory.
 MAPPED_BYTES = 2**24
 # Indices of keys and their trees, in the order of completion.
 Grown = Iterator[tuple[Sequence[int], list[Tree]]]
@@ -44,7 +44,7 @@ class Part(NamedTuple):
         return len(self.labels)
 
     def sample(self, keys: Sequence[int]) -> "TreeRows":
-        """Return the rows that trees grow from: all rows or, if `copies_rows`, copies of those in each sample."""
+        """Return the rows that trees grow from: all rows or, if `copies_rows`, copies of the rows in each sample."""
         if self.sampler is None:
             counts = np.ones((len(keys), self.n_rows), dtype=np.uint16)
         else:

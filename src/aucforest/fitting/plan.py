@@ -215,7 +215,7 @@ class FitSize:
         return min(self.n_classes, leaf_rows) * (1.0 + 0.5 * n_levels)
 
     def out_of_core_bytes(self, n_threads: int, copies_rows: bool, sum_bytes: int) -> int:
-        """Return the bytes for growing trees out of core or, if they are more, those for out-of-bag sums."""
+        """Return the bytes of a fit out of core while trees grow, or later, while out-of-bag sums are computed."""
         n_threads = min(n_threads, self.n_trees)
         if not copies_rows:
             return self.matrix_bytes + max(n_threads * self.thread_bytes(self.n_rows), sum_bytes)
@@ -348,5 +348,5 @@ def _bytes_of_target(spec: FitSpec, target: Target) -> int:
     if target.kept is not None:
         n_bytes += (8 + 8 + 2) * n_kept  # their indices, weights and labels
     if target.groups is not None:
-        n_bytes += 4 * len(target.labels)  # as they were given for all rows
+        n_bytes += 4 * len(target.labels)  # groups as given, for all rows
     return n_bytes + (0 if spec.sampler is None else spec.sampler.members.nbytes)

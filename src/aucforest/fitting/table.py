@@ -67,7 +67,7 @@ class TrainingTable(ABC):
         return self._coding
 
     def may_have_rates(self, spec: FitSpec) -> bool:
-        """Return whether a column may have target rates. Whether one has them is known when all rows are read."""
+        """Return whether a column may have target rates; reading all rows shows whether a column has them."""
         return len(self.categorical) > 0 or self._known_integers(spec) != {}
 
     def _known_integers(self, spec: FitSpec) -> Integers | None:
@@ -102,7 +102,7 @@ class TrainingTable(ABC):
         return replace(coding, rates=rates)
 
     def _count_rates(self, coding: Coding, weights: RateWeights) -> TargetRates:
-        """Return target rates with the totals of all rows; their tables are chosen, or those of a warm start."""
+        """Choose the tables of target rates, or use those of a warm start; return them with the totals of all rows."""
         rates, target, spec = self._spec.rates, self.target, self._spec
         if rates is None:
             samples = (self._sample_column(coding, feature) for feature in coding.rated)

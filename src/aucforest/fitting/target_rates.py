@@ -454,7 +454,7 @@ def left_out_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None,
 
 @dataclass(frozen=True, eq=False)
 class LeftOutTotalsFinder:
-    """Finds the class totals that the out-of-bag rates of a row leave out: those of its group, or of the row alone."""
+    """Finds the class totals that the out-of-bag rates of a row leave out: the totals of its group, or of the row."""
 
     labels: NDArray[np.uint16]  # of all rows
     kept: NDArray[np.int64] | None  # the indices of the rows of positive weight; None for all
