@@ -1,4 +1,4 @@
-"""Training data with everything in it."""
+"""Training data as matrices, frames and Dask arrays, for forests on clusters."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 
 def make_rows(n_rows: int = 9000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return a matrix with missing values and few and many distinct ones, and labels; the rare class comes last."""
+    """Return a matrix with missing values, and labels; one column has few distinct values, and late rows are "rare"."""
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n_rows, 4))
     X[:, 1] = np.rint(3.0 * X[:, 1])
@@ -32,9 +32,6 @@ def make_frame(n_rows: int = 9000) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def chunked(n_parts: int, *columns: Any) -> list[Any]:
-    """Return Dask arrays of so many partitions."""
-    return [None if column is None else _chunked(n_parts, column) for column in columns]
-
-
-def _chunked(n_parts: int, column: np.ndarray) -> Any:
-    return da.from_array(column, chunks=(-(-len(column) // n_parts), *column.shape[1:]))
+    """Return the columns as Dask arrays with n_parts partitions."""
+    chunks = [None if column is None else (-(-len(column) // n_parts), *column.shape[1:]) for column in columns]
+    return [size and da.from_array(column, chunks=size) for column, size in zip(columns, chunks)]

@@ -1,4 +1,4 @@
-"""Tables with every kind of column, and whether forests are alike in all that a fit sets."""
+"""Arrow tables with all kinds of columns, and parameters of forests that are fitted to them."""
 
 from dataclasses import replace
 
@@ -76,12 +76,12 @@ def make_accounts(n=1800, seed=0, n_classes=2):
     })  # fmt: skip
 
 
-# Both columns of `make_many` get target rates; in another order than that of the columns.
+# Both categorical columns of `make_many` get target rates. They are named in another order than that of the table.
 RATED = {"categorical_features": ["postcode", "shop"], "n_estimators": 40}
 
 
 def features_and_labels(table, drop=()):
-    """Return what `fit` takes."""
+    """Return X and y for `fit`."""
     return table.drop_columns(["weight", "label", *drop]), np.array(table["label"].to_pylist())
 
 

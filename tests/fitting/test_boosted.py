@@ -1,4 +1,4 @@
-"""Gradient boosting: splits and steps equal a reference, and the loss of held-out rows shows when to stop."""
+"""Gradient boosting: splits, steps and losses equal a reference."""
 
 import numpy as np
 import pytest
@@ -133,17 +133,6 @@ def test_a_class_may_be_absent(n_classes):
     is_last = y == n_classes - 1
     booster = booster_of(X, np.where(is_last, 0, y).astype(np.uint16), None, X[is_last], y[is_last], n_classes)
     assert np.all(np.isfinite(add_stages(booster, 10, n_classes)))
-
-
-def test_held_out_loss_decreases_for_a_signal_and_increases_for_noise():
-    X, y = make_rows(600)
-    booster = booster_of(X[:400], y[:400], held_out=X[400:], labels=y[400:], max_depth=4)
-    signal = add_stages(booster, 20, 2)
-    assert signal[-1] < 0.8 * signal[0]
-    noise = np.random.default_rng(0).integers(0, 2, 600).astype(np.uint16)
-    booster = booster_of(X[:400], noise[:400], held_out=X[400:], labels=noise[400:], max_depth=4)
-    losses = add_stages(booster, 20, 2)
-    assert losses[-1] > losses[0]
 
 
 def test_rows_of_small_errors_are_left_out_of_a_tree_but_not_of_its_steps():

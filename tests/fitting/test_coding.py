@@ -68,7 +68,7 @@ def test_totals_are_sums_of_weights(monkeypatch):
 
 
 def test_heavy_rows_do_not_choose_interactions_with_noise():
-    """Of a row of more weight than others, a part would be left in its cell, with its label."""
+    """If a heavy row was left out as one sample, a part of its weight would stay in its cell, with its label."""
     table = make_many()
     X, y = features_and_labels(table, ["customer"])
     forest = make_forest(**RATED).fit(X, y, np.random.default_rng(1).choice([0.5, 1.0, 2.25, 9.0], len(y)))

@@ -1,4 +1,4 @@
-"""The features that trees grow on."""
+"""The features that trees of each encoding grow on, and trees that grow in one call."""
 
 from dataclasses import replace
 

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -11,14 +10,7 @@ import pytest
 from joblib import parallel_config
 
 from aucforest.fitting import growing as _growing
-from aucforest.fitting.growing import (
-    estimate_seconds,
-    grow_batches,
-    map_in_threads,
-    thread_map,
-    tree_weights,
-    trees_per_call,
-)
+from aucforest.fitting.growing import grow_batches, map_in_threads, thread_map, tree_weights, trees_per_call
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.parts import TreeRows
 from aucforest.fitting.spec import FitSpec, tree_keys
@@ -29,7 +21,7 @@ X, Y = make_table(n_rows=101, n_classes=3)
 
 
 def training(weights=None, n_sampled=101, **params):
-    """Return what trees share, and the rows."""
+    """Return the parameters of the trees, and the rows."""
     forest = small_forest(1000, criterion="auc", max_samples=n_sampled, **params)
     target = Target(np.arange(3), Y.astype(np.uint16), weights)
     table = RowsInMemory(X, None, {}, {}, target)
@@ -54,7 +46,7 @@ def test_weights_of_one_tree(weights):
         assert fixed.shape == (0,)
     else:
         np.testing.assert_allclose(fixed * unit, np.tile(weights, 3) * several.counts, rtol=1e-12)
-    # Balanced over the draws of this tree, not over the rows.
+    # Classes are balanced in the sample of this tree, not among all rows.
     counts = several.counts[:101]
     growth, part = training(weights, n_sampled=60, class_weight="balanced_subsample")
     fixed, unit = tree_weights(growth, TreeRows.of_tree(part, counts))
@@ -73,10 +65,9 @@ def test_balancing_draws_without_a_class():
     np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, None])
-def test_the_parallel_map(n_jobs):
-    for n_items in (0, 1, 5):
-        assert list(thread_map(n_jobs)(lambda i: i * i, range(n_items))) == [i * i for i in range(n_items)]
+@pytest.mark.parametrize("n_items", [0, 1, 5])
+def test_the_parallel_map(n_items):
+    assert list(thread_map(2)(lambda i: i * i, range(n_items))) == [i * i for i in range(n_items)]
 
 
 def test_short_tasks_are_done_one_by_one(monkeypatch):
@@ -124,11 +115,6 @@ def test_the_parallel_map_shares_memory_whatever_the_backend():
     assert sorted(seen) == list(range(6))
 
 
-def test_the_time_of_a_tree_is_never_zero():
-    growth, _ = training(n_sampled=60)
-    assert 0 < estimate_seconds(replace(growth, n_sampled=0)) < estimate_seconds(growth)
-
-
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])
 @pytest.mark.parametrize("least", [0.0, np.inf], ids=["streamed", "at once"])
 def test_a_tree_depends_on_its_key_only(class_weight, least, monkeypatch):
@@ -148,8 +134,7 @@ def test_a_tree_depends_on_its_key_only(class_weight, least, monkeypatch):
 
 
 def test_batches_get_smaller():
-    """They take 1 ms or more, at most 0.1 s unless a thread gets eight of them, and end with small ones."""
-    assert list(_growing._batch_sizes(0, 2, 1.0)) == []
+    """A batch takes at least 1 ms, and at most 0.1 s or an eighth of the time of a thread. The last ones are small."""
     assert list(_growing._batch_sizes(100, 1, 1e-3)) == [100]
     assert list(_growing._batch_sizes(80, 2, 5e-4)) == [26, 18, 12, 8, 5, 3, 2, 2, 2, 2]
     assert list(_growing._batch_sizes(64, 2, 1.0)) == [4] * 13 + [4, 2, 2, 1, 1, 1, 1]

@@ -1,4 +1,4 @@
-"""Training data in memory: what sparse rows take, and the buffers of stages."""
+"""Training data in memory: the bytes of sparse rows, and the buffers that the stages of a fit share."""
 
 import tracemalloc
 

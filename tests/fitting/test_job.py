@@ -1,12 +1,11 @@
+"""The job folder: trees come back, other fits and folders are refused, damaged files are left out."""
+
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import aucforest
 from aucforest.fitting.job import JobFolder, describe_fit, find_versions
@@ -53,26 +52,11 @@ def tree_files(folder):
     return sorted(folder.glob("trees-*"))
 
 
-@given(
-    st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=3), max_size=3),
-    st.sampled_from([2, 3]),
-    st.booleans(),
-    st.booleans(),
-)
-def test_trees_come_back_to_the_last_bit(tmp_path_factory, groups, n_classes, whole, with_sets):
-    folder = tmp_path_factory.mktemp("fit") / "made" / "by open"
-    by_set = [1] if with_sets else []
-    shape, saved, first = (feature_kinds(dict.fromkeys(by_set, CATEGORIES), 3), n_classes), {}, 0
-    for n_cuts in groups:
-        options = {"whole": whole, "by_set": by_set}
-        group = {first + 2 * i: make_tree(i, n, 3, n_classes, **options) for i, n in enumerate(n_cuts)}
-        with closing(JobFolder(folder, MANIFEST)) as job:
-            job.save(list(group), list(group.values()), variants_of(group))
-        saved |= group
-        first = max(group) + 1
-    found = trees_of(folder, shape=shape)
-    assert sorted(found) == sorted(saved)
-    assert_same_trees([found[number] for number in saved], list(saved.values()))
+def test_trees_of_sets_and_several_classes_come_back_to_the_last_bit(tmp_path):
+    shape, trees = (feature_kinds({1: CATEGORIES}, 3), 3), [make_tree(i, 9, 3, 3, by_set=[1]) for i in range(2)]
+    with closing(JobFolder(tmp_path / "made" / "by open", MANIFEST)) as job:
+        job.save([4, 6], trees, variants_of([4, 6]))
+    assert_same_trees(list(trees_of(tmp_path / "made" / "by open", shape=shape).values()), trees)
 
 
 def test_a_folder_is_gone_on_from(tmp_path):
@@ -129,7 +113,6 @@ def test_values_that_cannot_be_stored_are_refused(tmp_path):
     ("name", "content", "sentence"),
     [
         ("data.csv", "x,y", "holds data.csv, but no checkpoint: use a new or empty one"),
-        (".hidden", "", "holds .hidden, but no checkpoint"),
         ("trees-000000-000004.safetensors", "", "holds trees-000000-000004.safetensors, but no checkpoint"),
         ("manifest.json", '{"name": "app"}', "manifest.json is damaged or not a checkpoint file"),
         ("manifest.json", '{"checkpoint": 3, "fit": {"seed"', "manifest.json is damaged or not a checkpoint file"),
@@ -186,7 +169,7 @@ def test_damaged_files_are_left_out_and_made_anew(tmp_path):
 
 
 def test_trees_that_take_too_much_memory_stay_where_they_are(tmp_path, monkeypatch):
-    """They are no damaged ones: a larger machine goes on from them."""
+    """Their files are not damaged: a machine with more memory can resume the fit."""
     save(tmp_path, [0, 1])
     monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"the trees of the file would take .*: use a larger machine"):
@@ -240,14 +223,6 @@ def test_an_error_on_opening_frees_the_folder(tmp_path, monkeypatch):
             JobFolder(tmp_path, MANIFEST)
     assert sorted(content_of(tmp_path)) == ["lock"]
     save(tmp_path, [0])
-
-
-def test_threads_save_at_the_same_time(tmp_path):
-    groups = [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(16)]
-    trees = [[make_tree(number, 5) for number in group] for group in groups]
-    with closing(JobFolder(tmp_path, MANIFEST)) as job, ThreadPoolExecutor(8) as threads:
-        list(threads.map(job.save, groups, trees, map(variants_of, groups)))
-    assert_trees(tmp_path, range(48))
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path):

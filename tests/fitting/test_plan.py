@@ -1,4 +1,4 @@
-"""Plans keep to the memory there is, and say which would do; what is too large is refused before it starts."""
+"""Plans stay below the memory limit or name a sufficient one; fits that are too large are refused at the start."""
 
 import re
 import subprocess
@@ -147,7 +147,7 @@ def test_the_samples_that_are_asked_for_fit(grouped):
 
 
 def test_what_takes_more():
-    """Weights, sums out of bag, all rows instead of samples; shallow trees take less."""
+    """Weights, out-of-bag sums and more bins take more memory; shallow trees and small samples take less."""
     base = plan(2**40).n_bytes
     assert plan(2**40, target=Target(np.array([0, 1]), LABELS, np.ones(N_ROWS))).n_bytes > base
     narrow = {"n_features": 2, "n_jobs": 1}
@@ -158,7 +158,7 @@ def test_what_takes_more():
 
 
 def test_copies_of_branches_take_memory_where_there_are_any():
-    """Each of four threads copies an eighth of the rows of its tree, and an eighth of these."""
+    """Each of four threads copies an eighth of the rows of its tree, and then an eighth of the copied rows."""
     with_copies, without = plan(2**40, max_features=9).n_bytes, plan(2**40, max_features=8).n_bytes
     assert with_copies - without > 4 * 100 * 0.63 * (N_ROWS // 8 + N_ROWS // 64)
 
@@ -197,7 +197,7 @@ def test_rows_that_are_too_many_for_one_matrix_are_copied(monkeypatch):
 
 
 def test_sizes_of_samples_by_block_are_counted():
-    """Of every tree, those of a warm start as well, and of both classes, for 4 bytes a block of 4096 rows."""
+    """They have 4 bytes for each tree, also of a warm start, for each class and for each block of 4096 rows."""
     target = Target(np.array([0, 1]), LABELS[:1_000_000], None)
     spec = replace(resolve(target, sampling="stratified", n_estimators=50), numbers=range(20, 50))
     size = FitSize.of(spec, target, 3)
@@ -235,13 +235,10 @@ def test_targets_of_many_classes_and_few_samples_are_warned_of():
         small_forest(1).fit(rng.normal(size=(300, 5)), np.arange(300) % 60)
 
 
-@pytest.mark.parametrize(
-    "model", [small_forest(2, max_bins=None), AUCTreeClassifier(max_bins=None)], ids=["forest", "tree"]
-)
-def test_what_is_too_large_is_refused(model, monkeypatch):
+def test_what_is_too_large_is_refused(monkeypatch):
     monkeypatch.setattr(_memory, "machine_memory", lambda: 2**16)
     with pytest.raises(ValueError, match=r"samples, 5 features and 2 classes would take about .*: set max_depth"):
-        model.fit(*make_table(n_rows=400))
+        AUCTreeClassifier(max_bins=None).fit(*make_table(n_rows=400))
 
 
 @pytest.mark.slow
@@ -251,7 +248,7 @@ def test_what_is_too_large_is_refused(model, monkeypatch):
 )
 def test_estimates_are_near_measured_peaks(n_rows, n_classes, n_categories):
     measured, estimated = measure(n_rows, n_classes, n_categories)
-    # What the bins are chosen from, and what trees and their layout take, is left out where it is little.
+    # Estimates leave out the values that bins are chosen from and the trees, which are few bytes here.
     little = 2**26
     assert measured / 2 - little <= estimated <= 2 * measured + little
 

@@ -1,4 +1,4 @@
-"""Parameters become numbers as in scikit-learn, weights of rows by their classes too; what cannot be combined."""
+"""Parameters and class weights are resolved as in scikit-learn; combinations that are refused."""
 
 import numpy as np
 import pytest

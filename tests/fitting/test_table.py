@@ -1,4 +1,4 @@
-"""Trees of a fit that take too much memory, and rows of a matrix that is elsewhere."""
+"""Trees that take too much memory, and stored rows of a matrix that is not in memory."""
 
 import numpy as np
 import pytest

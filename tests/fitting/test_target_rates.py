@@ -9,13 +9,14 @@ import pytest
 from aucforest import AUCForestClassifier
 from aucforest.fitting import target_rates
 from aucforest.fitting.target_rates import (
+    SMOOTHING,
     Digits,
     LeftOutTotalsFinder,
     RateWeights,
     choose_rate_bins,
+    choose_smoothing,
     find_rated,
     interaction_gain,
-    leave_one_out,
     possible_encodings,
 )
 from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
@@ -35,11 +36,11 @@ def make_rates(totals, smoothing=2.0):
 def test_rates_of_training_rows_leave_them_out(weighted, n_groups):
     rng, n, n_categories = np.random.default_rng(0), 80, 6
     categories, labels = rng.integers(-1, n_categories, n), rng.integers(0, 2, n).astype(np.uint16)
-    sample_weight = rng.integers(0, 4, n).astype(float) if weighted else None
-    kept = None if sample_weight is None else np.flatnonzero(sample_weight)
-    rows = np.arange(n) if kept is None else kept
-    weights = RateWeights.of(None if sample_weight is None else sample_weight[kept], None, 2)
-    given = weights.integers(None if sample_weight is None else sample_weight[kept])
+    sample_weight = rng.integers(0, 4, n).astype(float) if weighted else np.ones(n)
+    rows = np.flatnonzero(sample_weight)
+    kept, weight = (rows, sample_weight[rows]) if weighted else (None, None)
+    weights = RateWeights.of(weight, None, 2)
+    given = weights.integers(weight)
     integers = np.ones(len(rows), dtype=np.int64) if given is None else given
     groups = None if n_groups is None else rng.integers(0, n_groups, len(rows)).astype(np.int32)
     known = categories[rows] >= 0
@@ -48,7 +49,7 @@ def test_rates_of_training_rows_leave_them_out(weighted, n_groups):
     rates = make_rates(totals)._replace(factors=weights.factors)
     own = LeftOutTotalsFinder(labels, kept, given, 2, groups, lambda number: categories[rows])
     X = np.where(categories < 0, np.nan, categories)[:, None].astype(float)
-    by_hand = np.ones(len(rows)) if sample_weight is None else sample_weight[kept] / sample_weight[kept].mean()
+    by_hand = sample_weight[rows] / sample_weight[rows].mean()
     towards = np.full((len(rows), 1), rates.frequencies[1])
     known_groups = np.arange(len(rows)) if groups is None else groups
     expected = reference.rates_without_own(known_groups, categories[rows], labels[rows], by_hand, [1], 2.0, towards)
@@ -57,12 +58,14 @@ def test_rates_of_training_rows_leave_them_out(weighted, n_groups):
     np.testing.assert_allclose(rates.compute(X[some], own(some)), expected[::3], rtol=1e-12)
 
 
-def test_leave_one_out_by_definition():
+def test_smoothing_is_chosen_by_leave_one_out():
     labels = [[0, 0, 1], [1], [0, 1, 1, 1], [0, 0]]
     towards = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5], [0.8, 0.2]])
     totals = np.array([[cell.count(k) for k in (0, 1)] for cell in labels], dtype=float)
-    expected = [reference.leave_one_out(labels, towards, smoothing) for smoothing in (0.5, 3.0)]
-    np.testing.assert_allclose(leave_one_out(totals, towards, np.array([0.5, 3.0])), expected, rtol=1e-12)
+    expected = {smoothing: reference.leave_one_out(labels, towards, smoothing) for smoothing in SMOOTHING.tolist()}
+    smoothing, score = choose_smoothing(totals, towards)
+    assert smoothing == max(expected, key=expected.get)
+    assert score == pytest.approx(expected[smoothing], rel=1e-12)
 
 
 def make_totals(effect, seed, n_categories=200, n_samples=20):
@@ -92,8 +95,7 @@ def test_no_interaction_is_found_in_a_sample_with_other_class_frequencies():
 
 
 def test_digits_are_read_back():
-    categories = {1: np.arange(70_000), 3: np.arange(200)}
-    digits = Digits(5, {feature: len(values) for feature, values in categories.items()})
+    digits = Digits(5, {1: 70_000, 3: 200})
     X = np.full((4, 5), np.nan)
     X[:, 1], X[:, 3] = [0, 69_999, np.nan, 256], [199, np.nan, 0, 255 - 100]
     codes = np.concatenate((np.zeros((5, 4), dtype=np.uint8), digits.encode(X, np.uint8)))

@@ -1,4 +1,4 @@
-"""The calibration of probabilities by a general optimizer, with everything written out."""
+"""The calibration of probabilities by a general optimizer, in plain loops."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -38,7 +38,7 @@ def evidence(found, proba, labels, weights, frequencies, offsets):
         scaled = np.exp(found[0]) * (np.log(np.maximum(p, 1e-6)) - centre)
         scores = centre + offsets + scaled + found[1:]
         q = np.exp(scores) / np.exp(scores).sum()
-        # of the scores by the parameters, those of the first class as the reference
+        # The derivatives of the scores by the parameters; the intercept of the first class is the reference.
         design = np.column_stack((scaled, np.eye(len(p))[:, 1:]))
         information = information + weight * design.T @ (np.diag(q) - np.outer(q, q)) @ design
         gradients.append(weight * design.T @ (q - np.eye(len(p))[label]))

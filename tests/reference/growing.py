@@ -1,6 +1,6 @@
-"""Growing one tree by trying every split of every feature of every node, in exact arithmetic where there is any.
+"""Growing one tree by trying every split of every feature of every node, in exact arithmetic where possible.
 
-A table has columns of ordered codes, one list a feature, None for a missing value; labels from 0; integer weights.
+A table has a list of ordered codes for each feature (None for a missing value), labels from 0, and integer weights.
 """
 
 import math
@@ -14,12 +14,12 @@ import numpy as np
 from tests.reference.tree import GAINS, derive_key, sample_features
 
 LARGEST = 1.7976931348623157e308
-# Splits whose scores differ by no more tie.
+# Splits are tied if their scores differ by no more.
 ROUNDING = 1e-12
 
 
 class Table(NamedTuple):
-    """`bins` has the least and the greatest value of every code, `by_set` the features whose codes are categories."""
+    """`bins` has the least and the greatest value of each code; the codes of the features `by_set` are categories."""
 
     columns: list[list[int | None]]
     labels: list[int]
@@ -37,7 +37,7 @@ class Table(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The criterion is a name, or a function of float arrays: class totals on the left, and of the node."""
+    """The criterion is a name, or a function of two float arrays: class totals of the left child and the node."""
 
     criterion: str | Callable[..., float] = "auc"
     max_features: int = 1000
@@ -52,7 +52,7 @@ class Rules(NamedTuple):
 
 
 class Split(NamedTuple):
-    """`codes` are those on the left, `next_code` is the first one on the right; `rank` is what is greatest."""
+    """`codes` go left, `next_code` is the first code that goes right; the best split has the greatest `rank`."""
 
     feature: int
     codes: list[int]
@@ -66,7 +66,7 @@ class Split(NamedTuple):
 
 
 class Node:
-    """A node; `low` and `high` limit the frequency of the second class, `number` orders equals."""
+    """A node; `low` and `high` limit the frequency of the second class, and ties are broken by `number`."""
 
     def __init__(self, rows, key: int, depth: int = 0, low: float = 0.0, high: float = 1.0, number: int = 0) -> None:
         self.rows, self.key, self.depth, self.low, self.high, self.number = rows, key, depth, low, high, number
@@ -74,17 +74,17 @@ class Node:
         self.children: list[Node] = []
 
     def __iter__(self) -> "Iterator[Node]":
-        """Go through the node and all below it, parents first and left before right."""
+        """Yield the node and all nodes below it, parents before children and left before right."""
         yield self
         for child in self.children:
             yield from child
 
 
 def rank_of(criterion, left, right) -> tuple[Fraction | float, float]:
-    """Return the gain of a split and what it is ranked by.
+    """Return the gain of a split, and its rank among all splits.
 
-    That is the gain but for two classes, where it is the difference of their fractions on the left for the AUC, and the
-    correlation of class and side for Gini.
+    The rank is the gain, except for two classes: for the AUC it is the difference between the proportions of the
+    classes that go left, and for Gini it is the correlation of class and side.
     """
     if not isinstance(criterion, str):
         gain = criterion(np.array(left, dtype=float), np.add(left, right, dtype=float))
@@ -111,12 +111,12 @@ def frequency(totals) -> float:
 
 
 def location(low: float, high: float) -> float:
-    """Return where a code lies: in the middle of its bin, or at its finite end."""
+    """Return the location of a code: the middle of its bin, or the finite end of an infinite bin."""
     return high if low == -math.inf else low if high == math.inf else 0.5 * low + 0.5 * high
 
 
 def ends(locations: list[float]) -> tuple[float, float]:
-    """Return between what a threshold is drawn, from where the codes of a node lie, in rising order."""
+    """Return the bounds of a random threshold, given the locations of the codes of a node in ascending order."""
     finite = [x for x in locations if math.isfinite(x)]
     if not finite:
         return 0.0, 0.0
@@ -129,14 +129,14 @@ def ends(locations: list[float]) -> tuple[float, float]:
 
 
 def draw(locations: list[float], key: int, feature: int) -> float:
-    """Return the number drawn for a feature."""
+    """Return the random threshold of a feature."""
     low, high = ends(locations)
     u = (derive_key(key, "split", feature) >> 11) * 2.0**-53
     return (1.0 - u) * low + u * high
 
 
 def draw_set(categories: list[int], key: int, feature: int) -> list[int]:
-    """Return the categories drawn to go left: neither none nor all, unless there is just one."""
+    """Return the random categories that go left: some but not all, unless there is only one."""
     for attempt in count():
         attempt_key = derive_key(derive_key(key, "split", feature), "attempt", attempt)
         drawn = [c for c in categories if derive_key(attempt_key, "category", c) & 1]
@@ -145,7 +145,7 @@ def draw_set(categories: list[int], key: int, feature: int) -> list[int]:
 
 
 def order_codes(table: Table, node: Node, feature: int, rules: Rules) -> tuple[list[int], list[int], float]:
-    """Return the codes of a node in their order, how many of them may go left, and the threshold that is drawn."""
+    """Return the codes of a node in order, the possible numbers of codes that go left, and the random threshold."""
     column = table.columns[feature]
     codes = sorted({column[r] for r in node.rows} - {None})
     if feature in table.by_set:
@@ -163,7 +163,7 @@ def order_codes(table: Table, node: Node, feature: int, rules: Rules) -> tuple[l
 
 
 def all_splits(table: Table, node: Node, rules: Rules) -> Iterator[Split]:
-    """Yield every split that the rules allow, those that win ties first."""
+    """Yield every split that the rules allow; of tied splits, the first one wins."""
     for feature in tried_features(table, node, rules):
         column = table.columns[feature]
         codes, sizes, drawn = order_codes(table, node, feature, rules)
@@ -192,10 +192,10 @@ def all_splits(table: Table, node: Node, rules: Rules) -> Iterator[Split]:
 
 
 def is_allowed(left: float, right: float, node: Node, next_code: int | None, sign: int) -> bool:
-    """Say whether the frequencies of the children lie inside the limits and in the order that the feature asks for."""
+    """Return whether the frequencies of the children are within the limits and in the order of the constraint."""
     if not (node.low <= left <= node.high and node.low <= right <= node.high):
         return False
-    # A split between missing values and all others says nothing of the order along the feature.
+    # A split between missing and all other values does not depend on the order of values.
     return next_code is None or sign * (right - left) >= 0
 
 
@@ -210,7 +210,7 @@ def limits_below(table: Table, node: Node, signs) -> list[tuple[float, float]]:
 
 
 def may_split(table: Table, node: Node, rules: Rules) -> bool:
-    """Say whether a node is searched at all."""
+    """Return whether splits of a node are searched."""
     totals = table.totals(node.rows)
     if sum(t > 0 for t in totals) < 2 or node.depth >= rules.max_depth:
         return False
@@ -218,7 +218,7 @@ def may_split(table: Table, node: Node, rules: Rules) -> bool:
 
 
 def best_split(table: Table, node: Node, rules: Rules) -> Split | None:
-    """Return the first of the best splits, None if none gains anything. A user's own criterion is taken as it is."""
+    """Return the first of the best splits, or None if no gain is positive; custom criteria are compared exactly."""
     rounding = ROUNDING if isinstance(rules.criterion, str) else 0.0
     best, bar = None, rounding
     for split in all_splits(table, node, rules) if may_split(table, node, rules) else ():
@@ -228,9 +228,9 @@ def best_split(table: Table, node: Node, rules: Rules) -> Split | None:
 
 
 def grow(table: Table, rows, key: int, rules: Rules) -> Node:
-    """Grow a tree and return its root: the leaf whose best split gains most, times its weight, is split next.
+    """Grow a tree and return its root: the leaf with the greatest product of gain and weight is split next.
 
-    Numbers are given in pairs, whenever a split is found. Without a limit the order makes no difference.
+    Whenever a split is found, its children get the next two numbers. Without max_leaf_nodes the order has no effect.
     """
     root = Node(rows, key)
     fresh, offers, n_leaves, n_numbers = [root], [], 1, 1

@@ -1,4 +1,4 @@
-"""Whether integers are categories, by definition: the label of each row is estimated from other rows, one by one."""
+"""Whether integers are categories, by definition: the label of each row is estimated from other single rows."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Values of log odds by all subsets of features, along the way on which each is known with chance t.
+"""Values of log odds by all subsets of features, along a path on which each feature is known with probability t.
 
 A worth has, for each subset of features, a tuple in ascending order, the mean probabilities of the classes. Scores are
 logarithms of these, times a slope, plus an intercept for each class.

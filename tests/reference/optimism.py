@@ -1,4 +1,4 @@
-"""How much a choice by ROC AUC flatters itself, by repeating the choice without each part of the rows."""
+"""The optimism of a choice by ROC AUC: the choice is repeated without each part of the rows."""
 
 from itertools import permutations
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Ways from the root of a tree, one step after the other."""
+"""Paths from the root of a tree, by a search for each parent."""
 
 
 def path(left, right, node):

@@ -5,7 +5,7 @@ from math import factorial
 
 
 def expected(feature, children, weight, value, goes_left, known, node=0):
-    """Return what a tree is expected to predict when some features are known.
+    """Return the expected prediction of a tree if only some features are known.
 
     `children[node]` is a pair, or None for a leaf; `goes_left[node]` says where the row goes.
     """

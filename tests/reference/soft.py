@@ -1,4 +1,4 @@
-"""Metrics of uncertain labels by their definitions: every threshold, every pair, every labelling."""
+"""Metrics of uncertain labels by their definitions: loops over all thresholds, pairs or labelings."""
 
 import math
 from itertools import pairwise, product

@@ -1,4 +1,4 @@
-"""A stack with everything written out: its combination by a general optimizer, its additive model by loops."""
+"""The combination of a stack by a general optimizer, and its additive model by plain loops."""
 
 import math
 

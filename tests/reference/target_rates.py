@@ -1,4 +1,4 @@
-"""Target rates by their definitions: sums over the samples that count, one sample at a time."""
+"""Target rates by their definitions, as sums over single samples."""
 
 import numpy as np
 

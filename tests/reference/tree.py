@@ -1,4 +1,4 @@
-"""The pieces of growing and walking a tree, as plain Python: keys, draws of features, gains, the leaf of a row."""
+"""Steps of growing and traversing a tree in plain Python: keys, random features, gains, the leaf of a row."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ def mix(key: int) -> int:
     return key ^ key >> 31
 
 
-# each has 2**48 outputs of its own
+# Each purpose has 2**48 separate outputs.
 PURPOSES = ("tree", "block", "row", "child", "feature", "split", "attempt", "category")
 
 
@@ -24,7 +24,7 @@ def derive_key(key: int, purpose: str, index: int) -> int:
 
 
 def sample_features(key: int, n_features: int) -> list[int]:
-    """Return all features in the order in which a node looks at them: one shuffle of Fisher and Yates."""
+    """Return all features in the order in which a node samples them: a Fisher-Yates shuffle."""
     features = list(range(n_features))
     for n in range(n_features):
         low_bits = derive_key(key, "feature", n) % 2**32
@@ -76,7 +76,7 @@ GAINS = {
 
 
 def walk(tree, row) -> list[int]:
-    """Return the nodes that a row of raw values, or codes of categories, passes, from the root to a leaf."""
+    """Return the nodes from the root to the leaf of a row, which has raw values or codes of categories."""
     nodes, sets = [0], dict(zip(tree.set_nodes.tolist(), tree.sets.tolist()))
     while tree.feature[nodes[-1]] != -1:
         node = nodes[-1]

@@ -1,15 +1,16 @@
 """Gradient boosting: trees are grown one after the other, each on the errors of the trees before it.
 
-For each class (of two classes, only for the second), a tree separates the rows of the class from other rows by the Gini
-criterion. Let p be the current class probability of a row, and g = is_class - p. The weight of the row is abs(g). Then
-the gain of a split is half the increase of the sum of G^2 / W over nodes. G is the sum of g in a node, and W is the sum
-of abs(g). As abs(g) is 2 p (1 - p) in expectation, this is about half the decrease in log loss by Newton steps in the
-leaves (Friedman, Hastie, Tibshirani 2000, Annals of Statistics 28). So trees can be grown like those of a forest.
+A stage adds one tree for each class, or a single tree if there are two classes. The tree separates the samples of its
+class from all others by the Gini criterion. Let p be the current estimate of the class probability of a sample, and
+g = is_class - p. The weight of the sample is abs(g). Then the gain of a split is half the increase of the sum of
+G^2 / W over nodes, where G is the sum of g in a node, and W is the sum of abs(g). The expectation of abs(g) is
+2 p (1 - p), so the gain is about half the decrease in log loss by Newton steps in the leaves (Friedman, Hastie,
+Tibshirani 2000, Annals of Statistics 28). So boosted trees can be grown like those of a forest.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +21,17 @@ from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.samples import FixedPoint
 from aucforest.tree.tree import LEAF, Tree
 
-# The learning rate, which steps of leaves are multiplied by. With more classes, each class has fewer trees, so the rate
-# is multiplied by a factor, of at most _MOST_FACTOR.
+# The learning rate for two classes. With more classes, there are fewer stages, so the rate is multiplied by a factor
+# of at most _MOST_FACTOR.
 _LEARNING_RATE, _MOST_FACTOR = 0.1, 3.0
-# The L2 penalty on the step of a leaf, which is added to the second derivative, and the maximum of a step.
+# A step is gradient / (second derivative + _L2), clipped to the interval from -_MOST_STEP to _MOST_STEP.
 _L2, _MOST_STEP = 1.0, 5.0
-# A tree leaves out rows whose error is below _LEAST_ERROR and below _LEAST_SHARE of the mean error.
+# A tree is grown without the rows whose error is below _LEAST_ERROR and below _LEAST_SHARE of the mean error.
 _LEAST_ERROR, _LEAST_SHARE = 0.01, 0.25
 
 
 class BoostingRows(NamedTuple):
-    """The rows that trees are fitted to, and held-out rows, which show when to stop."""
+    """The rows that trees are fitted to, and held-out rows for early stopping."""
 
     part: Part  # the rows of the fit; weights are positive and have about the mean 1
     values: NDArray[np.float64]  # (n_rows, n_features), the features of these rows
@@ -41,26 +42,20 @@ class BoostingRows(NamedTuple):
 
 
 class BoostedTree(NamedTuple):
-    """A tree whose leaves have steps of the score of a class."""
+    """A tree for one class: each leaf has a step, which is added to the class score of its samples."""
 
     tree: Tree
-    k: int  # the class; if it is the second of two, the first one has the opposite steps
-    steps: NDArray[np.float64]  # (n_nodes,), the mean step of the leaves below a node
+    k: int  # the class; of two classes it is the second one, and the steps are subtracted from the score of the first
+    steps: NDArray[np.float64]  # (n_nodes,), for an inner node the mean over its samples
 
 
 class BoostingState(NamedTuple):
-    """The trees of a series so far, and the scores by these trees, which are updated in place."""
+    """The trees so far, and the scores that they predict; all are updated in place."""
 
     trees: list[BoostedTree]
     # (n_classes, n_rows), because sums over the first axis are much faster for few classes.
     scores: NDArray[np.float64]
     held_out: NDArray[np.float64]
-
-    @classmethod
-    def before_trees(cls, rows: BoostingRows, frequencies: NDArray[np.float64]) -> Self:
-        """Return the state without trees, with scores from the class frequencies."""
-        start = np.log(np.maximum(frequencies, 1.0 / rows.part.n_rows))[:, None]
-        return cls([], np.repeat(start, len(rows.values), axis=1), np.repeat(start, len(rows.held_out), axis=1))
 
 
 def sum_steps(trees: Iterable[BoostedTree], X: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
@@ -72,7 +67,6 @@ def sum_steps(trees: Iterable[BoostedTree], X: NDArray[np.float64], n_classes: i
 
 
 def _add_steps(scores: NDArray[np.float64], boosted: BoostedTree, leaves: NDArray[np.int64]) -> None:
-    """Add the steps of leaves to scores, (n_classes, n_rows)."""
     steps = boosted.steps[leaves]
     scores[boosted.k] += steps
     if len(scores) == 2:
@@ -80,20 +74,24 @@ def _add_steps(scores: NDArray[np.float64], boosted: BoostedTree, leaves: NDArra
 
 
 class Booster:
-    """Trees that are fitted one after the other to the same rows; given a state, they are added to its trees."""
+    """Fits trees one after the other to the same rows; with `state`, the trees are added to those of an earlier fit."""
 
     def __init__(self, growth: Growth, rows: BoostingRows, state: BoostingState | None = None) -> None:
         part, n_classes = rows.part, growth.n_classes
         self._rows = rows
         self._classes = boosted_classes(n_classes)
         self._weights = np.ones(part.n_rows) if part.weights is None else part.weights
-        # One fixed-point format suffices for all trees, because errors are at most 1.
+        # One fixed-point format suffices for the weights in all trees, because errors are at most 1.
         fixed = FixedPoint.for_sums(float(self._weights.max()), part.n_rows)
         self._growth = replace(growth, weighted=True, fixed=fixed, rates=None, n_classes=2)
         self._buffers = TreeBuffers(part.n_rows)
         self._factor = _LEARNING_RATE * min(np.sqrt(n_classes / 2), _MOST_FACTOR) * (n_classes - 1) / n_classes
-        frequencies = np.bincount(part.labels, self._weights, minlength=n_classes) / self._weights.sum()
-        self.state = BoostingState.before_trees(rows, frequencies) if state is None else state
+        if state is None:
+            frequencies = np.bincount(part.labels, self._weights, minlength=n_classes) / self._weights.sum()
+            start = np.log(np.maximum(frequencies, 1.0 / part.n_rows))[:, None]
+            scores = (np.repeat(start, len(values), axis=1) for values in (rows.values, rows.held_out))
+            state = BoostingState([], *scores)
+        self.state = state
 
     def add_stage(self, keys: Sequence[int]) -> float:
         """Add a tree for each class, and return the weighted sum of the log losses of the held-out rows."""
@@ -115,7 +113,6 @@ class Booster:
         return -float(np.sum(self._rows.held_out_weights * logs))
 
     def _grow(self, k: int, proba: NDArray[np.float64], key: int) -> Tree:
-        """Return a tree for class k, given the probability of this class for each row."""
         is_class = self._rows.part.labels == k
         error = np.abs(is_class - proba)
         part = self._rows.part._replace(labels=is_class.astype(np.uint16), weights=self._weights * error)
@@ -127,14 +124,13 @@ class Booster:
         return tree
 
     def _with_steps(self, tree: Tree, k: int, proba: NDArray[np.float64], leaves: NDArray[np.int64]) -> BoostedTree:
-        """Return a tree for class k with the steps of its nodes, given the leaf of each row."""
         gradients = (self._rows.part.labels == k) - proba
         weight, gradient, hessian = (
             np.bincount(leaves, values, minlength=tree.n_nodes)
             for values in (self._weights, self._weights * gradients, self._weights * (proba * (1.0 - proba)))
         )
         steps = self._factor * np.clip(gradient / (hessian + _L2), -_MOST_STEP, _MOST_STEP)
-        # Lists are faster than arrays for single items. Children come after their parent.
+        # Lists are faster than arrays for access to single items. Children come after their parent.
         weights, means, children = weight.tolist(), steps.tolist(), tree.left_child.tolist()
         for node in np.flatnonzero(tree.left_child != LEAF)[::-1].tolist():
             left = children[node]
@@ -144,5 +140,5 @@ class Booster:
 
 
 def boosted_classes(n_classes: int) -> range:
-    """Return the classes that have trees."""
+    """Return the classes for which a stage adds a tree."""
     return range(1, 2) if n_classes == 2 else range(n_classes)

@@ -1,7 +1,7 @@
 """Bootstrap samples and subsamples: the number of times that each row is in the sample of a tree.
 
-Rows are sampled in blocks with counter-based random numbers. So the count of a row depends only on the key of the tree
-and the global index of the row, and a block can be sampled again at any time without the other blocks.
+Rows are sampled in blocks with counter-based random numbers. The key of a tree determines how many rows of each block
+are sampled, and which ones. So a block can be sampled again at any time without the other blocks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,21 +32,23 @@ _SUBSAMPLE = 0.632
 N_HALVES, _LEAST_TREES_OF_HALVES = 25, 100
 # The first version of this package whose generator takes the same samples as the current one.
 _STREAM = "aucforest 0.3"
-# Maximum number of copies of a row; counts have 16 bits.
+# Maximum number of times that a row is sampled for a tree; these counts have 16 bits.
 _MOST_COPIES = 10_000
-# NumPy samples without replacement from fewer rows than this.
-_TOO_MANY_ROWS = 10**9
 
 
 @bare_device
 def _row_at(members, i):
-    """Return members[i], or i if there are no members."""
+    """Return the row members[i], or row i if `members` is empty, because all rows are in one stratum."""
     return i if len(members) == 0 else np.int64(members[i])
 
 
 @bare_device
 def _sample_block(block, rows, sizes, starts, replace, key):
-    """Sample sizes[s] rows of each stratum s, and add the counts to `block`; `rows` are the members of the block."""
+    """Sample sizes[s] rows of each stratum s of a block, and add their counts to `block`.
+
+    `rows` are the members of the block. Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): if a
+    row was already sampled, the last row of the range from which it was sampled is used instead.
+    """
     n_chosen = 0
     for s in range(len(sizes)):
         start, end = starts[s], starts[s + 1]
@@ -59,34 +61,23 @@ def _sample_block(block, rows, sizes, starts, replace, key):
             n_chosen += 1
 
 
-class _Strata(NamedTuple):
-    """The rows of each stratum in each block; see `BootstrapSampler`."""
-
-    members: NDArray[np.uint16]
-    starts: NDArray[np.int64]
-
-
 @bare_kernel
-def _sample_blocks(keys, sizes, strata, replace, first_block, counts):
-    """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t.
-
-    The arrays start with block first_block. Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): if
-    a row was already sampled, the last row of the range from which it was sampled is used instead.
-    """
+def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
+    """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t; arrays start with this block."""
     for t in range(len(keys)):
         counts[t] = 0
         for i in range(sizes.shape[1]):
             block = counts[t, i * BLOCK_ROWS : (i + 1) * BLOCK_ROWS]
-            rows, key = strata.members[i * BLOCK_ROWS :], derive_key(keys[t], BLOCK, first_block + i)
-            _sample_block(block, rows, sizes[t, i], strata.starts[i], replace, key)
+            rows, key = members[i * BLOCK_ROWS :], derive_key(keys[t], BLOCK, first_block + i)
+            _sample_block(block, rows, sizes[t, i], starts[i], replace, key)
 
 
 @bare_kernel
 def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
-    """Copy the codes, (n_features, n_rows), of rows from first_row on whose count is positive.
+    """Append codes of rows to the first n_copied rows of `copied`, and return the new number of copied rows.
 
-    `counts` has the counts of these rows. They are copied after the first n_copied rows of `copied`. Return n_copied
-    plus the number of rows that were copied. `positions` is a buffer for a block of rows.
+    `codes` has the shape (n_features, n_rows). `counts` are the counts of consecutive rows from `first_row` on. Rows of
+    positive count are copied. `positions` is a buffer for a block of rows.
     """
     for start in range(0, len(counts), BLOCK_ROWS):
         block, n_sampled = counts[start : start + BLOCK_ROWS], 0
@@ -103,7 +94,7 @@ def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
 
 @dataclass(frozen=True, eq=False)
 class BootstrapSampler:
-    """A sampler of a given number of rows of each stratum for each tree."""
+    """Samples, for each tree, a given number of rows of each stratum: of each class, or of all rows."""
 
     n_rows: int  # number of rows to sample from
     sizes: NDArray[np.int64]  # (n_strata,), number of sampled rows of a tree, counted with repetitions
@@ -111,16 +102,24 @@ class BootstrapSampler:
     # The rows of each block as indices in the block, sorted by stratum; empty if there is a single stratum.
     members: NDArray[np.uint16]
     starts: NDArray[np.int64]  # (n_blocks, n_strata + 1), the starts of the strata in `members`
+    halves: tuple[int, ...] = ()  # the keys of half-samples, each of which several trees share; else empty
     first_block: int = 0  # the index of the first block, if the sampler is for a part of the rows
     keys: Sequence[int] = ()  # the keys of the trees whose block sizes are stored
     stored_sizes: NDArray[Any] | None = None  # the results of `block_sizes` for these trees
 
     @classmethod
     def for_rows(cls, n_rows: int, n_sampled: int, *, replace: bool = True) -> "BootstrapSampler":
-        """Return a sampler of all rows with equal probability."""
+        """Return a sampler of n_sampled of n_rows rows, all with equal probability."""
         ends = np.minimum(BLOCK_ROWS, n_rows - np.arange(0, n_rows, BLOCK_ROWS))
         starts = np.stack((np.zeros_like(ends), ends), axis=1)
         return cls(n_rows, np.array([n_sampled]), replace, np.empty(0, dtype=np.uint16), starts)
+
+    @classmethod
+    def for_halves(cls, n_rows: int, seed: int) -> "BootstrapSampler":
+        """Return the sampler of half of the rows without replacement of a forest with this seed."""
+        generator = np.random.Philox(key=np.array([seed, HALF_SAMPLES], dtype=np.uint64))
+        rows = cls.for_rows(n_rows, max(1, n_rows // 2), replace=False)
+        return replace(rows, halves=tuple(generator.random_raw(N_HALVES).tolist()))
 
     @classmethod
     def for_strata(cls, strata: NDArray[np.uint16], sizes: NDArray[np.int64]) -> "BootstrapSampler":
@@ -150,11 +149,6 @@ class BootstrapSampler:
         return int(np.sum(np.ceil(1.01 * rows * -np.expm1(-self.sizes / np.maximum(rows, 1)))))
 
     @property
-    def rows_per_unit(self) -> int:
-        """Maximum number of rows of a sampled unit; here, units are rows."""
-        return 1
-
-    @property
     def tree_bytes(self) -> int:
         """Bytes of the `block_sizes` of a tree."""
         return 4 * self.n_blocks * len(self.sizes)
@@ -170,8 +164,8 @@ class BootstrapSampler:
         return {key: index for index, key in enumerate(self.keys)}
 
     def _random_key(self, key: int) -> int:
-        """Return the key of the random numbers of a tree."""
-        return key
+        """Return the key of the random numbers of a tree, which trees with the same half-sample share."""
+        return self.halves[half_of(key)] if self.halves else key
 
     def block_sizes(self, key: int) -> NDArray[Any]:
         """Return the number of sampled rows of a tree by block and stratum, shape (n_blocks, n_strata)."""
@@ -190,7 +184,7 @@ class BootstrapSampler:
         return np.stack(columns, axis=1, dtype=np.int32, casting="same_kind")
 
     def store_sizes(self, keys: Sequence[int]) -> Self:
-        """Return a sampler that stores the block sizes of trees, which are slow to compute again for each block."""
+        """Return a sampler that stores the block sizes of trees, because it is slow to compute them for each block."""
         sizes: NDArray[Any] | None = None
         for index, key in enumerate(keys):
             tree_sizes = self.block_sizes(key)
@@ -207,12 +201,12 @@ class BootstrapSampler:
         """Return the number of times that each row is in the samples of trees, (n_trees, n_rows)."""
         counts = np.empty((len(keys), self.n_rows), dtype=np.uint16)
         words = np.array([self._random_key(key) for key in keys], dtype=np.uint64)
-        sizes, strata = np.stack([self.block_sizes(key) for key in keys]), _Strata(self.members, self.starts)
-        _sample_blocks(words, sizes, strata, self.replace, self.first_block, counts)
+        sizes = np.stack([self.block_sizes(key) for key in keys])
+        _sample_blocks(words, sizes, self.members, self.starts, self.replace, self.first_block, counts)
         return counts
 
     def part(self, first_row: int, n_rows: int) -> Self:
-        """Return the sampler of consecutive rows from the start of a block, for trees with stored sizes only."""
+        """Return the sampler of consecutive rows from the start of a block, only for trees whose sizes are stored."""
         assert self.stored_sizes is not None
         stop = min(first_row + n_rows, self.n_rows)
         blocks = slice(first_row // BLOCK_ROWS, -(-stop // BLOCK_ROWS))
@@ -226,32 +220,14 @@ class BootstrapSampler:
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class HalfSampler(BootstrapSampler):
-    """A sampler of half of the rows without replacement, where several trees have the same half."""
-
-    halves: tuple[int, ...]  # the keys of the half-samples
-
-    @classmethod
-    def of(cls, n_rows: int, seed: int) -> "HalfSampler":
-        """Return the sampler of a forest with this seed."""
-        generator = np.random.Philox(key=np.array([seed, HALF_SAMPLES], dtype=np.uint64))
-        rows = BootstrapSampler.for_rows(n_rows, max(1, n_rows // 2), replace=False)
-        return cls(**vars(rows), halves=tuple(generator.random_raw(N_HALVES).tolist()))
-
-    def _random_key(self, key: int) -> int:
-        """Return the key of the half-sample of a tree."""
-        return self.halves[half_of(key)]
-
-
 def half_of(key: int) -> int:
-    """Return the index of a tree's half-sample; keys are random, so it does not depend on the variant of the tree."""
+    """Return the index of the half-sample of the tree with a key; keys are random numbers."""
     return key % N_HALVES
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupSampler(BootstrapSampler):
-    """A sampler of whole groups (cluster bootstrap): a row is in the sample of a tree as often as its group."""
+    """Samples whole groups (cluster bootstrap): a row is in the sample of a tree as often as its group."""
 
     groups: NDArray[np.int32]  # the index of each row's group
     group_sampler: BootstrapSampler
@@ -263,19 +239,19 @@ class GroupSampler(BootstrapSampler):
         return cls(**vars(rows), groups=groups, group_sampler=group_sampler)
 
     @property
-    def rows_per_unit(self) -> int:
+    def max_group_rows(self) -> int:
         """Number of rows of the largest group."""
         return int(np.bincount(self.groups).max())
 
     @property
     def n_sampled(self) -> int:
         """Maximum number of sampled rows of a tree."""
-        return self.group_sampler.n_sampled * self.rows_per_unit
+        return self.group_sampler.n_sampled * self.max_group_rows
 
     @property
     def n_distinct(self) -> int:
         """Approximate maximum number of distinct rows in the sample of a tree."""
-        return min(self.n_rows, self.group_sampler.n_distinct * self.rows_per_unit)
+        return min(self.n_rows, self.group_sampler.n_distinct * self.max_group_rows)
 
     @property
     def tree_bytes(self) -> int:
@@ -288,11 +264,11 @@ class GroupSampler(BootstrapSampler):
         return self.group_sampler.rates
 
     def block_sizes(self, key: int) -> NDArray[Any]:
-        """Return the number of times that each group is in the sample of a tree. Every block needs these numbers."""
+        """Return the number of times that each group is in the sample of a tree, because a block may have any group."""
         return super().block_sizes(key) if self.stored_sizes is not None else self.group_sampler.counts(key)
 
     def part(self, first_row: int, n_rows: int) -> Self:
-        """Return the sampler of consecutive rows from the start of a block, for trees with stored sizes only."""
+        """Return the sampler of consecutive rows from the start of a block, only for trees whose sizes are stored."""
         groups = self.groups[first_row : first_row + n_rows]
         return replace(super().part(first_row, n_rows), groups=groups, stored_sizes=self.stored_sizes)
 
@@ -308,9 +284,9 @@ def resolve_sampler(
     groups: NDArray[np.int32] | None = None,
     seed: int = 0,
 ) -> BootstrapSampler | None:
-    """Return the sampler of a forest with these parameters, or None if each tree is fitted to all rows.
+    """Return the sampler of a forest with the given parameters, or None if each tree is fitted to all rows.
 
-    If whole groups are sampled, `groups` are the indices of the rows' groups. Half-samples depend on `seed`.
+    `groups` are the indices of the groups of rows if whole groups are sampled. Half-samples depend on `seed`.
     """
     sampling, max_samples = params["sampling"], params["max_samples"]
     if not params["bootstrap"]:
@@ -345,27 +321,20 @@ def resolve_sampler(
 
 
 def _unstratified_sampler(params: Mapping[str, Any], n_units: int, units: str, seed: int) -> BootstrapSampler:
-    """Return a sampler of rows, or groups, of all classes together."""
     sampling, max_samples, n_trees = params["sampling"], params["max_samples"], params["n_estimators"]
-    if sampling != "bootstrap" and n_units >= _TOO_MANY_ROWS:
-        raise ValueError(
-            f"sampling={sampling!r} needs fewer than {_TOO_MANY_ROWS:,} {units}, but there are {n_units:,}: set"
-            " sampling='bootstrap'"
-        )
     if sampling == HALVES:
         if max_samples is not None:
             raise ValueError(f"max_samples={max_samples} must be None with sampling={HALVES!r}")
         if n_trees < _LEAST_TREES_OF_HALVES:
             least = f"at least {_LEAST_TREES_OF_HALVES}"
             raise ValueError(f"n_estimators={n_trees} must be {least} with sampling={HALVES!r}")
-        return HalfSampler.of(n_units, seed)
+        return BootstrapSampler.for_halves(n_units, seed)
     replace = sampling == "bootstrap"
     default = n_units if replace else max(1, round(_SUBSAMPLE * n_units))
     return BootstrapSampler.for_rows(n_units, _n_sampled(max_samples, n_units, default, units), replace=replace)
 
 
 def _n_sampled(max_samples: Any, n_units: int, default: int, units: str = "samples") -> int:
-    """Return the number of rows, or groups, in the sample of a tree."""
     if max_samples is None:
         return default
     if isinstance(max_samples, Integral):
@@ -376,7 +345,7 @@ def _n_sampled(max_samples: Any, n_units: int, default: int, units: str = "sampl
 
 
 def _sizes_of_classes(sampling: str, max_samples: Any, n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of sampled rows of each class, at least 1: proportional to its rows, or equal if "balanced"."""
+    """Return the number of sampled rows of each class, which is equal for all classes if `sampling` is "balanced"."""
     present = n_rows > 0
     proportions = n_rows / n_rows.sum() if sampling == "stratified" else present / np.count_nonzero(present)
     balanced = int(n_rows[present].min()) * int(np.count_nonzero(present))
@@ -398,7 +367,7 @@ def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes
 
 
 class SampleRecord(NamedTuple):
-    """A description of the sampling of trees; samplers with equal records and rows reproduce the same samples."""
+    """A description of the sampling of trees. With the same rows, samplers of equal records take the same samples."""
 
     n_rows: int  # number of rows to sample from
     sizes: tuple[int, ...]  # number of sampled rows of a tree by stratum; empty if each tree is fitted to all rows
@@ -413,12 +382,11 @@ class SampleRecord(NamedTuple):
         """Return the record of a sampler."""
         if sampler is None:
             return cls(n_rows, (), True, "")
-        sizes = tuple(sampler.sizes.tolist())
         if isinstance(sampler, GroupSampler):
             record = cls.of(sampler.group_sampler, sampler.group_sampler.n_rows)
             return record._replace(n_rows=n_rows, n_groups=record.n_rows, groups=digest_groups(sampler.groups))
-        n_halves = N_HALVES if isinstance(sampler, HalfSampler) else 0
-        return cls(n_rows, sizes, sampler.replace, stream_of(n_rows), n_halves=n_halves)
+        sizes = tuple(sampler.sizes.tolist())
+        return cls(n_rows, sizes, sampler.replace, stream_of(n_rows), n_halves=len(sampler.halves))
 
     @property
     def n_units(self) -> int:
@@ -432,18 +400,18 @@ class SampleRecord(NamedTuple):
         return f"{sizes} of {units}{'' if self.replace else ' without replacement'}{shared}"
 
     def to_sampler(self, groups: NDArray[np.int32] | None, seed: int) -> BootstrapSampler:
-        """Return the sampler of a fit without strata. If groups were sampled but are None, it samples group indices.
+        """Return the sampler of the fit, which had no strata; a fit with groups needs `groups` to sample rows.
 
-        Raises ValueError if its samples may differ from the samples in the fit.
+        Raises ValueError if the samples may differ from those in the fit.
         """
         self.check_stream()
         sampler = BootstrapSampler.for_rows(self.n_units, self.sizes[0], replace=self.replace)
         if self.n_halves:
-            sampler = HalfSampler.of(self.n_units, seed)
+            sampler = BootstrapSampler.for_halves(self.n_units, seed)
         return sampler if groups is None else GroupSampler.of(groups, sampler)
 
     def check_stream(self) -> None:
-        """Raise ValueError if other versions of the generators took the samples, so that these may differ here."""
+        """Raise ValueError if other versions of the random generators may take other samples than those of the fit."""
         here = stream_of(self.n_units)
         if self.sizes and self.stream != here:
             raise ValueError(
@@ -458,9 +426,9 @@ def digest_groups(groups: NDArray[np.int32]) -> str:
 
 
 def stream_of(n_rows: int) -> str:
-    """Return the names and versions of the generators of a bootstrap sample.
+    """Return the names and versions of the random generators of a bootstrap sample.
 
-    The generator of this package samples within a block, and NumPy's generator divides a sample among several blocks.
-    NumPy guarantees the stream of a `Generator` only within a feature release.
+    The generator of this package samples the rows of a block. NumPy's generator divides a sample among several blocks,
+    and its random numbers are the same only within a feature release of NumPy.
     """
     return _STREAM if n_rows <= BLOCK_ROWS else f"{_STREAM} and numpy " + ".".join(np.__version__.split(".")[:2])

@@ -16,9 +16,9 @@ _BLOCK_BYTES = 2**24
 
 
 class CodeMatrix:
-    """A matrix of codes, (n_features + n_digits, n_rows), in a temporary file in a folder, by default the system's.
+    """A matrix of codes in a temporary file; `codes`, (n_features + n_digits, n_rows), is an array mapped to the file.
 
-    `codes` is an array that is mapped to the file.
+    The default folder is the system's folder for temporary files.
     """
 
     def __init__(self, n_codes: NDArray[np.int64], n_rows: int, folder: Path | None = None) -> None:
@@ -30,7 +30,7 @@ class CodeMatrix:
         self.codes = codes.reshape(len(n_codes), n_rows)
 
     def release(self) -> None:
-        """Remove the codes from memory, if the system can; they are read from the file when they are used again."""
+        """Remove the codes from memory, if the system can; the next access reads them from the file again."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
@@ -38,8 +38,8 @@ class CodeMatrix:
 def _allocate(n_bytes: int, folder: Path | None) -> IO[bytes]:
     """Open a temporary file and allocate its size, because writing to its map on a full disk would end the process.
 
-    The system removes the file when the file and its map are closed, also if the process is killed. This process cannot
-    remove it: Windows does not remove mapped files, and nobody knows when the last array of the map is released.
+    The system removes the file when it and its map are closed, even if the process is killed. The file is not removed
+    here, because Windows does not remove mapped files, and arrays may use the map at any time.
     """
     file: IO[bytes] = tempfile.TemporaryFile(prefix="aucforest-", dir=folder)  # noqa: SIM115
     try:

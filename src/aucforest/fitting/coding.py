@@ -59,18 +59,17 @@ class Summary:
     names: list[str]  # names of the features, for error messages
     counted: dict[int, Counted]  # the values of each categorical feature, with their counts
     distinct: dict[int, NDArray[np.float64] | None]  # sorted values of each other feature; None if more than max_bins
-    sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
-    rounded: frozenset[int] = frozenset()  # features with integers that float64 rounds
-    # The class counts of each numeric feature, None if not all values are integers, and of `ROWS`, None if no feature
-    # has integers. Empty if columns of integers that are categories are not sought.
-    integers: dict[int, IntegerCounts | None] = field(default_factory=dict)
+    # (n_features, n_sampled), the rows from which bins are chosen, in their order; NaN in categorical features
+    sampled: NDArray[np.float64]
+    rounded: set[int]  # features with integers that float64 rounds
+    # The class counts of the integers of each numeric feature, None for a feature with other values. The key `ROWS` has
+    # the class counts of whole rows, None if no feature has only integers. Empty if no categories are searched for.
+    integers: dict[int, IntegerCounts | None]
 
     @classmethod
     def joined(cls, summaries: Sequence["Summary"], max_bins: int | None) -> "Summary":
         """Return the summary of the rows of all summaries, in order."""
         first = summaries[0]
-        if len(summaries) == 1:
-            return first
         counted = {f: reduce(Counted.merge, (summary.counted[f] for summary in summaries)) for f in first.counted}
         distinct: dict[int, NDArray[np.float64] | None] = {}
         for feature in first.distinct:
@@ -79,13 +78,13 @@ class Summary:
             merged = np.unique(np.concatenate(complete)) if len(complete) == len(values) else None
             distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
         sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
-        rounded = frozenset().union(*(summary.rounded for summary in summaries))
+        rounded = set[int]().union(*(summary.rounded for summary in summaries))
         integers = {f: reduce(merge_counts, (summary.integers[f] for summary in summaries)) for f in first.integers}
         return cls(first.names, counted, distinct, sampled, rounded, integers)
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return the indices of the kept rows from which bins are chosen, and their weights, or None without weights."""
+    """Return the rows from which bins are chosen, as indices of kept rows, and their weights, None if all are 1."""
     weight, sample = target.kept_weight, sample_rows(len(target.kept_labels), max_bins)
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
 
@@ -98,68 +97,64 @@ def summarize_table(
     max_bins: int | None,
     counted_rows: CountedRows | None = None,
 ) -> Summary:
-    """Summarize `rows`, the rows of positive weight in a table (None for all); bins are chosen from rows `sample`.
+    """Summarize the rows of positive weight, `rows` (None for all), of a table; bins are chosen from the rows `sample`.
 
-    `counted_rows` are these rows if columns of integers that are categories are sought, else None.
+    `counted_rows` has the labels of `rows`, or is None if integers that are categories are not searched for.
     """
-    n_features = table.shape[1]
-    names, categorical_set = [column_name(table, feature) for feature in range(n_features)], set(categorical)
-    counted: dict[int, Counted] = {}
-    distinct: dict[int, NDArray[np.float64] | None] = {}
-    rounded: set[int] = set()
-    integers: dict[int, IntegerCounts | None] = {}
-    sampled, kept = np.full((n_features, len(sample)), np.nan), slice(None) if rows is None else rows
+    names, categorical_set = [column_name(table, feature) for feature in range(table.shape[1])], set(categorical)
+    summary = Summary(names, {}, {}, np.full((len(names), len(sample)), np.nan), set(), {})
     columns: list[NDArray[np.float64]] = []
-    for feature in range(n_features):
+    for feature in range(len(names)):
         if feature in categorical_set:
-            counted[feature] = count_values(read_column(table, feature), rows)
+            summary.counted[feature] = count_values(read_column(table, feature), rows)
             continue
         numbers = read_numbers(table, feature)
         if is_rounded(numbers):
-            rounded.add(feature)
+            summary.rounded.add(feature)
         values = np.asarray(numbers, dtype=np.float64)
-        sampled[feature] = values[sample]
+        summary.sampled[feature] = values[sample]
+        kept_values = values if rows is None else values[rows]
         # Without max_bins, all rows are sampled.
-        distinct[feature] = None if max_bins is None else add_distinct(values[kept], np.empty(0), max_bins)
+        summary.distinct[feature] = None if max_bins is None else add_distinct(kept_values, np.empty(0), max_bins)
         if counted_rows is not None:
-            integers[feature] = count_integers(values[kept], counted_rows)
-            columns.append(values[kept])
+            summary.integers[feature] = count_integers(kept_values, counted_rows)
+            columns.append(kept_values)
     if counted_rows is not None:
-        # Rows are not needed without a column of integers. Most tables of numbers have none.
-        has_integers = any(counts is not None for counts in integers.values())
-        integers[ROWS] = count_rows(columns, counted_rows) if has_integers else None
-    return Summary(names, counted, distinct, sampled, frozenset(rounded), integers)
+        # Most tables of numbers have no column of integers, so rows need not be counted.
+        has_integers = any(counts is not None for counts in summary.integers.values())
+        summary.integers[ROWS] = count_rows(columns, counted_rows) if has_integers else None
+    return summary
 
 
 @dataclass(frozen=True)
 class Coding:
     """The conversion of tables to codes."""
 
-    categories: Categories  # as in the fitted forest
+    categories: Categories  # becomes `categories_` of the forest
     values: BinValues  # without target rates
-    dates: Dates = field(default_factory=dict)  # as in the fitted forest
+    dates: Dates = field(default_factory=dict)  # becomes `dates_` of the forest
     integers: Integers = field(default_factory=dict)
     rated: tuple[int, ...] = ()  # the columns that have target rates
-    rates: TargetRates | None = None  # as in the fitted forest; None before they are chosen
+    rates: TargetRates | None = None  # becomes `target_rates_` of the forest; None before they are chosen
 
     @cached_property
     def digits(self) -> Digits:
-        """The rows of the codes that contain digits of categories."""
+        """The digits of the categories of columns with target rates, which are appended to the codes."""
         n_categories = {feature: len((self.categories | self.integers)[feature]) for feature in self.rated}
         return Digits(len(self.values.n_bins), n_categories, self.integers)
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
-        """The number of different codes in each row of the result of `encode`, without the code of missing values."""
+        """The number of different codes of each feature and digit, without the code of missing values."""
         return np.append(self.values.n_bins, np.full(self.digits.n_rows, MAX_BINS))
 
     @cached_property
     def cell_finder(self) -> CellFinder:
-        """The features, as needed to find the cells of target rates from codes."""
+        """Finds the cells of target rates, given codes."""
         return CellFinder(self.digits, self.values, self.kinds != NUMERIC)
 
     def with_rated(self, encodings: Sequence[str]) -> "Coding":
-        """Return the coding with digits for the columns that have target rates, given the encodings."""
+        """Return the coding with the columns that have target rates if trees may have the given encodings."""
         return replace(self, rated=tuple(sorted([*find_rated(self.categories, encodings), *self.integers])))
 
     @property
@@ -173,11 +168,11 @@ class Coding:
         return matrix if rows is None else matrix[rows]
 
     def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
-        """Return the codes of a result of `read`, shape (n_features + n_digits, n_rows)."""
+        """Return the codes of a matrix that `read` returned, shape (n_features + n_digits, n_rows)."""
         return self.with_digits(encode_matrix(matrix, self.values).codes, matrix)
 
     def with_digits(self, codes: NDArray[np.unsignedinteger], matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
-        """Return the codes of rows with the digits of their categories."""
+        """Return codes with the digits of the categories in `matrix` appended."""
         if not self.rated:
             return codes
         return np.concatenate((codes, self.digits.encode(matrix, codes.dtype)))
@@ -202,7 +197,7 @@ def choose_coding(
 
 
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
-    """Return bins where each time has at most `TIME_BINS` bins; each of these joins about equally many bins."""
+    """Return bins where each time has at most `TIME_BINS` bins, which join about equally many of the given bins."""
     bins = values.by_feature()
     for feature in times_in(dates):
         _, lower, upper = bins[feature]
@@ -213,5 +208,5 @@ def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
 
 
 def indices_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:
-    """Return the rows, in ascending order, that are in [first, first + n_rows), minus first."""
+    """Return which of the rows, in ascending order, are in [first, first + n_rows), as indices in this interval."""
     return rows[slice(*np.searchsorted(rows, (first, first + n_rows)))] - first

@@ -1,7 +1,7 @@
 """The features that a tree grows on: sets of categories, or target rates (target encoding) in the tree's sample."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,57 +19,46 @@ _MOST_CACHED = 2**22
 
 
 class TreeFeatures(NamedTuple):
-    """The features of trees that grow on the same tables of rates."""
+    """The features of trees that grow on the rates of the same tables."""
 
     indices: NDArray[np.int64]  # their indices among all features; rates are last
     values: BinValues  # their bins
-    rules: dict[int, RateRule]  # the rule of each column with rates, by the index of the column
-
-    @classmethod
-    def of(cls, growth: Growth, tables: tuple[int, ...]) -> Self:
-        """Return the features of a tree, given the indices of the tables whose rates it grows on."""
-        rates, digits = _rates_and_digits(growth)
-        base, rules = np.arange(digits.first), dict[int, RateRule]()
-        if growth.encoding == SETS:
-            return cls(base, growth.bins_of(base), rules)
-        for column in digits.n_categories:
-            rules[column] = _rule_of(growth, [number for number in tables if rates.tables[number].feature == column])
-        base = np.setdiff1d(base, list(rules))
-        indices = np.concatenate((base, _rates_of(growth, tables)))
-        return cls(indices, growth.bins_of(indices), rules)
+    rules: dict[int, RateRule]  # for each column that has rates, by its index: the rule for computing them
 
 
-class EncodedRows(NamedTuple):
-    """The rows of trees with the codes of the features that they grow on."""
+def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> tuple[Growth, TreeRows, NDArray[np.int64]]:
+    """Encode the rows of trees as the features that they grow on; a tree has the target rates of its own sample.
 
-    growth: Growth
-    rows: TreeRows
-    features: NDArray[np.int64]  # the indices of these features among all features
-
-
-def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> EncodedRows:
-    """Return the rows of trees with the codes of their features; the target rates of a tree are those in its sample.
-
-    The trees have the same features, and each tree has separate rows.
+    The trees have the same features, and each tree has separate rows. Returns the parameters and rows of the trees with
+    only these features, and their indices among all features.
     """
     part = rows.part
     indices, values, rules = _find_features(growth, tables_of_tree(growth, keys[0]))
     tree_growth = growth.with_features(indices, values)
     if not rules:
-        return EncodedRows(tree_growth, rows._replace(part=part._replace(codes=part.codes[: len(indices)])), indices)
+        return tree_growth, rows._replace(part=part._replace(codes=part.codes[: len(indices)])), indices
     n_base = len(indices) - sum(rule.n_features for rule in rules.values())
     codes = np.empty((len(indices), part.n_rows), dtype=part.codes.dtype)
     np.take(part.codes, indices[:n_base], axis=0, out=codes[:n_base], mode="clip")  # other modes copy once more
     _write_rates(growth, rows, keys, rules, codes[n_base:])
-    return EncodedRows(tree_growth, rows._replace(part=part._replace(codes=codes)), indices)
+    return tree_growth, rows._replace(part=part._replace(codes=codes)), indices
 
 
 def _find_features(growth: Growth, tables: tuple[int, ...]) -> TreeFeatures:
-    """Return the features of a tree. They are cached, because they take as much time as growing on 100 rows or more."""
+    """Return the features of a tree that grows on the rates of `tables`, given by their indices.
+
+    The features are cached, because computing them takes longer than growing a tree on 100 rows.
+    """
     cached = growth.tree_features
     if tables in cached:
         return cached[tables]
-    features = TreeFeatures.of(growth, tables)
+    rates, digits = _rates_and_digits(growth)
+    indices, rules = np.arange(digits.first), dict[int, RateRule]()
+    if growth.encoding != SETS:
+        for column in digits.n_categories:
+            rules[column] = _rule_of(growth, [number for number in tables if rates.tables[number].feature == column])
+        indices = np.concatenate((np.setdiff1d(indices, list(rules)), _features_of_tables(growth, tables)))
+    features = TreeFeatures(indices, growth.bins_of(indices), rules)
     if (len(cached) + 1) * 2 * features.values.lower.nbytes <= _MOST_CACHED:
         cached[tables] = features
     return features
@@ -81,8 +70,7 @@ def _rates_and_digits(growth: Growth) -> tuple[TargetRates, Digits]:
     return growth.rates, growth.digits
 
 
-def _rates_of(growth: Growth, tables: Sequence[int]) -> NDArray[np.int64]:
-    """Return the indices of the features that are the rates of tables."""
+def _features_of_tables(growth: Growth, tables: Sequence[int]) -> NDArray[np.int64]:
     rates, digits = _rates_and_digits(growth)
     return digits.first + np.concatenate([np.arange(rates.n_features)[rates.indices(number)] for number in tables])
 
@@ -105,7 +93,10 @@ def _write_rates(
     rules: dict[int, RateRule],
     codes: NDArray[np.unsignedinteger],
 ) -> None:
-    """Write the codes of rates; the rates of a sample are computed from earlier samples of its tree in random order."""
+    """Write the codes of rates to `codes`.
+
+    The samples of a tree have a random order. The rates of a sample are computed from the samples before it.
+    """
     _, digits = _rates_and_digits(growth)
     part, slices, first = rows.part, rows.slices, 0
     groups = None if part.groups is None else part.groups.astype(np.int64)
@@ -113,7 +104,7 @@ def _write_rates(
     order = np.concatenate([_order_of_tree(key, tree_rows, groups) for key, tree_rows in zip(keys, slices)])
     for column, rule in rules.items():
         categories, n_categories = digits.decode(part.codes, column), digits.n_categories[column]
-        # The category indices of trees differ, so that no rate counts samples of another tree.
+        # Each tree has other category indices, so that no rate counts samples of another tree.
         for tree, tree_rows in enumerate(slices[1:], 1):
             indices = categories[tree_rows]  # a view, which is changed
             np.add(indices, tree * n_categories, out=indices, where=indices >= 0)
@@ -123,20 +114,20 @@ def _write_rates(
 
 
 def _order_of_tree(key: int, tree_rows: slice, groups: NDArray[np.int64] | None) -> NDArray[np.int32]:
-    """Return a random order of the rows of a tree; groups stay together."""
+    """Return a random order of the rows of a tree, in which the rows of a group are consecutive."""
     group_indices = None if groups is None else np.unique(groups[tree_rows], return_inverse=True)[1]
     return sample_order(key, tree_rows.stop - tree_rows.start, group_indices) + np.int32(tree_rows.start)
 
 
 def _rule_of(growth: Growth, numbers: list[int]) -> RateRule:
-    """Return the rule for the rates of the tables of one column; the first table has no interaction."""
+    """Return the rule for the rates of the tables of a column; the first table is that of the column alone."""
     rates, _ = _rates_and_digits(growth)
     tables = [rates.tables[number] for number in numbers]
     parts = np.zeros((len(tables), growth.most_bins + 1), dtype=np.int64)
     for index, table in enumerate(tables[1:], 1):
         code_parts = table.parts_of_codes(growth.values)
         parts[index, : len(code_parts)] = code_parts
-    edges = [growth.edges_of(feature) for feature in _rates_of(growth, numbers).tolist()]
+    edges = [growth.edges_of(feature) for feature in _features_of_tables(growth, numbers).tolist()]
     prior = rates.frequencies[rates.classes]
     prior_codes = [np.searchsorted(rate_edges, prior[i % len(prior)]) for i, rate_edges in enumerate(edges)]
     return RateRule(

@@ -20,20 +20,21 @@ from aucforest.fitting.parts import Grown, Growth, Part, TreeRows
 from aucforest.fitting.spec import balance
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria.entropy import entropy_table
+from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import Batch, Sizes, Workspace, branch_rows, grow_trees, make_workspace, rows_per_call
 from aucforest.tree.samples import FixedPoint
 from aucforest.tree.tree import Tree
 
-# The size of the next batch, as a proportion of the remaining trees per thread. With a large proportion, threads fetch
-# batches less often. With a small proportion, they end at about the same time.
+# A thread grows a batch of trees, then fetches the next batch. Its size is a proportion of the remaining trees per
+# thread. With a large proportion, threads fetch batches less often. With a small one, they end at about the same time.
 _NEXT_BATCH = 2 / 3
-# Minimum seconds of a batch, since fetching a batch takes time, too.
+# Minimum seconds of a batch, because fetching a batch takes time.
 _LEAST_BATCH_SECONDS = 1e-3
 # Maximum seconds of a batch, unless 1 / _BATCHES_PER_JOB of the trees of a thread take longer.
 _MOST_BATCH_SECONDS, _BATCHES_PER_JOB = 0.1, 8
-# If all batches together take fewer seconds, their trees are returned together.
+# If all batches together take fewer seconds, their trees are returned together, not batch by batch.
 _LEAST_STREAM_SECONDS = 0.5
-# Minimum seconds of a task for threads. Shorter tasks wait longer for the global interpreter lock than they run.
+# Minimum seconds of a task of a thread. Shorter tasks wait longer for the global interpreter lock than they run.
 _LEAST_TASK_SECONDS = 7e-4
 # Approximate seconds: of a row, of a row and class, and of a row, tree level and feature that is searched at a node.
 _ROW_SECONDS, _CLASS_SECONDS, _SEARCH_SECONDS = 5e-8, 1e-8, 2e-9
@@ -41,7 +42,7 @@ _ROW_SECONDS, _CLASS_SECONDS, _SEARCH_SECONDS = 5e-8, 1e-8, 2e-9
 
 @contextmanager
 def _threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield threads. After an exception, do not wait for running tasks."""
+    """Yield an executor, which does not wait for running tasks after an exception."""
     threads = ThreadPoolExecutor(n_threads)
     try:
         yield threads
@@ -54,8 +55,8 @@ def _threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
 def _work_together(function: Callable[..., Any], items: list[Any], n_threads: int) -> list[Any]:
     """Return the results of a function for all items, computed by this thread and n_threads - 1 other threads.
 
-    If this thread only waited for the other threads, its core would be idle. When a thread releases the interpreter
-    lock, the system often wakes the waiting thread on the same core, and moves it to another core after milliseconds.
+    If this thread only waited for n_threads others, a core would often be idle: when a thread releases the interpreter
+    lock, the system wakes a waiting thread on the same core, and moves it to another core only after milliseconds.
     """
     results, indices = [None] * len(items), deque(range(len(items)))
 
@@ -79,7 +80,7 @@ def _work_together(function: Callable[..., Any], items: list[Any], n_threads: in
 
 
 def _taken_from(indices: deque[int]) -> Iterator[int]:
-    """Remove and yield the items of a shared deque, because free-threaded Python cannot share an iterator."""
+    """Remove and yield the items of a deque that threads share; they could not share an iterator without the GIL."""
     while True:
         try:
             index = indices.popleft()
@@ -89,7 +90,7 @@ def _taken_from(indices: deque[int]) -> Iterator[int]:
 
 
 def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads: int) -> Iterator[Any]:
-    """Yield results in order, once they are computed. If the iterator is closed early, it does not wait for tasks."""
+    """Yield results in order, as soon as they are computed. Closing the iterator does not wait for running tasks."""
     with _threads(n_threads) as threads:
         yield from threads.map(function, items)
 
@@ -97,7 +98,7 @@ def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads
 def thread_map(
     n_jobs: int | None, task_seconds: float = np.inf, map_in: Callable[..., Iterable[Any]] = _work_together
 ) -> ParallelMap:
-    """Return a parallel `map` over shared memory, which runs short tasks one after the other, without threads.
+    """Return a `map` in threads, or in this thread alone if the estimated seconds of a task are few.
 
     It does not use joblib, which polls its threads every 10 ms. This is longer than small forests take.
     """
@@ -111,7 +112,7 @@ def thread_map(
 
 
 def _backend_map(n_jobs: int | None, task_seconds: float, all_seconds: float) -> ParallelMap:
-    """Return a parallel `map` on the active joblib backend, which is threads by default."""
+    """Return a `map` on the active joblib backend, by default in threads, given the seconds of a task and of all."""
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):
         is_short = all_seconds < _LEAST_STREAM_SECONDS
@@ -123,11 +124,12 @@ def _backend_map(n_jobs: int | None, task_seconds: float, all_seconds: float) ->
 
 
 def trees_per_call(growth: Growth, part: Part) -> int:
-    """Return the maximum number of trees that one call grows; they must have the same features and unit of weight.
+    """Return the maximum number of trees that one call of the kernel grows.
 
-    The overhead of a call in Python is about the time for growing a tree on a hundred rows.
+    The overhead of a call in Python is about the time for growing a tree on a hundred rows. The trees of a call must
+    have the same features and unit of weight.
     """
-    # The trees of a call have the same rows or, with target rates, copies of their rows, because rates differ by tree.
+    # They also grow from the same rows or, because target rates differ between trees, from copies of their rows.
     one_by_one = growth.spec.balanced_subsample or part.copies_rows != (growth.digits is not None)
     if one_by_one or growth.params.max_leaf_nodes > 0 or growth.is_custom:
         return 1
@@ -140,10 +142,7 @@ def trees_per_call(growth: Growth, part: Part) -> int:
 
 
 def _calls(growth: Growth, keys: Sequence[int], max_trees: int) -> list[list[int]]:
-    """Return the indices of the trees of each call, at most `max_trees`, given their keys.
-
-    The trees of a call have the same features, which `encode_samples` finds by the first key.
-    """
+    """Divide trees into calls of at most `max_trees` trees with the same features; return the indices of their keys."""
     by_features: dict[Any, list[int]] = {}
     for index, key in enumerate(keys):
         features = None if growth.rates is None or max_trees == 1 else tables_of_tree(growth.for_tree(key), key)
@@ -154,14 +153,14 @@ def _calls(growth: Growth, keys: Sequence[int], max_trees: int) -> list[list[int
 def tree_weights(growth: Growth, rows: TreeRows) -> tuple[NDArray[np.int64], float]:
     """Return the fixed-point weights of the rows of trees, (n_counts,), and their unit.
 
-    If the counts are the weights, the result is empty. Weights only depend on the rows in the sample of a tree.
+    The weights are empty if the counts are the weights. They depend only on the rows in the sample of a tree.
     """
     part, counts = rows.part, rows.counts
     if not growth.weighted:
         return np.empty(0, dtype=np.int64), 1.0
     weights, fixed = np.ones(part.n_rows) if part.weights is None else part.weights, growth.fixed
     if growth.spec.balanced_subsample:
-        # There is one tree in a call, since the unit differs between trees.
+        # A call grows only one tree, because each tree has its own unit.
         per_class = np.bincount(part.labels, weights=counts * weights, minlength=growth.n_classes)
         weights = weights * balance(per_class)[part.labels] * (counts > 0)
         fixed = FixedPoint.of(weights, int(counts.sum()))
@@ -170,18 +169,18 @@ def tree_weights(growth: Growth, rows: TreeRows) -> tuple[NDArray[np.int64], flo
 
 
 class TreeBuffers:
-    """The buffers of a thread for calls with up to n_trees trees of up to most_rows rows, for each encoding."""
+    """The buffers of a thread for calls that grow up to n_trees trees of up to most_rows rows, for each encoding."""
 
     def __init__(self, most_rows: int, n_trees: int = 1) -> None:
         self._most_rows, self._n_trees = most_rows, n_trees
         self._by_encoding: dict[str, Workspace] = {}
 
     def of(self, growth: Growth, part: Part) -> Workspace:
-        """Return the buffers for a part with the codes of the features of trees."""
+        """Return the buffers for a part that has only the features of trees."""
         if growth.encoding not in self._by_encoding:
             self._by_encoding[growth.encoding] = self._allocate(growth, part)
         work = self._by_encoding[growth.encoding]
-        work.copies.n_bins[:] = growth.n_bins  # trees of an encoding may have different features
+        work.copies.n_bins[:] = growth.n_bins  # trees with the same encoding may have different features
         return work
 
     def _allocate(self, growth: Growth, part: Part) -> Workspace:
@@ -198,8 +197,8 @@ class TreeBuffers:
 
 
 def grow_rows(growth: Growth, rows: TreeRows, keys: Sequence[int], buffers: TreeBuffers) -> list[Tree]:
-    """Grow at most `trees_per_call` trees, each with the parameters of its variant, from the rows in their samples."""
-    by_set, features, variants = growth.by_set, None, [growth.for_tree(key) for key in keys]
+    """Grow at most `trees_per_call` trees from the rows in their samples, each with the parameters of its variant."""
+    kinds, features, variants = growth.kinds, None, [growth.for_tree(key) for key in keys]
     if growth.rates is not None:
         growth, rows, features = encode_samples(variants[0], rows, keys)
     part, counts, starts = rows
@@ -228,13 +227,13 @@ def grow_rows(growth: Growth, rows: TreeRows, keys: Sequence[int], buffers: Tree
     nodes = grow_trees(columns, growth.params, batch, work)
     if function is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {function.py_func.__name__} raised an exception")
-    return Tree.from_nodes(nodes, batch.ends, unit, by_set, features)
+    return Tree.from_nodes(nodes, batch.ends, unit, kinds != NUMERIC, features)
 
 
 def grow_batch(
     growth: Growth, part: Part, is_stopped: Callable[[], object], spare: list[TreeBuffers], keys: list[int]
 ) -> list[Tree]:
-    """Grow trees from a part until `is_stopped` returns true; buffers are taken from `spare` and returned to it."""
+    """Grow trees from a part until `is_stopped` returns true; buffers are removed from `spare`, then put back."""
     trees, per_call = dict[int, Tree](), trees_per_call(growth, part)
     try:
         work = spare.pop()
@@ -246,20 +245,19 @@ def grow_batch(
             break
         call_keys = [keys[index] for index in indices]
         trees |= zip(indices, grow_rows(growth, part.sample(call_keys), call_keys, work))
-    # The next batch reuses the buffers, because freed ones would leave gaps of memory between the trees.
+    # The next batch reuses the buffers. Freed buffers would leave gaps in the memory between trees.
     spare.append(work)
     return [trees[index] for index in sorted(trees)]
 
 
 def estimate_seconds(growth: Growth) -> float:
     """Return the approximate seconds of one thread for a tree."""
-    n_rows = max(growth.n_sampled, 1)
-    searching = _SEARCH_SECONDS * np.log2(n_rows + 1) * growth.params.max_features
-    return float(n_rows * (_ROW_SECONDS + _CLASS_SECONDS * growth.n_classes + searching))
+    searching = _SEARCH_SECONDS * np.log2(growth.n_sampled + 1) * growth.params.max_features
+    return float(growth.n_sampled * (_ROW_SECONDS + _CLASS_SECONDS * growth.n_classes + searching))
 
 
 def _batch_sizes(n_trees: int, n_threads: int, tree_seconds: float) -> Iterator[int]:
-    """Yield the numbers of trees of batches in the order in which threads fetch them. The last batches are small."""
+    """Yield the numbers of trees of batches, in the order in which threads fetch them. The last ones are small."""
     least = min(ceil(_LEAST_BATCH_SECONDS / tree_seconds), -(-n_trees // n_threads))
     most = max(int(_MOST_BATCH_SECONDS / tree_seconds), n_trees // (_BATCHES_PER_JOB * n_threads))
     part = _NEXT_BATCH / n_threads if n_threads > 1 else 1.0
@@ -272,9 +270,9 @@ def _batch_sizes(n_trees: int, n_threads: int, tree_seconds: float) -> Iterator[
 def grow_batches(
     growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1, spare: list[TreeBuffers] | None = None
 ) -> Grown:
-    """Yield indices of keys and their trees, grown on the active joblib backend, which is threads by default.
+    """Yield indices of keys and their trees, grown on the active joblib backend, by default in threads.
 
-    Buffers are taken from `spare` and returned to it, if it is given.
+    Buffers are removed from the list `spare`, if it is given, and then put back.
     """
     n_threads, seconds = effective_n_jobs(n_jobs), estimate_seconds(growth)
     sizes = list(_batch_sizes(len(keys), n_threads, seconds))

@@ -38,7 +38,7 @@ _COUNTING_SECONDS = 5e-8
 
 
 class RowsInMemory(TrainingTable):
-    """Training data as a dense matrix with codes for categories, or a sparse matrix; see `TrainingTable`."""
+    """Training data as a dense matrix, in which categories are indices, or a sparse matrix; see `TrainingTable`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class RowsInMemory(TrainingTable):
         self._spare: list[TreeBuffers] = []  # buffers for growing trees
 
     def may_have_rates(self, spec: FitSpec) -> bool:
-        """Return whether a column has target rates; find columns of integers that are categories, if not yet known."""
+        """Return whether a column has target rates; search for integers that are categories, unless they are known."""
         self.integers = self._known_integers(spec)
         if self.integers and isinstance(self.X, SparseRows):
             raise ValueError("warm_start: X is sparse, but the existing trees read target rates: pass X.toarray()")
@@ -62,7 +62,6 @@ class RowsInMemory(TrainingTable):
         return len(find_rated(self._categories, (RATES,))) + len(self.integers) > 0
 
     def _find_integers(self, spec: FitSpec) -> Integers:
-        """Return the columns of integers that are categories."""
         X, kept = self.X, self.target.kept
         if isinstance(X, SparseRows):
             return {}
@@ -84,7 +83,6 @@ class RowsInMemory(TrainingTable):
         return order_values(count_values_of(X, kept, found))
 
     def _encode_rows(self) -> Coding:
-        """Choose codes for the values, and encode the rows of positive weight."""
         if isinstance(self.X, SparseRows):
             values = self._bin_sparse(self.X)
         else:
@@ -97,7 +95,6 @@ class RowsInMemory(TrainingTable):
         return coding
 
     def _check(self, n_codes: int, coding: Coding | None = None) -> None:
-        """Raise ValueError if the fit would take too much memory, and warn of a regression target."""
         spec = self._spec
         size = FitSize.of(spec, self.target, self.n_features, n_codes, coding)
         if isinstance(self.X, SparseRows) and self.X.is_very_sparse:
@@ -105,10 +102,8 @@ class RowsInMemory(TrainingTable):
         check_fit(size, bytes_in_memory(size, spec.n_threads, spec.n_sums))
 
     def _bin(self, matrix: NDArray[Any]) -> BinnedMatrix:
-        """Return the codes of the rows of positive weight, and their bins."""
-        target, max_bins, n_codes = self.target, self._spec.max_bins, np.zeros(self.n_features, dtype=np.int64)
-        for feature, categories in self._categories.items():
-            n_codes[feature] = min(len(categories), MAX_BINS)
+        target, max_bins = self.target, self._spec.max_bins
+        n_codes = np.array([min(len(self._categories.get(f, ())), MAX_BINS) for f in range(self.n_features)])
         X = matrix if target.kept is None else matrix[target.kept]
         run = thread_map(self._spec.n_jobs, _VALUE_SECONDS * X.size)
         binned = bin_matrix(X, max_bins=max_bins, weights=target.kept_weight, run=run, n_codes=n_codes)
@@ -117,8 +112,8 @@ class RowsInMemory(TrainingTable):
         return encode_matrix(X, with_coarse_times(binned.values, self.dates), run)
 
     def _bin_sparse(self, matrix: SparseRows) -> BinValues:
-        """Choose bins for a sparse matrix, and encode its stored values if it is very sparse, else all values."""
-        # The memory is checked before arrays with an item per feature are allocated.
+        """Choose bins for a sparse matrix; encode its stored values if it is very sparse, else all values."""
+        # The memory is checked with a lower bound of n_codes, before arrays with an item per feature are allocated.
         self._check(2)
         most_bins, max_bins, kept = matrix.most_stored + 1, self._spec.max_bins, self.target.kept
         if max_bins is not None:

@@ -1,8 +1,8 @@
 """The job folder of a fit, with which the same fit can be resumed if it is killed.
 
-``manifest.json`` describes the fit. Other files contain finished trees. Each file is written under another name and
-then renamed, so that it is complete even if the process is killed. Checksums reveal damage by a power failure. The
-trees of a lost or damaged file are grown again.
+``manifest.json`` describes the fit. Other files contain finished trees. A file is written under another name and then
+renamed, so that no file is incomplete if the process is killed. Checksums reveal damage by a power failure. The trees
+of a lost or damaged file are grown again.
 """
 
 import json
@@ -33,11 +33,11 @@ from aucforest.tree.tree import Tree
 
 _MANIFEST, _LOCK = "manifest.json", "lock"
 _TREES = re.compile(r"trees-(\d+)-(\d+)-[0-9a-f]{8}\.safetensors")
-# Increase it if these files, or the trees that a fit grows, change without a new version of the package.
+# The format of these files. Increase it if the files or the trees of a fit change without a new version of the package.
 _FORMAT = 4
 # Maximum number of characters of a value in an error message.
 _MOST_SHOWN = 80
-# Parameters that the trees do not depend on, except for their shrinkage.
+# Parameters that have no effect on the stored trees, which are those before shrinkage.
 _PARAMS_WITHOUT_EFFECT = {
     "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "pos_label", "threshold", "shrinkage",
     "calibration", "random_state", "strategy", "checkpoint_dir", "client",
@@ -61,7 +61,7 @@ def check_seed(params: Mapping[str, Any], parameter: str) -> None:
 
 
 def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[str, Any]:
-    """Return parameters, digests and versions that determine the trees, together with the values of the features."""
+    """Return what determines the trees besides the values of the features: parameters, digests and versions."""
     weights = target.sample_weight
     return {
         "the classes": target.classes,
@@ -74,28 +74,33 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[s
 
 
 def digest_codes(part: Part) -> bytes:
-    """Return the digests of blocks of codes. Joined over all parts, they do not depend on the partitioning."""
+    """Return the joined digests of blocks of codes; joined over all parts, they do not depend on the partitions."""
     blocks = (part.codes[:, start : start + BLOCK_ROWS] for start in range(0, part.n_rows, BLOCK_ROWS))
     return b"".join(sha256(block.tobytes()).digest() for block in blocks)
 
 
 class JobFolder:
-    """The folder of one fit. Only one process can use it at a time, until it is closed.
+    """The folder of one fit, which only one process can use at a time, until it calls `close`.
 
-    The folder is created if it does not exist. If it has results of the same fit, the fit is resumed. The manifest
-    contains what determines the files: parameters other than the number of trees, seed, versions and digests of the
-    data. Raises ValueError for the folder of another fit, and BlockingIOError if another fit is using it.
+    The folder is created if it does not exist. If it has results of the same fit, the fit is resumed. `manifest` is a
+    description of the fit by `describe_fit` and digests of the features. Raises ValueError for the folder of another
+    fit, and BlockingIOError if another process is using the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
         self.folder = Path(folder)
-        fit = {name: _to_plain(name, value) for name, value in manifest.items()}
+        fit = {}
+        for name, value in manifest.items():
+            try:
+                fit[name] = to_plain(value)
+            except TypeError as error:
+                raise TypeError(f"{name}={value!r} cannot be stored in a checkpoint: {error}") from None
         # The digest does not depend on the order of names.
         self._fit_digest = sha256(json.dumps(fit, sort_keys=True).encode()).hexdigest()
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"the checkpoint {self.folder} is a file, not a folder")
         self.folder.mkdir(parents=True, exist_ok=True)
-        # This is checked before the lock file is written, and again when no other process can write to the folder.
+        # The first check is before the lock file is written, and the second when no other process can write.
         self._has_fit(fit)
         self._lock = lock(self.folder / _LOCK)
         try:
@@ -115,7 +120,7 @@ class JobFolder:
         self._lock.close()
 
     def _has_fit(self, fit: Mapping[str, Any]) -> bool:
-        """Return whether the folder has this fit; raise ValueError if it has another fit or other files."""
+        """Return whether the folder has this fit, or else is empty; raise ValueError for another fit or other files."""
         path = self.folder / _MANIFEST
         if not path.exists():
             for path in self.folder.iterdir():
@@ -136,11 +141,11 @@ class JobFolder:
         return True
 
     def trees(self, kinds: NDArray[np.int8], n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
-        """Return the saved trees by index; `variant_of` are the variants of the requested trees by index.
+        """Return the saved trees by index, given the variants of the requested trees by index.
 
-        In a warm start, a tree may have another variant than the tree of the same index in a fit of all trees. A
-        damaged file is removed with a warning, and its trees must be grown again. Raises ModelTooLargeError, and keeps
-        the file, if the trees of a file take too much memory.
+        Saved trees of other variants are left out: a warm start may give an index another variant than a fit of all
+        trees. A damaged file is removed with a warning, and its trees must be grown again. Raises ModelTooLargeError,
+        and keeps the file, if the trees of a file take too much memory.
         """
         trees: dict[int, Tree] = {}
         for path in sorted(self.folder.iterdir()):
@@ -169,8 +174,8 @@ class JobFolder:
         return zip(numbers, variants, trees)
 
     def save(self, numbers: Sequence[int], trees: Sequence[Tree], variants: Sequence[int]) -> None:
-        """Write trees without shrinkage, in ascending order, to a new file; threads may call it concurrently."""
-        # Trees with the same indices may have other variants if they replace trees that a mixed forest dropped.
+        """Write trees without shrinkage, in ascending order, to a new file; threads may call this concurrently."""
+        # Another file may have trees of the same indices but other variants, which this fit does not use.
         digest = crc32(np.array([numbers, variants], dtype=np.int64).tobytes())
         path = self.folder / f"trees-{numbers[0]:06d}-{numbers[-1]:06d}-{digest:08x}.safetensors"
         arrays = {"numbers": np.array(numbers, dtype=np.int64), "variants": np.array(variants, dtype=np.int64)}
@@ -182,19 +187,11 @@ class JobFolder:
 
 
 def _as_text(fit: Mapping[str, Any], name: str) -> str:
-    """Return a value of a manifest for comparison and error messages."""
     return repr(from_plain(fit[name])) if name in fit else "missing"
 
 
-def _to_plain(name: str, value: Any) -> Any:
-    try:
-        return to_plain(value)
-    except TypeError as error:
-        raise TypeError(f"{name}={value!r} cannot be stored in a checkpoint: {error}") from None
-
-
 def _read_manifest(path: Path) -> dict[str, Any]:
-    """Return the description of the fit in the manifest."""
+    """Return the description of the fit in a manifest; raise ValueError if it is damaged or of another format."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError):

@@ -38,9 +38,9 @@ from aucforest.tables.integers import warn_of_rounding
 from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
 
-# Number of values of a batch: several batches fit into memory, and the overhead of Python per value is small.
+# Number of values of a batch. Several such batches fit into memory, and the overhead of Python per value is small.
 _BATCH_CELLS = 2**21
-# With more codes, freed memory is returned to the system, which takes some 30 ms.
+# Only if there are more codes, freed memory is returned to the system, because this takes some 30 ms.
 _LARGE_CELLS = 2**24
 
 
@@ -56,7 +56,7 @@ class FeatureBatches(NamedTuple):
 
     @classmethod
     def of(cls, source: Any, names: Sequence[str], target: Target, params: dict[str, Any]) -> Self:
-        """Return the features with these names, given the parameters of the forest."""
+        """Return the features with the given names; `params` are the parameters of the forest."""
         from aucforest.tables.kinds import to_features
 
         head = read_table(source.schema(names).empty_table())
@@ -65,9 +65,9 @@ class FeatureBatches(NamedTuple):
         return cls(source, list(names), to_features, target, dates, categorical)
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
-        """Return the indices of the kept rows of a batch (None for all), the number of kept rows before, and in it.
+        """Return which rows of a batch are kept (None for all), and the numbers of kept rows before and in the batch.
 
-        The batch starts at row `start` of the source.
+        Kept are the rows of positive weight. The batch starts at row `start` of the source.
         """
         kept = self.target.kept
         if kept is None:
@@ -76,7 +76,7 @@ class FeatureBatches(NamedTuple):
         return rows, int(np.searchsorted(kept, start)), len(rows)
 
     def map(self, function: Callable[[int, Table], Any], what: str, n_threads: int, verbose: int = 0) -> Iterator[Any]:
-        """Yield, for each batch in order, function(index of its first row, table)."""
+        """Yield function(index of the first row, table) for each batch, in order."""
 
         def call(start: int, batch: Any) -> tuple[int, Any]:
             return batch.num_rows, function(start, read_table(self.to_frame(batch)))
@@ -91,7 +91,6 @@ class FeatureBatches(NamedTuple):
             raise self._changed(f"{n_read:,}")
 
     def _numbered(self) -> Iterator[tuple[int, Any]]:
-        """Yield the first row of each batch and the batch."""
         row = 0
         for batch in self.source.batches(self.names, max_rows=max(1, _BATCH_CELLS // len(self.names))):
             if row + batch.num_rows > len(self.target.labels):
@@ -109,8 +108,8 @@ class FeatureBatches(NamedTuple):
 class RowsOnDisk(TrainingTable):
     """Training data of a table that is read in batches; see `TrainingTable`.
 
-    Trees are stored in a job folder, which is opened after all checks. `used` bytes of the memory limit are in use
-    besides the labels, weights and groups.
+    `open_job` opens the job folder in which trees are stored. It is called after all checks. `used` bytes of the memory
+    limit are in use besides the labels, weights and groups.
     """
 
     def __init__(
@@ -127,7 +126,7 @@ class RowsOnDisk(TrainingTable):
         self._open_job = open_job
 
     def _encode_rows(self) -> Coding:
-        """Choose codes, and write those of all rows to a temporary file, which is in the job folder if there is one."""
+        """Choose codes, and write the codes of all rows to a temporary file, in the job folder if there is one."""
         self._make_plan()
         if self._open_job is not None:
             self._job = self._open_job()
@@ -143,7 +142,7 @@ class RowsOnDisk(TrainingTable):
         return self._coding
 
     def _make_plan(self, coding: Coding | None = None) -> None:
-        """Choose and print how rows are read and trees grow; raise ValueError if the memory limit is too small."""
+        """Choose how rows are read and trees grow, and print it; raise ValueError if the memory limit is too small."""
         n_features, limit = self.n_features, self._limit
         self._plan = plan_on_disk(self._spec, self.target, n_features, limit, coding, used=self._used)
         if self._spec.verbose:
@@ -158,7 +157,7 @@ class RowsOnDisk(TrainingTable):
     def sum_rows(
         self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
     ) -> list[Sums]:
-        """Compute out-of-bag sums while the rows are read again; see `sum_out_of_bag`."""
+        """Read all rows again, and return the same sums as `sum_out_of_bag`."""
         trees = TreeRanges(bags, packed, ranges)
         running = RunningSums(bags.sampler.n_rows, len(ranges), len(self.target.classes), chosen)
 
@@ -183,7 +182,6 @@ class RowsOnDisk(TrainingTable):
         return self._features.map(function, what, self._plan.n_readers, self._spec.verbose)
 
     def _choose_coding(self) -> Coding:
-        """Choose codes as in a fit in memory, from summaries of the batches."""
         features, spec = self._features, self._spec
         head = read_table(features.to_frame(next(features.source.batches(features.names, max_rows=1))))
         categorical = find_categorical(head, spec.categorical_features)
@@ -195,7 +193,7 @@ class RowsOnDisk(TrainingTable):
             rows, index, n_rows = features.rows_of(start, table)
             sampled = indices_within(sample, index, n_rows)
             sampled = sampled if rows is None else rows[sampled]
-            counted = None if counted_rows is None else counted_rows.part(slice(index, index + n_rows))
+            counted = counted_rows and counted_rows._replace(labels=counted_rows.labels[index : index + n_rows])
             return summarize_table(expand(table, self.dates), rows, sampled, categorical, spec.max_bins, counted)
 
         def join(one: Summary, other: Summary) -> Summary:
@@ -212,7 +210,7 @@ class RowsOnDisk(TrainingTable):
         return replace(choose_coding(summary, sample_weight, spec.max_bins, self.dates, run), integers=integers or {})
 
     def _count_integers(self, columns: list[int]) -> Integers:
-        """Return the values of columns of integers that are categories; read all rows if there are any."""
+        """Return the values of the given columns; read all rows, unless there are no columns."""
         if not columns:
             return {}
 
@@ -222,8 +220,7 @@ class RowsOnDisk(TrainingTable):
         return order_values(self._merge(count, merge_values, "integers counted"))
 
     def _merge(self, function: Callable[[int, Table], Any], merge: Callable[[Any, Any], Any], what: str) -> Any:
-        """Return the merged results of a function of the batches."""
-        # Results of equally many batches are merged in pairs, so that each is copied only a few times.
+        # Results of equally many batches are merged in pairs, so that few results are copied many times.
         merged: list[tuple[int, Any]] = []
         for result in self._map(function, what):
             size = 1
@@ -234,7 +231,7 @@ class RowsOnDisk(TrainingTable):
         return reduce(merge, (result for _, result in merged))
 
     def _write_codes(self) -> RowsWithValues:
-        """Write the codes of all rows; return the feature values of rows that are scored or compared."""
+        """Write the codes of all rows, and return the rows `FitSpec.rows_with_values`."""
         codes, coding, rows_with_values = self._codes, self._coding, self._spec.rows_with_values
         kept_values = np.zeros((len(rows_with_values), self.n_features))
 
@@ -252,7 +249,7 @@ class RowsOnDisk(TrainingTable):
 
 
 def _in_order(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
-    """Yield results in order, while threads compute a few of the next ones."""
+    """Yield results in order, while n_threads threads compute the next n_threads + 1 results."""
     threads = ThreadPoolExecutor(n_threads)
     waiting: deque[Future[Any]] = deque()
     try:

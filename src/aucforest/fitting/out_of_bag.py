@@ -1,4 +1,4 @@
-"""For each row, the sum of the predictions of the trees whose samples do not contain it."""
+"""Out-of-bag sums: for each row, the sum of the predictions of the trees whose samples do not contain the row."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest._caller import warn
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
+from aucforest.fitting.coding import indices_within
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.target_rates import LeftOutTotalsFinder
 from aucforest.tables.sparse import SparseRows, dense_blocks
@@ -17,13 +18,13 @@ from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.random import PARTS_OF_ROWS
 
-# Number of parts of the rows, for a jackknife, and for predictions of each part by models of the other parts.
+# Number of random parts of the rows, for a jackknife, and for predictions of a part by models of the other parts.
 N_PARTS = 10
 
 
 @dataclass(frozen=True)
 class Bags:
-    """The bootstrap samples of trees, which are sampled again on request instead of stored."""
+    """The bootstrap samples of trees, which are not stored, but sampled again when they are needed."""
 
     sampler: BootstrapSampler
     keys: list[int]  # the keys of the trees
@@ -43,18 +44,14 @@ class Bags:
         first, last = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.sampler.n_rows)
         return np.arange(first, last) if self.kept is None else self.kept[first:last]
 
-    def indices_in_block(self, block: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of the given rows, in ascending order, return those in a block, as indices within the block."""
-        block_rows = self.rows(block)
-        first, stop = np.searchsorted(rows, (block_rows[0], block_rows[-1] + 1))
-        return np.searchsorted(block_rows, rows[first:stop])
+    def _kept_indices(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return rows if self.kept is None else np.searchsorted(self.kept, rows)
 
     def groups_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Return the groups of rows as integers, or None if trees do not sample groups."""
         if not isinstance(self.sampler, GroupSampler):
             return None
-        indices = rows if self.kept is None else np.searchsorted(self.kept, rows)
-        return self.sampler.groups[indices].astype(np.int64)
+        return self.sampler.groups[self._kept_indices(rows)].astype(np.int64)
 
     def counts(self, block: int, trees: Iterable[int]) -> NDArray[np.uint16]:
         """Return the number of times that each row of a block is in the samples of trees, (n_trees, n_block_rows)."""
@@ -62,19 +59,17 @@ class Bags:
 
     def counts_at(self, rows: NDArray[np.int64], trees: Iterable[int], n_jobs: int | None) -> NDArray[np.uint16]:
         """Return how often rows, in ascending order, are in the samples of trees, (n_trees, n_rows)."""
-        trees = list(trees)
-        ends = rows[[0, -1]] if len(rows) > 0 else np.zeros(2, dtype=np.int64)
-        first, last = (ends if self.kept is None else np.searchsorted(self.kept, ends)) // BLOCK_ROWS
+        trees, indices = list(trees), self._kept_indices(rows)
 
         def count(block: int) -> NDArray[np.uint16]:
-            indices = self.indices_in_block(block, rows)
-            return self.counts(block, trees)[:, indices] if len(indices) > 0 else np.empty((len(trees), 0), np.uint16)
+            return self.counts(block, trees)[:, indices_within(indices, block * BLOCK_ROWS, BLOCK_ROWS)]
 
-        return np.concatenate(list(thread_map(n_jobs)(count, range(first, last + 1))), axis=1)
+        counted = thread_map(n_jobs)(count, np.unique(indices // BLOCK_ROWS).tolist())
+        return np.concatenate([np.empty((len(trees), 0), dtype=np.uint16), *counted], axis=1)
 
 
 def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDArray[np.int8]:
-    """Return the index of each row's part. The N_PARTS parts are stratified by class and contain whole groups."""
+    """Return the part of each row, 0 to N_PARTS - 1. Parts are stratified by class and contain whole groups."""
     if groups is None:
         return _assign_parts(labels)
     # Groups are stratified by the rarest class of their rows.
@@ -86,10 +81,11 @@ def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDA
 
 
 def _assign_parts(classes: NDArray[Any]) -> NDArray[np.int8]:
-    """Return the part of each item. Items are assigned at random, with about equally many of each class in all parts.
+    """Return random parts for items, with about equally many items of each class in all parts.
 
-    Tables are often sorted by customer. If rows were assigned in turn, all parts would have about the same proportion
-    of positive rows of a customer. So a model of the other parts would predict the left-out part better than new rows.
+    Items are not assigned in turn, because tables are often sorted by customer. All parts would have about the same
+    proportion of positive rows of a customer, and a model of the other parts would predict the left-out part better
+    than new rows.
     """
     parts, generator = np.empty(len(classes), dtype=np.int8), np.random.default_rng([0, PARTS_OF_ROWS])
     n_assigned = 0
@@ -103,14 +99,14 @@ def _assign_parts(classes: NDArray[Any]) -> NDArray[np.int8]:
 
 
 class Sums(NamedTuple):
-    """Sums of out-of-bag predictions; for several groups of trees, the arrays have an additional first axis."""
+    """Sums of out-of-bag predictions. For several groups of trees, both arrays have a further, first axis."""
 
     total: NDArray[np.float64]  # (n_rows, n_classes)
     n_trees: NDArray[np.int64]  # (n_rows,), numbers of trees; 0 for rows of weight 0 and rows in all samples
 
     @classmethod
     def zero(cls, n_rows: int, n_classes: int) -> "Sums":
-        """Return empty sums."""
+        """Return the sums over no trees."""
         return cls(np.zeros((n_rows, n_classes)), np.zeros(n_rows, dtype=np.int64))
 
     def copy_from(self, other: "Sums") -> None:
@@ -119,7 +115,7 @@ class Sums(NamedTuple):
 
 
 class RatedRows:
-    """Training rows with target rates that leave out the row itself, or its group."""
+    """Training rows with target rates for out-of-bag predictions, which leave out the row or its group."""
 
     def __init__(self, rows: Any, rates: TargetRates, left_out: LeftOutTotalsFinder) -> None:
         self._rows, self._rates, self._left_out = rows, rates, left_out
@@ -152,7 +148,7 @@ class TrainingRows:
         return self.X.take(rows) if isinstance(self.X, SparseRows) else self.X[rows]
 
     def without_rates(self, rows: Any) -> Any:
-        """Return rows of X without target rates, as `fit` validated them."""
+        """Return rows of X as `fit` validated them, without target rates."""
         return self.X.without_rates(rows) if isinstance(self.X, RatedRows) else self.X[rows]
 
     def weights_of(self, rows: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -181,8 +177,9 @@ class TreeRanges:
     ) -> None:
         """Add the predictions for the rows of X to the sums of each range.
 
-        X are consecutive rows of positive weight, of which `first` precede X. Ranges after the first are summed only
-        for the rows `chosen` of X, in ascending order, or for all if None.
+        X has consecutive rows of positive weight, and `first` is the index of its first row among all such rows. The
+        sums of the first range are for all rows of X, and those of other ranges only for the rows `chosen` of X, in
+        ascending order, or for all if None.
         """
         start, stop = min(trees.start for trees in self.ranges), max(trees.stop for trees in self.ranges)
         for block in range(first // BLOCK_ROWS, -(-(first + len(X)) // BLOCK_ROWS)):
@@ -192,22 +189,21 @@ class TreeRanges:
             for rows, values in dense_blocks(X, block_rows):
                 counts = block_counts[:, rows.start - block_start : rows.stop - block_start]
                 for index, trees in enumerate(self.ranges):
-                    if index == 1 and chosen is not None:  # this range and the next ones have only chosen rows
+                    if index == 1 and chosen is not None:  # from here on, only the chosen rows are needed
                         indices = slice(*np.searchsorted(chosen, (rows.start, rows.stop)))
                         block_indices = chosen[indices] - rows.start
                         rows, values, counts = indices, values[block_indices], counts[:, block_indices]
-                    row_sums = Sums(sums[index].total[rows], sums[index].n_trees[rows])
-                    self._add_trees(row_sums, trees, values, counts[trees.start - start : trees.stop - start])
-
-    def _add_trees(self, sums: Sums, trees: range, values: NDArray[np.float64], counts: NDArray[np.uint16]) -> None:
-        arrays, buffers = self.packed.arrays_for(values, trees), WalkBuffers.of(len(values))
-        add_probabilities(arrays, values, buffers, sums.total, BagCounts(np.ascontiguousarray(counts), sums.n_trees))
+                    tree_counts = np.ascontiguousarray(counts[trees.start - start : trees.stop - start])
+                    bags = BagCounts(tree_counts, sums[index].n_trees[rows])
+                    arrays, buffers = self.packed.arrays_for(values, trees), WalkBuffers.of(len(values))
+                    add_probabilities(arrays, values, buffers, sums[index].total[rows], bags)
 
 
 class RunningSums:
     """Out-of-bag sums of the rows of positive weight over ranges of trees, computed for a part of the rows at a time.
 
-    Ranges after the first are summed only for the rows `chosen`, in ascending order, or for all if None.
+    The sums of the first range are for all these rows, and those of other ranges only for the rows `chosen`, in
+    ascending order, or for all if None.
     """
 
     def __init__(self, n_rows: int, n_ranges: int, n_classes: int, chosen: NDArray[np.int64] | None = None) -> None:
@@ -215,7 +211,7 @@ class RunningSums:
         self._sums = [Sums.zero(n_chosen if index else n_rows, n_classes) for index in range(n_ranges)]
 
     def part(self, first: int, n_rows: int) -> tuple[list[Sums], NDArray[np.int64] | None]:
-        """Return views of the sums of consecutive rows, and the indices of the chosen rows in them, None for all."""
+        """Return views of the sums of consecutive rows, and the indices of the chosen ones among them, None for all."""
         rows = chosen_rows = slice(first, first + n_rows)
         if self._chosen is not None:
             chosen_rows = slice(*np.searchsorted(self._chosen, (first, first + n_rows)))
@@ -225,12 +221,12 @@ class RunningSums:
         return views, indices
 
     def add(self, trees: TreeRanges, first: int, X: NDArray[Any] | SparseRows) -> None:
-        """Add trees for consecutive rows; threads may call it concurrently for different rows."""
+        """Add the predictions for rows from `first` on; threads may call this concurrently for different rows."""
         sums, chosen = self.part(first, len(X))
         trees.add(sums, first, X, chosen)
 
     def at_all_rows(self, kept: NDArray[np.int64] | None, n_rows: int) -> list[Sums]:
-        """Return the sums. Those over rows of positive weight get zeros for other rows; those of chosen rows do not."""
+        """Return the sums for all rows, with zeros for those of weight 0; sums of chosen rows are not extended."""
         n_expanded = 0 if kept is None else len(self._sums) if self._chosen is None else 1
         for index in range(n_expanded):
             total, n_trees = self._sums[index]
@@ -240,7 +236,7 @@ class RunningSums:
 
 
 def indices_in_group(trees: range, group: range) -> range:
-    """Return the part of the range `trees` that lies in a group of trees, as indices within the group."""
+    """Return which of the range `trees` are in a group of trees, as indices within the group."""
     start, stop = np.clip([trees.start, trees.stop], group.start, group.stop) - group.start
     return range(int(start), int(stop))
 
@@ -253,9 +249,9 @@ def sum_out_of_bag(
     n_jobs: int | None,
     chosen: NDArray[np.int64] | None = None,
 ) -> list[Sums]:
-    """Return the out-of-bag sums of all rows over several ranges of trees; see `RunningSums` for `chosen`.
+    """Return the out-of-bag sums of all rows over several ranges of trees; `chosen` is described by `RunningSums`.
 
-    `groups` are consecutive groups of trees, which together are the forest.
+    `groups` are consecutive groups of the trees of a forest, each with its packed trees.
     """
     bags = training.bags
     running = RunningSums(bags.sampler.n_rows, len(ranges), n_classes, chosen)

@@ -19,14 +19,14 @@ from aucforest.tree.samples import NO_RANKS, NO_SPARSE, CodeBins, Codes, Columns
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 
-# The bytes of mapped codes that a thread reads before they are removed from memory.
+# Number of bytes of mapped codes that a thread reads before it removes mapped codes from memory.
 MAPPED_BYTES = 2**24
 # Indices of keys and their trees, in the order of completion.
 Grown = Iterator[tuple[Sequence[int], list[Tree]]]
 
 
 class Part(NamedTuple):
-    """One or more consecutive rows. All parts except the last have whole blocks of `bootstrap.BLOCK_ROWS` rows."""
+    """Consecutive encoded rows. All parts of a fit but the last have whole blocks of `bootstrap.BLOCK_ROWS` rows."""
 
     codes: NDArray[np.unsignedinteger]  # (n_features, n_rows), or (n_features, 0) if they are sparse
     labels: NDArray[np.uint16]
@@ -36,7 +36,7 @@ class Part(NamedTuple):
     sparse: SparseCodes | None = None
     groups: NDArray[np.int32] | None = None  # in a copy of rows: their groups, if groups are sampled
     rate_weights: NDArray[np.float64] | None = None  # weights in target rates, of mean 1 over all parts; None if all 1
-    release: Callable[[], None] | None = None  # removes the codes of a mapped file from memory
+    release: Callable[[], None] | None = None  # removes the codes from memory if they are in a mapped file
 
     @property
     def n_rows(self) -> int:
@@ -44,7 +44,7 @@ class Part(NamedTuple):
         return len(self.labels)
 
     def sample(self, keys: Sequence[int]) -> "TreeRows":
-        """Return the rows that trees grow from: all rows, or copies of the rows in the sample of each tree."""
+        """Return the rows that trees grow from: all rows or, if `copies_rows`, copies of the rows in each sample."""
         if self.sampler is None:
             counts = np.ones((len(keys), self.n_rows), dtype=np.uint16)
         else:
@@ -54,7 +54,7 @@ class Part(NamedTuple):
         rows = np.flatnonzero(counts > 0)  # much faster than np.flatnonzero(counts)
         starts, row_counts = np.searchsorted(rows, np.arange(len(keys) + 1) * self.n_rows), counts.ravel()[rows]
         for tree in range(1, len(keys)):
-            rows[starts[tree] : starts[tree + 1]] -= tree * self.n_rows  # from indices of counts to indices of rows
+            rows[starts[tree] : starts[tree + 1]] -= tree * self.n_rows  # indices of counts become indices of rows
         weights, rate_weights = (None if w is None else w[rows] for w in (self.weights, self.rate_weights))
         groups = self.sampler.groups[rows] if isinstance(self.sampler, GroupSampler) else None
         codes = self._copy_codes(counts, len(rows))
@@ -62,7 +62,7 @@ class Part(NamedTuple):
         return TreeRows(part, row_counts, starts)
 
     def _copy_codes(self, counts: NDArray[np.uint16], n_sampled: int) -> NDArray[np.unsignedinteger]:
-        """Return a copy of the codes of the rows in samples; mapped codes are released after every `MAPPED_BYTES`."""
+        """Return the codes of the rows in each sample; mapped codes are released after every `MAPPED_BYTES`."""
         copied = np.empty((len(self.codes), n_sampled), dtype=self.codes.dtype)
         positions, n_copied = np.empty(BLOCK_ROWS, dtype=np.uint16), 0
         step = max(MAPPED_BYTES // max(copied[:, :1].nbytes, 1), 1) if self.release is not None else self.n_rows
@@ -86,7 +86,7 @@ class Part(NamedTuple):
 
 
 class TreeRows(NamedTuple):
-    """The rows that several trees grow from: the same rows for all trees, or separate rows for each."""
+    """The rows that several trees grow from: the same rows for all trees, or separate rows for each tree."""
 
     part: Part
     counts: NDArray[np.uint16]  # (n_counts,) how often each row is in the sample of a tree, tree by tree
@@ -110,30 +110,30 @@ class TreeRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Growth:
-    """Parameters and sizes for growing the trees of a fit, without the rows."""
+    """What growing the trees of a fit depends on besides the rows: parameters, bins and sizes."""
 
     spec: FitSpec  # without the rows
-    params: TreeParams  # of one variant, as are `custom_criterion` and `encoding`
+    params: TreeParams  # of one variant, like the next two
     custom_criterion: Any
     encoding: str
-    encodings: tuple[str, ...]  # encodings of columns of many categories that trees can have
+    encodings: tuple[str, ...]  # possible encodings of columns of many categories
     values: BinValues
     kinds: NDArray[np.int8]  # (n_features,), see `tree.features`
     most_bins: int  # maximum number of bins of a feature of any tree
     n_classes: int
     n_rows: int  # number of rows of the fit
     n_sampled: int  # maximum number of samples of a tree: the size of the bootstrap sample, or all rows
-    fixed: FixedPoint | None  # the unit of weights; None if all are 1 or each tree has its own unit
+    fixed: FixedPoint | None  # the unit of weights; None if all weights are 1 or the unit differs between trees
     weighted: bool  # whether rows have weights besides their counts in the bootstrap sample
     rates: TargetRates | None  # without totals
     digits: Digits | None
-    variant_of: Mapping[int, int] = field(default_factory=dict)  # variants by tree key; empty if there is one
-    # A cache of `fitting.encodings` for all variants: features of trees by the indices of their tables of target rates.
+    variant_of: Mapping[int, int] = field(default_factory=dict)  # by tree key; empty if there is a single variant
+    # A cache of `fitting.encodings` for all variants: the features of trees by the indices of their tables of rates.
     tree_features: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int) -> "Growth":
-        """Return the parameters for trees of the first variant."""
+        """Return the parameters for trees of the first variant, given the resolved parameters and the coding."""
         n_sampled, fixed = n_rows if spec.sampler is None else spec.sampler.n_sampled, None
         if spec.weights is not None and not spec.balanced_subsample:
             fixed = FixedPoint.of(spec.weights, n_sampled)
@@ -161,7 +161,7 @@ class Growth:
         )
 
     def for_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":
-        """Return the parameters for trees, given the variant of each tree index."""
+        """Return the parameters for trees, given the variant of each tree by its index."""
         if len(self.spec.variants) * len(self.encodings) == 1:
             return self
         return replace(self, variant_of=dict(zip(tree_keys(seed, variant_of), variant_of.values())))
@@ -185,7 +185,7 @@ class Growth:
         return BinValues.of(self.n_bins[features], self.values.lower[bins], self.values.upper[bins])
 
     def with_features(self, features: NDArray[np.int64], values: BinValues) -> "Growth":
-        """Return the parameters of a tree that grows on the given features, which have the bins `values`."""
+        """Return the parameters of trees that grow only on the given features, whose bins are `values`."""
         signs = self.params.signs
         if len(signs) > 0:  # target rates, which are the last features, have no constraints
             signs = np.append(signs, np.zeros(len(self.n_bins) - len(signs), dtype=np.int8))[features]
@@ -209,7 +209,7 @@ class Growth:
 
     def columns(self, part: Part, weights: NDArray[np.int64]) -> Columns:
         """Return the columns that kernels read; `weights` are fixed-point, or empty."""
-        # With many rows, bins are chosen from a sample of them, so values may be outside all bins.
+        # If bins were chosen from a sample of the rows, values of other rows may be outside all bins.
         is_sampled = int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS
         bins, sparse = CodeBins(NO_RANKS, self.values), part.sparse or NO_SPARSE
         return Columns(Codes.of(part.codes), self.n_bins, weights, bins, self.kinds, is_sampled, sparse)
@@ -218,8 +218,3 @@ class Growth:
     def is_custom(self) -> bool:
         """Whether a variant has a user-defined criterion."""
         return any(criterion is not None for criterion in self.spec.custom_criteria)
-
-    @cached_property
-    def by_set(self) -> NDArray[np.bool_]:
-        """Whether each feature is split by sets, (n_features,)."""
-        return self.kinds != NUMERIC

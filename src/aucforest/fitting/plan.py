@@ -1,20 +1,20 @@
 """Estimates of the memory of a fit: the check of a fit in memory, and the plan of a fit out of core.
 
-tests/fitting/test_plan.py and benchmarks/out_of_core.py compare the estimates with measured peaks.
+tests/fitting/test_plan.py and benchmarks/out_of_core.py compare the estimates with measured peaks. A thread grows one
+tree at a time, or several small trees in one call, and needs memory that the other threads cannot share.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log2
-from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
 from aucforest._caller import warn
 from aucforest._memory import check_memory, format_bytes
+from aucforest.fitting.bootstrap import GroupSampler
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import MAPPED_BYTES
 from aucforest.fitting.spec import FitSpec
@@ -28,57 +28,36 @@ from aucforest.fitting.target_rates import (
 )
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS, code_dtype
 from aucforest.tree.growing import branch_rows, level_rows, rows_per_call
-from aucforest.tree.samples import MOST_ROWS, NO_SPARSE, SparseNode
+from aucforest.tree.samples import MOST_ROWS
 from aucforest.tree.sparse import most_listed
-from aucforest.tree.splitter import SplitBuffers
-from aucforest.tree.tree import make_nodes
 
 # Warn if a target has more than _MANY_CLASSES classes with fewer than _LEAST_OF_CLASS samples on average.
 _MANY_CLASSES = 50
 _LEAST_OF_CLASS = 10
 _REGRESSION_ADVICE = "y looks like a regression target: predict whether it exceeds a threshold, y > threshold"
-
-
-def _item_bytes(*arrays: NDArray[Any]) -> int:
-    """Return the total bytes of one item from each array."""
-    return sum(array.itemsize for array in arrays)
-
-
-_NODES, _SPARSE_NODE = make_nodes(1, 1, by_set=False), SparseNode.of(NO_SPARSE, 0)
-_HISTOGRAM = SplitBuffers.of(1, 1, 2, np.empty(0)).histogram
 # Bytes of a thread for each row: how often a tree samples it.
-COUNT_BYTES = np.dtype(np.uint16).itemsize
+COUNT_BYTES = 2
 # Bytes of a thread for each row in the sample of a tree (measured).
 _SAMPLE_BYTES = 24
 # Bytes of a copied row besides its codes and its weight: its index, its label and its count.
-_COPIED_BYTES = np.dtype("i8, u2, u2").itemsize
-# Bytes of a node besides its classes, and of each class that is present in a node.
-_NODE_BYTES = _item_bytes(
-    _NODES.totals.starts, *[getattr(_NODES, n) for n in _NODES._fields if n not in ("sets", "totals")]
-)
-_CLASS_BYTES = _item_bytes(_NODES.totals.labels, _NODES.totals.values)
-# Bytes of a thread for the weight of a row.
-_WEIGHT_BYTES = np.dtype(np.float64).itemsize
-# The same for class_weight="balanced_subsample", whose weights depend on the sample of the tree (measured).
-_BALANCED_BYTES = 12
+_COPIED_BYTES = 12
+# Bytes of a node of `tree.tree.Nodes` besides its classes, and of each class that is present in a node.
+_NODE_BYTES, _CLASS_BYTES = 49, 12
+# Bytes of a thread for the weight of a row, and the same for class_weight="balanced_subsample", where weights depend on
+# the sample of the tree (measured).
+_WEIGHT_BYTES, _BALANCED_BYTES = 8, 12
 # Bytes of a feature besides its codes, for the bounds of its bins and for its data in trees (measured).
 _FEATURE_BYTES = 100
-# Bytes of a histogram for each code, and for each cell, which is a pair of a code and a class. The cells of two
-# features are in memory at the same time. Each cell also has a bit in a mask, which is counted as a byte.
-_CODE_BYTES = _item_bytes(
-    _HISTOGRAM.n_samples_of_code, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.n_samples, _HISTOGRAM.all_codes
-)
-_CELL_BYTES = 2 * _HISTOGRAM.cells.itemsize + _HISTOGRAM.entries.itemsize + 1
+# Bytes of the buffers of `tree.histogram` for each code, and for each cell, which is a pair of a code and a class. The
+# cells of two features are in memory at the same time. Each cell also has a bit in a mask, which is counted as a byte.
+_CODE_BYTES, _CELL_BYTES = 32, 21
 # Bytes of a stored value of a sparse matrix: its row, its feature, and its value while it is encoded. Its code, which
 # is stored by row and by column, is added in `matrix_bytes`.
-_STORED_BYTES = _item_bytes(NO_SPARSE.rows, NO_SPARSE.features) + np.dtype(np.float64).itemsize
+_STORED_BYTES = 16
 # Bytes of a bin of a sparse matrix while bins are chosen (measured).
 _BOUND_BYTES = 32
-# Bytes of a thread for a row of a sparse matrix, and for a stored value in the lists of a node, see `tree.sparse`.
-_LOOKED_UP_BYTES = _item_bytes(
-    _SPARSE_NODE.node_of, _SPARSE_NODE.sample_of, _SPARSE_NODE.found, _SPARSE_NODE.found_codes, _SPARSE_NODE.is_other
-)
-_LISTED_BYTES = _item_bytes(_SPARSE_NODE.previous, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
+# Bytes of a thread for a row of a sparse matrix, and for a stored value in the lists of a node: `samples.SparseNode`.
+_LOOKED_UP_BYTES, _LISTED_BYTES = 25, 20
 # Bytes of each row and of each category while target rates are computed (measured).
 _RATED_BYTES, _CATEGORY_BYTES = 32, 16
 # Bytes of each row while the class totals of groups are computed for target rates (measured).
@@ -87,7 +66,7 @@ _SORTED_GROUP_BYTES = 64
 _SAMPLED_BYTES = 16
 # Additional bytes of each sampled value of the feature whose bins are computed, without and with weights (measured).
 _SORTED_BYTES, _WEIGHED_BYTES = 8, 40
-# Bytes of a batch. Each reading thread has one, and two are read ahead.
+# Bytes of a batch. Each reading thread has a batch, and two more are read ahead.
 _BATCH_BYTES = 2**26
 _MOST_READERS = 8  # maximum number of reading threads
 
@@ -106,7 +85,7 @@ class FitSize:
     most_leaves: int  # maximum number of leaves of a tree
     max_features: int  # number of features that are searched at a node
     weight_bytes: int  # bytes of a thread for the weight of a row; 0 without weights
-    sample_bytes: int = 0  # bytes of the block sizes of the samples of all trees
+    sample_bytes: int = 0  # bytes of the numbers of sampled rows in each block, for all trees
     evidence_bytes: int = 0  # bytes of out-of-bag results, see `FitSpec`
     n_stored: int | None = None  # number of stored values of a sparse matrix, or None if all values have codes
     n_rated: int = 0  # number of columns that have target rates
@@ -118,7 +97,11 @@ class FitSize:
     def of(
         cls, spec: FitSpec, target: Target, n_features: int, n_codes: int | None = None, coding: Coding | None = None
     ) -> "FitSize":
-        """Return the size of a fit. By default n_codes is an upper bound, and no column has target rates."""
+        """Return the size of a fit. If n_codes is None, an upper bound is assumed.
+
+        Without a coding, no column has target rates. Otherwise their cells are an upper bound, because interactions are
+        not known yet.
+        """
         params, sampler = spec.params, spec.sampler
         n_rows, n_classes = len(target.kept_labels), len(target.classes)
         if n_codes is None:
@@ -138,15 +121,13 @@ class FitSize:
             sample_bytes=0 if sampler is None else sampler.tree_bytes * spec.numbers.stop,
             evidence_bytes=spec.evidence_bytes,
         )
-        return size._with_rates(coding) if coding is not None and coding.rated else size
-
-    def _with_rates(self, coding: Coding) -> "FitSize":
-        """Return the size with target rates, and an upper bound for interactions, which are not known yet."""
+        if coding is None or not coding.rated:
+            return size
         by_column = list(coding.digits.n_categories.values())
         n_rated, n_categories = len(by_column), max(by_column)
         n_parts = max(*PARTS, *coding.values.n_bins[list(coding.categories)].tolist())
         n_cells = sum(by_column) + min(MOST_CELLS, MOST_INTERACTIONS * n_categories * n_parts)
-        return replace(self, n_rated=n_rated, n_digits=coding.digits.n_rows, n_categories=n_categories, n_cells=n_cells)
+        return replace(size, n_rated=n_rated, n_digits=coding.digits.n_rows, n_categories=n_categories, n_cells=n_cells)
 
     @property
     def code_bytes(self) -> int:
@@ -163,18 +144,13 @@ class FitSize:
         return self.n_rows * self.row_bytes
 
     @property
-    def n_row_codes(self) -> int:
-        """Number of codes of a row."""
-        return self.n_features + self.n_digits
-
-    @property
     def row_bytes(self) -> int:
         """Bytes of the codes of a row."""
-        return self.n_row_codes * self.code_bytes
+        return (self.n_features + self.n_digits) * self.code_bytes
 
     @property
     def feature_bytes(self) -> int:
-        """Bytes of all features besides the codes of the rows."""
+        """Bytes of the features besides the codes of the rows."""
         return _FEATURE_BYTES * self.n_features
 
     @property
@@ -193,7 +169,7 @@ class FitSize:
         return 8 * self.n_classes * self.n_cells
 
     def _thread_rate_bytes(self, n_rows: int) -> int:
-        """Return the bytes of a thread for the target rates of trees that grow in one call, and for their codes.
+        """Return the bytes of a thread for the target rates of the trees of a call, and for the codes of these rates.
 
         The rows in the sample of a tree are copied, unless the sample has all n_rows rows.
         """
@@ -204,8 +180,7 @@ class FitSize:
         row_bytes = (self.n_features + n_rates) * self.code_bytes + _RATED_BYTES
         if n_rows > self.tree_rows:
             row_bytes += self.copied_row_bytes
-        # A call grows one tree, or several small trees.
-        most_rows = rows_per_call(self.n_classes, self.n_row_codes)
+        most_rows = rows_per_call(self.n_classes, self.n_features + self.n_digits)
         n_call_rows = max(self.tree_rows, min(self.n_trees * self.tree_rows, most_rows))
         return n_call_rows * row_bytes + _CATEGORY_BYTES * max(self.n_categories, most_rows)
 
@@ -213,7 +188,7 @@ class FitSize:
         """Return the bytes of a thread that grows trees from a matrix of n_rows rows, without the matrix."""
         last_rows = branch_rows(self.n_features, self.max_features) if self.n_stored is None else 0
         n_copied = sum(level_rows(n_rows, self.tree_rows, last_rows)[1:])
-        # A call grows one tree, or several small trees that have at most most_rows rows together.
+        # The small trees of a call have at most most_rows rows together.
         most_rows, n_leaves = rows_per_call(self.n_classes), min(self.tree_rows // self.leaf_rows, self.most_leaves)
         # A tree has less than twice as many nodes as leaves.
         n_nodes = max(2 * n_leaves, min(2 * self.n_trees * n_leaves, 2 * most_rows))
@@ -229,44 +204,40 @@ class FitSize:
         return matrix_bytes + sample_bytes + n_nodes * node_bytes + histograms
 
     def _classes_of_node(self, n_leaves: int) -> float:
-        """Return the approximate mean number of classes that are present in a node.
+        """Return the approximate mean number of classes that are present in a node, for splits that halve the nodes.
 
-        It is computed for a tree whose splits halve the nodes; other trees have more. In each of the last n_levels
-        levels, nodes have fewer rows than there are classes, so together they have at most tree_rows classes. In the
-        levels above, nodes have all classes, and their number halves from level to level, so together they have at most
-        2 * tree_rows classes.
+        In each of the last n_levels levels, nodes have fewer rows than there are classes, so the sum of their numbers
+        of classes is at most tree_rows. In the levels above, nodes have all classes. The number of nodes halves from
+        level to level, so the sum over all these levels is at most 2 * tree_rows.
         """
         leaf_rows = max(self.tree_rows / max(n_leaves, 1), 1.0)
         n_levels = log2(max(self.n_classes / leaf_rows, 1.0))
         return min(self.n_classes, leaf_rows) * (1.0 + 0.5 * n_levels)
 
-    def growing_bytes(self, n_threads: int) -> int:
-        """Return the bytes of threads that grow trees from the codes of all rows, without these codes."""
-        return min(n_threads, self.n_trees) * self.thread_bytes(self.n_rows)
-
     def out_of_core_bytes(self, n_threads: int, copies_rows: bool, sum_bytes: int) -> int:
-        """Return the bytes in memory for growing trees out of core, or for out-of-bag sums if these need more."""
+        """Return the bytes of a fit out of core while trees grow, or later, while out-of-bag sums are computed."""
+        n_threads = min(n_threads, self.n_trees)
         if not copies_rows:
-            return self.matrix_bytes + max(self.growing_bytes(n_threads), sum_bytes)
+            return self.matrix_bytes + max(n_threads * self.thread_bytes(self.n_rows), sum_bytes)
         tree_bytes = self.n_rows * COUNT_BYTES + self.copy_bytes + self.thread_bytes(self.tree_rows) + MAPPED_BYTES
-        return max(min(n_threads, self.n_trees) * tree_bytes, sum_bytes)
+        return max(n_threads * tree_bytes, sum_bytes)
 
     def out_of_bag_bytes(self, n_rows: int) -> int:
         """Return the bytes of out-of-bag sums of class frequencies, and of the number of trees of each row."""
         return 8 * (self.n_classes + 1) * n_rows
 
     def max_tree_rows(self, n_bytes: int, bytes_of: Callable[["FitSize"], int]) -> int:
-        """Return the maximum tree_rows for which bytes_of(size) is at most n_bytes, or 0 if there is none."""
+        """Return the maximum tree_rows for which bytes_of(size) is at most n_bytes, or 0 if one row is too much."""
         numbers = range(min(self.tree_rows, MOST_ROWS) + 1)
         n_fitting = bisect_right(numbers, n_bytes, key=lambda n_rows: bytes_of(replace(self, tree_rows=n_rows)))
         return max(n_fitting - 1, 0)
 
 
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
-    """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance."""
+    """Return the approximate bytes of a fit without the table, and without the trees, whose size is not known yet."""
     sums = n_sums * size.out_of_bag_bytes(size.n_rows) + size.evidence_bytes
     fixed = size.matrix_bytes + size.feature_bytes + size.sample_bytes + size.rate_total_bytes
-    return fixed + size.growing_bytes(n_threads) + sums
+    return fixed + min(n_threads, size.n_trees) * size.thread_bytes(size.n_rows) + sums
 
 
 def check_fit(size: FitSize, n_bytes: int) -> None:
@@ -289,7 +260,7 @@ def check_fit(size: FitSize, n_bytes: int) -> None:
 
 
 def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
-    """Raise ValueError if n_trees trees would take too much memory, estimated from the n_grown trees so far."""
+    """Raise ValueError if n_trees trees would take too much memory; the first n_grown of them have n_bytes."""
     check_memory(
         n_trees * n_bytes / n_grown,
         f"{n_trees} trees of the size of the first {n_grown}, which have {n_nodes:,} nodes,",
@@ -310,11 +281,11 @@ class DiskPlan:
 def plan_on_disk(
     spec: FitSpec, target: Target, n_features: int, limit: int, coding: Coding | None = None, *, used: int = 0
 ) -> DiskPlan:
-    """Choose the plan of a fit out of core. `limit` bytes may be used besides the trees; `used` of them are in use.
+    """Choose the plan of a fit out of core, which may use `limit` bytes besides the trees; `used` bytes are in use.
 
-    Trees grow from the mapped codes if these fit into the limit with at least one thread. Otherwise trees grow from
-    copies of their rows, and each thread has `MAPPED_BYTES` of mapped codes in memory. Raises ValueError if the limit
-    is too small for both, or if a tree has too many rows.
+    Trees grow from the mapped codes if these fit into the limit with at least one thread. Otherwise each tree grows
+    from a copy of its rows, and each thread has `MAPPED_BYTES` of mapped codes in memory. Raises ValueError if both
+    ways need more memory, or if a tree has too many rows.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, target, n_features, coding=coding)
@@ -335,8 +306,8 @@ def plan_on_disk(
             if (n_bytes := bytes_of(size, n, copies_rows)) <= limit:
                 return DiskPlan(n, n_readers, copies_rows, n_bytes)
     n_fitting = size.max_tree_rows(limit, lambda smaller: bytes_of(smaller, 1, True))
-    # If groups are sampled, max_samples is a number of groups.
-    n_fitting //= 1 if spec.sampler is None else spec.sampler.rows_per_unit
+    if isinstance(spec.sampler, GroupSampler):  # max_samples is a number of groups
+        n_fitting //= spec.sampler.max_group_rows
     if not choices:
         raise ValueError(
             f"the sample of a tree has {size.tree_rows:,} rows, more than the {MOST_ROWS:,} that a tree can grow from:"
@@ -351,19 +322,19 @@ def plan_on_disk(
 
 
 def _bytes_of_reading(spec: FitSpec, size: FitSize, n_readers: int) -> int:
-    """Return the bytes of the batches of reading threads, and of the values from which they compute bins."""
+    """Return the bytes of batches that are read, and of the values from which bins are computed."""
     n_sampled = size.n_rows if spec.max_bins is None else min(size.n_rows, SAMPLE_ROWS)
     sorting = n_readers * n_sampled * (_WEIGHED_BYTES if size.weight_bytes else _SORTED_BYTES)
     return _SAMPLED_BYTES * n_sampled * size.n_features + (n_readers + 2) * _BATCH_BYTES + sorting
 
 
 def _bytes_of_rate_weights(size: FitSize, target: Target) -> int:
-    """Return the bytes of weights in target rates, as integers and as floats, and of the totals of groups in cells."""
+    """Return the bytes of weights in target rates, as integers and floats, and of the totals of groups in cells."""
     if size.n_rated == 0:
         return 0
     row_bytes = 0 if target.sample_weight is None else 16
     if target.groups is not None:
-        # For each table, all rows are sorted by cell and group. The pairs of these stay in memory with their totals.
+        # For each table, rows are sorted by cell and group. Each pair of cell and group is stored with its totals.
         n_tables = size.n_rated + INTERACTIONS_OF_TREE
         row_bytes += _SORTED_GROUP_BYTES + n_tables * 8 * (1 + size.n_classes)
     return row_bytes * size.n_rows
@@ -371,12 +342,11 @@ def _bytes_of_rate_weights(size: FitSize, target: Target) -> int:
 
 def _bytes_of_target(spec: FitSpec, target: Target) -> int:
     """Return the bytes of labels, weights, strata and groups of all rows."""
-    n_rows, n_kept = len(target.labels), len(target.kept_labels)
-    n_bytes = 2 * n_rows + (0 if target.sample_weight is None else 8 * n_rows)
+    n_bytes, n_kept = target.nbytes, len(target.kept_labels)
     if spec.weights is not None or spec.balanced_subsample:
         n_bytes += 8 * n_kept
     if target.kept is not None:
         n_bytes += (8 + 8 + 2) * n_kept  # their indices, weights and labels
     if target.groups is not None:
-        n_bytes += 4 * (n_rows + n_kept)
+        n_bytes += 4 * len(target.labels)  # groups as given, for all rows
     return n_bytes + (0 if spec.sampler is None else spec.sampler.members.nbytes)

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
@@ -26,13 +25,13 @@ from aucforest.tree.random import derive_tree_keys
 from aucforest.tree.splitter import TreeParams
 
 SPLITTERS = ("best", "random")
-# The criteria of criterion="auto"; "log_loss" is an alias of "entropy".
+# The criteria of criterion="auto".
 BUILT_IN = ("auc", "gini", "entropy", "hellinger")
 _NO_LIMIT = 2**31 - 1
 
 
 def resolve_params(params: Mapping[str, Any], n_rows: int, n_features: int, signs: tuple[int, ...] = ()) -> TreeParams:
-    """Return the parameters of trees with one criterion and splitter; `signs` are a result of `resolve_signs`."""
+    """Return the parameters of trees with one criterion and splitter; `signs` are those of `resolve_signs`."""
     max_depth, max_leaf_nodes = params["max_depth"], params["max_leaf_nodes"]
     min_samples_leaf = _resolve_rows(params["min_samples_leaf"], n_rows)
     return TreeParams(
@@ -71,7 +70,7 @@ class FitSpec:
     numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
     n_jobs: int | None
     verbose: int
-    rates: TargetRates | None = None  # of the trees of a warm start; new trees use the same
+    rates: TargetRates | None = None  # those of the trees of a warm start, which new trees must use
     # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
     scored: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     # Rows that are compared in pairs, by the trees for which both rows are out of bag.
@@ -86,11 +85,11 @@ class FitSpec:
 
     @property
     def rows_with_values(self) -> NDArray[np.int64]:
-        """The rows of `scored` and `compared`, whose feature values this process keeps in order to predict them."""
+        """The rows of `scored` and `compared`, whose feature values this process stores in order to predict them."""
         return np.union1d(self.scored, self.compared)
 
     def without_rows(self) -> "FitSpec":
-        """Return the specification without what depends on the rows, for other processes."""
+        """Return the specification without the fields that depend on the rows, for other processes."""
         no_rows = np.empty(0, dtype=np.int64)
         return replace(self, sampler=None, weights=None, rates=None, scored=no_rows, compared=no_rows)
 
@@ -109,16 +108,21 @@ class FitSpec:
         seed: int,
         dates: Dates | None = None,
     ) -> "FitSpec":
-        """Resolve the parameters of a tree or forest by name; raise ValueError or TypeError if one is not valid.
+        """Resolve the parameters of a tree or forest; raise ValueError or TypeError if one is not valid.
 
         `names` are the names of the columns. With `dates`, one column may become several of the `n_features` features.
-        The result is for a fit without a warm start.
+        A warm start must replace `numbers` and `rates` in the result.
         """
         labels, classes = target.kept_labels, target.classes
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes), dates or {})
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
         pairs = resolve_variants(params["criterion"], params["splitter"])
-        _check_min_gain(params, list(dict.fromkeys(criterion for criterion, _ in pairs)))
+        criteria = list(dict.fromkeys(criterion for criterion, _ in pairs))
+        if params["min_gain"] > 0 and len(criteria) > 1:  # their gains have different units
+            raise ValueError(
+                f"min_gain={params['min_gain']} is in units of one criterion, but criterion={params['criterion']!r}"
+                f" mixes {', '.join(criteria)}: name one criterion, or set min_samples_leaf instead"
+            )
         variants = [
             resolve_params({**params, "criterion": criterion, "splitter": splitter}, len(labels), n_features, signs)
             for criterion, splitter in pairs.values()
@@ -146,7 +150,7 @@ class FitSpec:
 
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
-    """Return the keys of trees, which determine their random numbers, given the seed and the indices of the trees."""
+    """Return the keys of trees, which seed their random numbers, given the seed of the fit and their indices."""
     trees = np.array([*numbers], dtype=np.int64)
     keys = np.empty(len(trees), dtype=np.uint64)
     derive_tree_keys(np.uint64(seed), trees, keys)
@@ -154,10 +158,10 @@ def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
 
 
 def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tuple[Any, str]]:
-    """Return the variants of a forest, which are pairs of criterion and splitter, by their names.
+    """Return the variants of a forest, which are pairs of a criterion and a splitter, by the names of both.
 
-    As criterion, "auto" stands for all built-in criteria. As splitter, it stands for both splitters if there are
-    several criteria, else for "best". The name of a function f is "f()".
+    The criterion "auto" means all built-in criteria. The splitter "auto" means both splitters if there are several
+    criteria, else "best".
     """
     criteria = BUILT_IN if isinstance(criterion, str) and criterion == "auto" else criterion
     if isinstance(criteria, str) or callable(criteria):
@@ -165,50 +169,39 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
     splitters = [splitter] if isinstance(splitter, str) else splitter
     if isinstance(splitter, str) and splitter == "auto":
         splitters = SPLITTERS if len(criteria) > 1 else SPLITTERS[:1]
-    by_name = {
-        "criterion": {_name_of("criterion", criterion, value, CRITERIA): value for value in criteria},
-        "splitter": {_name_of("splitter", splitter, value, SPLITTERS): value for value in splitters},
-    }
-    for (parameter, distinct), given, listed in zip(by_name.items(), (criterion, splitter), (criteria, splitters)):
-        if len(distinct) == 0 or len(distinct) < len(listed):
-            hint = ", 'log_loss' is 'entropy'" if "log_loss" in map(str, listed) else ""
-            raise ValueError(f"{parameter}={given!r} must be a non-empty list without duplicates{hint}")
-    pairs = product(by_name["splitter"], by_name["criterion"].items())
-    return {(name, split): (value, split) for split, (name, value) in pairs}
+    criteria_by_name = _by_name("criterion", criterion, criteria, CRITERIA)
+    splitter_names = _by_name("splitter", splitter, splitters, SPLITTERS)
+    return {(name, split): (value, split) for split in splitter_names for name, value in criteria_by_name.items()}
+
+
+def _by_name(parameter: str, given: Any, values: Collection[Any], known: Collection[str]) -> dict[str, Any]:
+    """Return criteria or splitters by name; raise ValueError if one is unknown or a duplicate, or if there are none."""
+    by_name = {}
+    for value in values:
+        is_function = parameter == "criterion" and callable(value)
+        if not is_function and (not isinstance(value, str) or value not in known):
+            hint = "; 'auto' stands alone, not in a list" if isinstance(value, str) and value == "auto" else ""
+            raise ValueError(f"{parameter}={given!r}: {value!r} is none of {', '.join(known)}{hint}")
+        name = criterion_name(value)
+        by_name["entropy" if name == "log_loss" else name] = value
+    if not 0 < len(by_name) == len(values):
+        hint = ", 'log_loss' is 'entropy'" if "log_loss" in map(str, values) else ""
+        raise ValueError(f"{parameter}={given!r} must be a non-empty list without duplicates{hint}")
+    return by_name
 
 
 def resolve_encodings(encoding: Any) -> tuple[str, ...]:
     """Return the encodings of columns of many categories, in the order of `ENCODINGS`."""
     if isinstance(encoding, str):
         return ENCODINGS if encoding == "auto" else (encoding,)
-    are_names = all(isinstance(name, str) for name in encoding)
-    if len(encoding) == 0 or not are_names or not set(encoding) <= set(ENCODINGS) or len(set(encoding)) < len(encoding):
+    if not 0 < len(encoding) == sum(name in encoding for name in ENCODINGS):
         names = ", ".join(map(repr, ENCODINGS))
         raise ValueError(f"categorical_encoding={encoding!r} must be 'auto', or one or several of {names}")
     return tuple(name for name in ENCODINGS if name in encoding)
 
 
-def _check_min_gain(params: Mapping[str, Any], criteria: list[str]) -> None:
-    """Raise ValueError if min_gain is set for several criteria, whose gains have different units."""
-    if params["min_gain"] > 0 and len(criteria) > 1:
-        raise ValueError(
-            f"min_gain={params['min_gain']} is in units of one criterion, but criterion={params['criterion']!r} mixes"
-            f" {', '.join(criteria)}: name one criterion, or set min_samples_leaf instead"
-        )
-
-
-def _name_of(parameter: str, given: Any, value: Any, names: Collection[str]) -> str:
-    """Return the name of a criterion or a splitter; raise ValueError if it is unknown."""
-    if parameter == "criterion" and callable(value):
-        return criterion_name(value)
-    if not isinstance(value, str) or value not in names:
-        hint = "; 'auto' stands alone, not in a list" if isinstance(value, str) and value == "auto" else ""
-        raise ValueError(f"{parameter}={given!r}: {value!r} is none of {', '.join(names)}{hint}")
-    return "entropy" if value == "log_loss" else value
-
-
 def criterion_name(criterion: Any) -> Any:
-    """Return the name of a criterion. For a function f it is "f()", because a built-in criterion may be named f."""
+    """Return the name of a criterion. That of a function f is "f()", unlike the names of built-in criteria."""
     return f"{getattr(criterion, '__name__', 'function')}()" if callable(criterion) else criterion
 
 
@@ -224,7 +217,7 @@ def resolve_criterion(criterion: Any) -> int:
 
 
 def _resolve_rows(given: Any, n_rows: int) -> int:
-    """Return a number of rows, at most n_rows + 1, given this number or a fraction of n_rows."""
+    """Return a number of rows, given this number or a fraction of n_rows; the result is at most n_rows + 1."""
     return min(int(given), n_rows + 1) if isinstance(given, Integral) else int(np.ceil(given * n_rows))
 
 
@@ -244,9 +237,9 @@ def resolve_max_features(max_features: Any, n_features: int) -> int:
 def resolve_signs(
     monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int, dates: Dates | None = None
 ) -> tuple[int, ...]:
-    """Return the sign of the monotonic constraint of each feature, or an empty result if there are none.
+    """Return the sign of the monotonic constraint of each feature, or an empty tuple if there are no constraints.
 
-    The constraint of a column of dates applies to its feature of time; the features of other date parts have none.
+    The constraint of a column of dates applies to its feature of time, but not to its features of other date parts.
     """
     n_more = n_added(dates or {})
     if monotonic_cst is None:
@@ -275,7 +268,7 @@ def check_signs(signs: NDArray[np.int8], categories: Categories) -> None:
 def weights_by_class(
     class_weight: Any, classes: NDArray[Any], labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """Return the weights of the classes, (n_classes,), or None if all are 1 or if they differ between trees."""
+    """Return the weights of the classes, (n_classes,), or None if all are 1 or they differ between trees."""
     if class_weight is None or class_weight == "balanced_subsample":
         return None
     totals = np.bincount(labels, sample_weight, minlength=len(classes))
@@ -293,7 +286,7 @@ def weights_by_class(
 
 
 def balance(totals: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the factors that make the total weights of the classes equal; 1 for classes without samples."""
+    """Return the factors that make the total weights of the classes equal, and 1 for classes without samples."""
     present, factors = totals > 0, np.ones(len(totals))
     factors[present] = totals.sum() / (np.count_nonzero(present) * totals[present])
     return factors

@@ -23,6 +23,7 @@ from aucforest.fitting.target_rates import (
     LeftOutTotalsFinder,
     RateWeights,
     choose_rates,
+    prior_frequencies,
     sampled_rows,
 )
 from aucforest.tables.dates import Dates
@@ -36,7 +37,7 @@ class TrainingTable(ABC):
 
     target: Target  # labels and weights of all rows
     n_features: int  # number of features, without target rates
-    names: Sequence[str] | None  # names of the columns, if they have names
+    names: Sequence[str] | None  # names of the columns, or None
     dates: Dates  # the features that columns of dates become
     X: Any  # a matrix, or an object that returns rows by index; it has at least `FitSpec.rows_with_values`
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
@@ -53,6 +54,7 @@ class TrainingTable(ABC):
     _codes: NDArray[np.unsignedinteger] = np.empty((0, 0), dtype=np.uint8)
     _sparse: SparseCodes | None = None
     _rate_weights: RateWeights | None = None  # None without target rates
+    _weight_in_rates: NDArray[np.float64] | None = None  # of rows of positive weight, of mean 1; None if all are 1
     _left_out: LeftOutTotalsFinder | None = None  # the totals that out-of-bag target rates leave out
     _job: JobFolder | None = None  # stores grown trees
 
@@ -65,11 +67,11 @@ class TrainingTable(ABC):
         return self._coding
 
     def may_have_rates(self, spec: FitSpec) -> bool:
-        """Return whether a column may have target rates; which of them have some is known after all rows are read."""
+        """Return whether a column may have target rates; reading all rows shows whether a column has them."""
         return len(self.categorical) > 0 or self._known_integers(spec) != {}
 
     def _known_integers(self, spec: FitSpec) -> Integers | None:
-        """Return the columns of integers that are categories, if they need not be found, else None."""
+        """Return the columns of integers that are categories, or None if they must be found."""
         if self.integers is None and spec.numbers.start > 0:  # as in the trees of a warm start
             return integers_of(spec.rates)
         return {} if spec.encodings == (SETS,) else self.integers
@@ -83,11 +85,13 @@ class TrainingTable(ABC):
         """Yield indices of keys and their trees, as they are grown."""
 
     def _choose_rates(self, coding: Coding) -> Coding:
-        """Return the coding with target rates, and append out-of-bag target rates to the rows of `X`."""
-        target, n_classes, weight = self.target, len(self.target.classes), self._weight_in_rates
+        """Return the coding with target rates; replace `X` by rows with target rates for out-of-bag predictions."""
+        target, n_classes = self.target, len(self.target.classes)
+        weight = target.kept_weight if self.rates is None else self.rate_weight
         self._rate_weights = weights = RateWeights.of(weight, self._spec.sampler, n_classes)
+        self._weight_in_rates = weights.in_samples(weight)
         rates = self._count_rates(coding, weights) if self.rates is None else self.rates
-        codes = self._codes  # not self._codes, since a reference cycle would keep a mapped file open
+        codes = self._codes  # `cells_of` must not refer to self, because a cycle would keep the mapped file open
 
         def cells_of(number: int) -> NDArray[np.int64]:
             return coding.cell_finder.cells(rates.tables[number], codes)
@@ -97,13 +101,8 @@ class TrainingTable(ABC):
         self.X = RatedRows(self.X, rates, self._left_out)
         return replace(coding, rates=rates)
 
-    @property
-    def _weight_in_rates(self) -> NDArray[np.float64] | None:
-        """The sample weights in target rates of the rows of positive weight, None if all are 1."""
-        return self.target.kept_weight if self.rates is None else self.rate_weight
-
     def _count_rates(self, coding: Coding, weights: RateWeights) -> TargetRates:
-        """Return target rates, from a warm start or chosen from samples, with the totals of all rows."""
+        """Choose the tables of target rates, or use those of a warm start; return them with the totals of all rows."""
         rates, target, spec = self._spec.rates, self.target, self._spec
         if rates is None:
             samples = (self._sample_column(coding, feature) for feature in coding.rated)
@@ -111,13 +110,13 @@ class TrainingTable(ABC):
             rates, self.additive_interactions = choose_rates(
                 coding.cell_finder, samples, target.kept_labels, weights.by_class, with_interactions
             )
-        frequencies = weights.frequencies(target.kept_labels, target.kept_weight)
+        integers = weights.integers(target.kept_weight)
+        frequencies = prior_frequencies(target.kept_labels, integers, weights.by_class)
         all_totals = self._count_cells(coding, weights, rates.tables)
         tables = tuple(table._replace(totals=totals) for table, totals in zip(rates.tables, all_totals, strict=True))
         return rates._replace(tables=tables, frequencies=frequencies, factors=weights.factors)
 
     def _sample_column(self, coding: Coding, feature: int) -> ColumnSample:
-        """Return the rows from which the target rates of a column are chosen."""
         labels = self.target.kept_labels
         rows = sampled_rows(self._codes, coding.digits, feature, len(labels))
         return ColumnSample(feature, CodedRows(self._codes, labels, None), rows)
@@ -125,31 +124,21 @@ class TrainingTable(ABC):
     def _count_cells(
         self, coding: Coding, weights: RateWeights, tables: Sequence[RateTable]
     ) -> list[NDArray[np.int64]]:
-        """Return the class totals of the cells of each table of target rates."""
         rows = CodedRows(self._codes, self.target.kept_labels, weights.integers(self.target.kept_weight))
         return [coding.cell_finder.count(table, rows, len(self.target.classes)) for table in tables]
 
     def _make_part(self, *, copies_rows: bool = False) -> Part:
-        """Return the part of all rows of positive weight. With target rates, sampled rows are copied for each tree."""
-        spec, target, weights, rate_weights = self._spec, self.target, self._rate_weights, None
-        if weights is not None:
-            copies_rows |= spec.sampler is not None
-            rate_weights = weights.in_samples(self._weight_in_rates)
-        return Part(
-            self._codes,
-            target.kept_labels,
-            spec.weights,
-            spec.sampler,
-            copies_rows,
-            self._sparse,
-            rate_weights=rate_weights,
-        )
+        """Return all rows of positive weight as a part. With target rates, each tree grows from copies of its rows."""
+        spec, labels = self._spec, self.target.kept_labels
+        copies_rows |= self._rate_weights is not None and spec.sampler is not None
+        part = Part(self._codes, labels, spec.weights, spec.sampler, copies_rows, self._sparse)
+        return part._replace(rate_weights=self._weight_in_rates)
 
     def _end_growing(self) -> None:  # noqa: B027, most tables keep nothing
         """Release memory that only growing needs, after the last tree."""
 
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given their indices and variants; trees that are not in the job folder are grown and saved."""
+        """Return trees, given the variant of each index. Those that the job folder lacks are grown and saved."""
         spec, job, growth = self._spec, self._job, self._growth.for_trees(self._spec.seed, variant_of)
         trees = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
         missing = [number for number in variant_of if number not in trees]
@@ -175,7 +164,7 @@ class TrainingTable(ABC):
 
 
 class RowsWithValues:
-    """The stored rows of a matrix that is not in memory, by their indices in the whole matrix."""
+    """Some rows of a matrix that is not in memory, selected by their indices in this matrix."""
 
     def __init__(self, rows: NDArray[np.int64], matrix: NDArray[Any]) -> None:
         self._rows, self._matrix = rows, matrix

@@ -36,9 +36,9 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
 
 
 def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Return the sorted classes and the class indices of a part of the rows, without the warning for many classes."""
+    """Validate the labels of a part of the rows, and encode them as `code_classes` does, but without its warnings."""
     classes, codes = number_classes(y)
-    # If a label is not an integer, the first such label is enough to raise the error for a regression target.
+    # One label that is not an integer is enough to raise the error for a regression target.
     suspects = classes[classes != np.rint(classes)] if classes.dtype.kind == "f" else classes
     with np.errstate(invalid="ignore"):
         check_classification_targets(suspects[:1])
@@ -87,14 +87,13 @@ def number_groups(groups: NDArray[Any]) -> NDArray[np.int32]:
     """Return the group index of each row; groups are indexed in the order of their first rows."""
     if groups.dtype.kind in "iu":
         # As Python objects, many integers would take much memory.
-        values, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
-        n_groups, codes = len(values), np.argsort(np.argsort(first)).astype(np.int32)[inverse]
+        _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+        codes = np.argsort(np.argsort(first)).astype(np.int32)[inverse]
     else:
         numbers: dict[Any, int] = {}
         numbered = (numbers.setdefault(group, len(numbers)) for group in groups.tolist())
         codes = np.fromiter(numbered, dtype=np.int32, count=len(groups))
-        n_groups = len(numbers)
-    if n_groups < 2:
+    if codes.max() == 0:
         raise ValueError(f"groups has only one group, {groups.tolist()[0]!r}: out-of-bag samples need at least 2")
     return codes
 
@@ -109,8 +108,8 @@ class FewGroups(NamedTuple):
 def find_few_groups(classes: NDArray[Any], labels: NDArray[np.uint16], groups: NDArray[Any] | None) -> FewGroups | None:
     """Return the class with the fewest groups if these are too few for choices by out-of-bag scores, else None.
 
-    If a group is out of bag, its class is rarer in the sample of the tree, so the tree favors the other classes. This
-    lowers the out-of-bag ROC AUC, most of all with few groups: see benchmarks/grouped_oob.py.
+    If a group is out of bag, its class is rarer in the sample of the tree, and the tree favors the other classes. This
+    lowers the out-of-bag ROC AUC, most of all if there are few groups: see benchmarks/grouped_oob.py.
     """
     if groups is None:
         return None
@@ -133,7 +132,7 @@ class Target:
     classes: NDArray[Any]  # sorted
     labels: NDArray[np.uint16]  # the index of each row's class
     sample_weight: NDArray[np.float64] | None
-    groups: NDArray[Any] | None = None  # given for all rows, then replaced by the group indices of kept rows
+    groups: NDArray[Any] | None = None  # given for all rows; here, the group index of each row of positive weight
     cost: Any = None  # the costs of errors, (n_rows, 2, 2), if known
 
     def __post_init__(self) -> None:

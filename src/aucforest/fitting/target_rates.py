@@ -1,8 +1,9 @@
 """Choice of the columns, interactions and smoothing of target rates (target encoding), and their totals and bins.
 
-A cell is a category or, in an interaction, a category and a part of another feature. Interactions and smoothing are
-chosen by leave-one-out likelihoods in a sample of rows. Bins are chosen from the totals of all rows. Everything is
-computed from codes and labels, so it does not depend on where the rows are stored.
+A cell is a category or, in an interaction, a pair of a category and a part (an interval or a category) of another
+feature. A table has the totals of the cells of a column or of an interaction, which are the weights of each class.
+Interactions and smoothing are chosen by leave-one-out likelihoods in a sample of rows. Bins are chosen from the totals
+of all rows. All choices depend only on codes and labels, so they do not depend on where the rows are stored.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,10 +34,9 @@ MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
 MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
 # Maximum number and minimum gain of the interactions of the additive model of a stack.
 _MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN = 16, 3.0
-# More parts of a numeric feature are tried only while the gain increases by at least this amount.
-_LEAST_INCREASE = 1.0
-# In an interaction, a numeric feature is divided at its quantiles into one of these numbers of parts.
-PARTS = (2, 4, 8, 16)
+# In an interaction, a numeric feature is divided at its quantiles into one of these numbers of parts. A greater number
+# is tried only while the gain increases by at least _LEAST_INCREASE.
+PARTS, _LEAST_INCREASE = (2, 4, 8, 16), 1.0
 # Approximate maximum number of pairs of a column and another feature that are tried as interactions.
 _MOST_CANDIDATES = 512
 # The candidates for smoothing, which is the weight of the prior as a number of samples.
@@ -61,7 +61,7 @@ def find_rated(categories: Categories, encodings: Sequence[str]) -> list[int]:
 
 
 def possible_encodings(given: Sequence[str], rates: TargetRates | None) -> tuple[str, ...]:
-    """Return the given encodings that are possible, or `RATES` if none is; without target rates, return `SETS`."""
+    """Return which of the given encodings are possible, `RATES` if none is, and `SETS` without target rates."""
     if rates is None:
         return (SETS,)
     has_interactions = any(table.is_interaction for table in rates.tables)
@@ -69,21 +69,24 @@ def possible_encodings(given: Sequence[str], rates: TargetRates | None) -> tuple
 
 
 def count_rated_classes(n_classes: int) -> int:
-    """Return the number of classes that have rates. Of two classes, only the second has a rate."""
+    """Return the number of classes that have rates. Of two classes, only the second one has rates."""
     return 1 if n_classes == 2 else min(n_classes, _MOST_CLASSES)
 
 
 def count_digits(n_categories: int) -> int:
-    """Return the number of digits of a category index. The greatest number with these digits encodes missing values."""
+    """Return the number of digits of category indices. The greatest number with these digits is for missing values."""
     return (n_categories.bit_length() + 7) // 8
 
 
 @dataclass(frozen=True)
 class Digits:
-    """The digits of the category indices of columns, which are the last rows of a matrix of codes."""
+    """Encodes the category indices of columns as digits, which are the last rows of a matrix of codes.
 
-    first: int  # the index of the first of these rows, which follow the codes of the features
-    n_categories: dict[int, int]  # the number of categories of each column
+    Codes of one byte are enough for digits, but not for the indices of many categories.
+    """
+
+    first: int  # the index of the first row with digits, which follows the codes of the features
+    n_categories: dict[int, int]  # the number of categories of each column that has target rates
     integers: dict[int, NDArray[np.float64]] = field(default_factory=dict)  # values of numeric columns, see `RateTable`
 
     @property
@@ -93,24 +96,22 @@ class Digits:
 
     @cached_property
     def _slices(self) -> dict[int, slice]:
-        """The rows with the digits of each column."""
         ends = self.first + np.cumsum(list(map(count_digits, self.n_categories.values())))
         starts = [self.first, *ends[:-1].tolist()]
         return dict(zip(self.n_categories, map(slice, starts, ends.tolist())))
 
     def encode(self, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
         """Return the digits of the category indices in a matrix of features, shape (n_digits, n_rows)."""
-        digits, index = np.empty((self.n_rows, len(X)), dtype=dtype), 0
-        for feature, n_categories in self.n_categories.items():
-            values, missing = X[:, feature], _BASE ** count_digits(n_categories) - 1
+        digits = np.empty((self.n_rows, len(X)), dtype=dtype)
+        for feature, rows in self._slices.items():
+            values, missing = X[:, feature], _BASE ** (rows.stop - rows.start) - 1
             if feature in self.integers:
                 indices = index_values(values, self.integers[feature])
                 quotient = np.where(indices < 0, missing, indices)
             else:
                 quotient = np.where(np.isnan(values), missing, values).astype(np.int64)
-            for _ in range(count_digits(n_categories)):
-                quotient, digits[index] = np.divmod(quotient, _BASE)
-                index += 1
+            for row in range(rows.start, rows.stop):
+                quotient, digits[row - self.first] = np.divmod(quotient, _BASE)
         return digits
 
     def decode(self, codes: NDArray[np.unsignedinteger], feature: int) -> NDArray[np.int32]:
@@ -151,7 +152,7 @@ class ColumnSample(NamedTuple):
 
 
 def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
-    """Return the total weight of each class in each cell, (n_cells, n_classes); cell -1 of a row is not counted."""
+    """Return the total weight of each class in each cell, (n_cells, n_classes); rows with the cell -1 are left out."""
     known = cells >= 0
     indices = cells[known].astype(np.int64) * n_classes + rows.labels[known]
     if rows.weights is None:
@@ -163,11 +164,11 @@ def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_cl
 
 
 class RateWeights(NamedTuple):
-    """Converts sample weights to weights in target rates, which are integers, because sums of integers are exact."""
+    """Converts sample weights to integer weights in target rates, because sums of integers are exact."""
 
     fixed: FixedPoint | None  # None if all sample weights are 1
     mean: float  # the mean sample weight of all rows; a row of this weight counts as one sample
-    by_class: NDArray[np.float64]  # (n_classes,) factors, which are lower for classes with a lower sampling rate
+    by_class: NDArray[np.float64]  # (n_classes,) factors, lower for classes of which trees sample fewer rows
 
     @classmethod
     def of(cls, sample_weight: NDArray[np.float64] | None, sampler: BootstrapSampler | None, n_classes: int) -> Self:
@@ -194,15 +195,11 @@ class RateWeights(NamedTuple):
         """Return the weights of rows divided by the mean weight, or None if all are 1."""
         return None if sample_weight is None else sample_weight / self.mean
 
-    def frequencies(self, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Return the class frequencies in the samples of trees, given the labels and weights of all rows."""
-        return prior_frequencies(labels, self.integers(sample_weight), self.by_class)
-
 
 def prior_frequencies(
     labels: NDArray[np.uint16], integers: NDArray[np.int64] | None, by_class: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the class frequencies of rows, (n_classes,), given their integer weights and the factor of each class."""
+    """Return the class frequencies in the samples of trees; `by_class` has the weight of a row of each class."""
     totals = np.zeros(len(by_class), dtype=np.int64)
     np.add.at(totals, labels, 1 if integers is None else integers)
     weights = totals * by_class
@@ -215,7 +212,8 @@ def sampled_rows(
     """Return the indices of the rows from which the interactions and smoothing of a column are chosen.
 
     Rows of the `SHARED_CODE` most frequent categories are sampled one by one. Of a rarer category, all rows or none are
-    sampled. The choice depends only on n_rows, and on the row's category and index among the n_rows rows of the fit.
+    sampled. `codes` may be a part of the n_rows rows of the fit that starts with `first_row`: a row is sampled by its
+    category and its index in the fit.
     """
     max_rows = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
     if n_rows <= max_rows:
@@ -239,7 +237,7 @@ def hash_integers(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class CellFinder:
-    """The features of a fit, as needed to find the cells of target rates from codes."""
+    """Finds the cells of rows in tables of target rates, given the codes of the rows."""
 
     digits: Digits
     values: BinValues  # the bins of all features
@@ -262,14 +260,14 @@ class CellFinder:
         return totals
 
     def empty_table(self, feature: int) -> RateTable:
-        """Return a table of a column alone, without smoothing and totals."""
+        """Return a table of a column without interaction, smoothing and totals."""
         values = self.digits.integers.get(feature, np.empty(0))
         return RateTable(feature, -1, np.empty(0), 1, 0.0, np.empty((0, 0), dtype=np.int64), values)
 
     def candidates(
         self, feature: int, codes_of: Callable[[int], NDArray[Any]]
     ) -> Iterator[tuple[NDArray[Any], list[RateTable]]]:
-        """Yield the codes of each other feature, and its candidate interactions in ascending order of parts."""
+        """Yield the codes of each other feature, and its candidate interactions in ascending order of `n_parts`."""
         n_features, table = len(self.by_set), self.empty_table(feature)
         # All other features are tried, or every step-th feature if there are many.
         step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
@@ -292,10 +290,8 @@ class CellFinder:
             yield codes, tables
 
 
-def leave_one_out(
-    totals: NDArray[np.float64], prior_rates: NDArray[np.float64], smoothings: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the leave-one-out log likelihood of the labels for each smoothing.
+def choose_smoothing(totals: NDArray[np.float64], prior_rates: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the smoothing with the greatest leave-one-out log likelihood of the labels, and this likelihood.
 
     The rates of a sample are computed from the other samples of its cell. `totals`, (n_cells, n_classes), are the
     weights of the classes in cells. `prior_rates` have this shape or (n_classes,).
@@ -303,29 +299,10 @@ def leave_one_out(
     cells, classes = np.nonzero(totals)  # half of the totals are 0 if most cells have one class only
     weights, priors = totals[cells, classes], np.broadcast_to(prior_rates, totals.shape)[cells, classes]
     others, total = np.maximum(weights - 1.0, 0.0), np.maximum(totals.sum(axis=1) - 1.0, 0.0)[cells]
-    rates = ((others + smoothing * priors) / (total + smoothing) for smoothing in smoothings.tolist())
-    return np.array([np.sum(weights * np.log(np.maximum(smoothed, _LEAST_RATE))) for smoothed in rates])
-
-
-def choose_smoothing(totals: NDArray[np.float64], prior_rates: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the smoothing with the greatest leave-one-out log likelihood, and this likelihood."""
-    scores = leave_one_out(totals, prior_rates, SMOOTHING)
+    rates = ((others + smoothing * priors) / (total + smoothing) for smoothing in SMOOTHING.tolist())
+    scores = [float(np.sum(weights * np.log(np.maximum(smoothed, _LEAST_RATE)))) for smoothed in rates]
     best = int(np.argmax(scores))
-    return float(SMOOTHING[best]), float(scores[best])
-
-
-def rates_without_interaction(
-    totals: NDArray[np.float64], frequencies: NDArray[np.float64], smoothing: float, ratios: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the rates of cells that are expected without an interaction, (n_cells, n_classes).
-
-    The rate of a class leaves out one sample of this class. `totals`, (n_cells, n_classes), are the class totals of the
-    category of each cell. `ratios`, (n_cells, n_classes), are the class frequencies in the part of the other feature,
-    divided by the class frequencies in all samples.
-    """
-    weights = (totals + smoothing * frequencies) * ratios
-    remaining = np.maximum(weights - ratios, _LEAST_RATE)
-    return remaining / np.maximum(weights.sum(axis=-1, keepdims=True) - ratios, remaining)
+    return float(SMOOTHING[best]), scores[best]
 
 
 def choose_tables(
@@ -341,10 +318,10 @@ def choose_tables(
     """
     feature, (codes, labels, _), chosen = sample
     n_classes, decoded = len(frequencies), finder.digits.decode(codes, feature)
-    # Codes are selected for one feature at a time, because selecting all for every column would be quadratic work.
+    # Only the codes of one feature are selected at a time. Selecting all codes for every column would take longer.
     chosen = chosen[decoded[chosen] >= 0]
     sampled = CodedRows(codes[:0], labels[chosen], None)
-    # Categories that are not in the sample have no cells, so that tables are small.
+    # Categories outside the sample get no cells, so that the arrays of totals are small.
     categories = np.unique(decoded[chosen], return_inverse=True)[1].astype(np.int64)
     n_categories = int(categories.max(initial=-1)) + 1
     category_totals = count_totals(categories, n_categories, sampled, n_classes) * factors
@@ -374,7 +351,7 @@ def choose_tables(
 def interaction_gain(
     totals: NDArray[np.float64], frequencies: NDArray[np.float64], smoothing: float
 ) -> tuple[float, float]:
-    """Return the smoothing of an interaction, and its gain in log likelihood over a model without it.
+    """Return the smoothing of an interaction, and its gain in log likelihood over a model without the interaction.
 
     `totals`, (n_categories, n_parts, n_classes), are the weights of the classes in cells. `frequencies` are the class
     frequencies in all samples, and `smoothing` is the smoothing of the table of the column without interaction.
@@ -382,19 +359,16 @@ def interaction_gain(
     category_totals, part_totals = totals.sum(axis=1), totals.sum(axis=0) + frequencies
     # The class frequencies in the sample differ from `frequencies`, because categories are sampled.
     sample_frequencies = part_totals.sum(axis=0) / part_totals.sum()
-    ratios = part_totals / part_totals.sum(axis=1, keepdims=True) / np.maximum(sample_frequencies, _LEAST_RATE)
+    part_ratios = part_totals / part_totals.sum(axis=1, keepdims=True) / np.maximum(sample_frequencies, _LEAST_RATE)
     categories, parts = np.nonzero(totals.any(axis=2))
-    nonzero = totals[categories, parts]
-    prior_rates = rates_without_interaction(category_totals[categories], frequencies, smoothing, ratios[parts])
-    cell_smoothing, score = choose_smoothing(nonzero, prior_rates)
-    return cell_smoothing, score - float(np.sum(nonzero * np.log(np.maximum(prior_rates, _LEAST_RATE))))
-
-
-class ChosenTables(NamedTuple):
-    """The tables that are chosen in a sample of rows, without totals."""
-
-    rates: TargetRates
-    additive: tuple[RateTable, ...]  # interactions for an additive model, in descending order of their gains
+    nonzero, ratios = totals[categories, parts], part_ratios[parts]
+    # Without the interaction, the ratios of a part are the same for all categories. The expected rate of a class leaves
+    # out one sample of this class.
+    weights = (category_totals[categories] + smoothing * frequencies) * ratios
+    remaining = np.maximum(weights - ratios, _LEAST_RATE)
+    expected_rates = remaining / np.maximum(weights.sum(axis=1, keepdims=True) - ratios, remaining)
+    cell_smoothing, score = choose_smoothing(nonzero, expected_rates)
+    return cell_smoothing, score - float(np.sum(nonzero * np.log(np.maximum(expected_rates, _LEAST_RATE))))
 
 
 def choose_rates(
@@ -403,11 +377,12 @@ def choose_rates(
     labels: NDArray[np.uint16],
     by_class: NDArray[np.float64],
     with_interactions: bool,
-) -> ChosenTables:
-    """Return the tables of a fit, given a sample of rows for each column that has rates.
+) -> tuple[TargetRates, tuple[RateTable, ...]]:
+    """Return the rates of a fit, and the interactions for an additive model, in descending order of their gains.
 
-    `labels` are the labels of all rows, and `by_class` is the weight of a row of each class. Sample weights are not
-    used, because to leave out a row its weight is needed, which cannot be computed from the totals of a cell.
+    A sample of rows is given for each column that has rates. `labels` are the labels of all rows, and `by_class` is the
+    weight of a row of each class. Sample weights are not used, because the totals of a cell do not show the weight of a
+    row that is left out. The returned tables have no totals.
     """
     frequencies = prior_frequencies(labels, None, by_class)
     chosen = [choose_tables(finder, sample, frequencies, by_class, with_interactions) for sample in samples]
@@ -422,19 +397,18 @@ def choose_rates(
                 selected.setdefault((table.feature, table.other), table)
         return list(selected.values())
 
-    interactions, tables = select(MOST_INTERACTIONS, _LEAST_GAIN), list[RateTable]()
+    tables, interactions = list[RateTable](), sorted(select(MOST_INTERACTIONS, _LEAST_GAIN), key=lambda t: t.other)
     for column_table, _ in chosen:
-        column_interactions = [table for table in interactions if table.feature == column_table.feature]
-        tables += [column_table, *sorted(column_interactions, key=lambda table: table.other)]
+        tables += [column_table, *(table for table in interactions if table.feature == column_table.feature)]
     classes = np.array([1])
     if len(frequencies) > 2:
         classes = np.sort(np.argsort(-frequencies, kind="stable")[: count_rated_classes(len(frequencies))])
     rates = TargetRates(tuple(tables), classes, frequencies, by_class)
-    return ChosenTables(rates, tuple(select(_MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN)))
+    return rates, tuple(select(_MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN))
 
 
 def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
-    """Return the bins of each rate feature, chosen from the rates of cells with all or some of their samples."""
+    """Return the bins of each feature of rates, chosen from the rates of cells by all or some of their samples."""
     bins: list[BinValues] = []
     for number, table in enumerate(rates.tables):
         totals = table.totals
@@ -455,7 +429,7 @@ def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
 def _bins_of_cells(
     total: NDArray[np.float64], counts: NDArray[np.float64], prior_rates: NDArray[np.float64], smoothing: float
 ) -> BinValues:
-    """Return the bins of the rates of one class, given the total weights of cells and those of the class."""
+    """Return the bins of the rates of one class, given the total weight and the weight of the class in each cell."""
 
     def rate(class_weight: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         return (np.maximum(class_weight, 0.0) + smoothing * prior_rates) / (np.maximum(weight, 0.0) + smoothing)
@@ -472,7 +446,7 @@ def _bins_of_cells(
 
 
 def left_out_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> LeftOutTotals:
-    """Return a function that returns the class totals of each row itself, (n_rows, n_classes), for every table."""
+    """Return a function that returns, for every table, the class totals of each row alone, (n_rows, n_classes)."""
     row_totals = np.zeros((len(labels), n_classes), dtype=np.int64)
     row_totals[np.arange(len(labels)), labels] = 1 if weights is None else weights
     return lambda number, cells: row_totals
@@ -480,7 +454,7 @@ def left_out_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None,
 
 @dataclass(frozen=True, eq=False)
 class LeftOutTotalsFinder:
-    """Finds the class totals that the out-of-bag rates of a row leave out: those of the row or, if any, its group."""
+    """Finds the class totals that the out-of-bag rates of a row leave out: the totals of its group, or of the row."""
 
     labels: NDArray[np.uint16]  # of all rows
     kept: NDArray[np.int64] | None  # the indices of the rows of positive weight; None for all
@@ -492,7 +466,7 @@ class LeftOutTotalsFinder:
     _lock: Any = field(default_factory=Lock)
 
     def __call__(self, rows: NDArray[np.int64]) -> LeftOutTotals:
-        """Return a function that returns the totals that `rows` leave out, given the index and cells of a table."""
+        """Return a function that returns the totals left out for `rows`, given the index and the cells of a table."""
         indices = rows if self.kept is None else np.searchsorted(self.kept, rows)
         if self.groups is not None:
             groups = self.groups[indices]
