@@ -264,3 +264,11 @@ def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
     with pytest.raises(ValueError, match=sentence):
         model.set_params(warm_start=True, n_estimators=5, oob_score=True).fit(table, y)
     assert small_forest(2).fit(table[:500], y[:500])._sample_records[0].stream == "aucforest 0.3"
+
+
+def test_more_rows_than_numpy_samples_from_without_replacement():
+    params = {"sampling": "subsample", "max_samples": None, "bootstrap": True, "n_estimators": 100}
+    with pytest.raises(
+        ValueError, match=r"^sampling='subsample' needs fewer than 1,000,000,000 samples, but there are"
+    ):
+        resolve_sampler(params, np.broadcast_to(np.uint16(0), 10**9), np.arange(1))

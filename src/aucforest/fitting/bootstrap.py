@@ -34,6 +34,8 @@ N_HALVES, _LEAST_TREES_OF_HALVES = 25, 100
 _STREAM = "aucforest 0.3"
 # Maximum number of times that a row is sampled for a tree; these counts have 16 bits.
 _MOST_COPIES = 10_000
+# NumPy samples without replacement from fewer rows than this.
+_TOO_MANY_ROWS = 10**9
 
 
 @bare_device
@@ -322,6 +324,11 @@ def resolve_sampler(
 
 def _unstratified_sampler(params: Mapping[str, Any], n_units: int, units: str, seed: int) -> BootstrapSampler:
     sampling, max_samples, n_trees = params["sampling"], params["max_samples"], params["n_estimators"]
+    if sampling != "bootstrap" and n_units >= _TOO_MANY_ROWS:
+        raise ValueError(
+            f"sampling={sampling!r} needs fewer than {_TOO_MANY_ROWS:,} {units}, but there are {n_units:,}: set"
+            " sampling='bootstrap'"
+        )
     if sampling == HALVES:
         if max_samples is not None:
             raise ValueError(f"max_samples={max_samples} must be None with sampling={HALVES!r}")

@@ -8,9 +8,11 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log2
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
 from aucforest._caller import warn
 from aucforest._memory import check_memory, format_bytes
@@ -28,36 +30,56 @@ from aucforest.fitting.target_rates import (
 )
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS, code_dtype
 from aucforest.tree.growing import branch_rows, level_rows, rows_per_call
-from aucforest.tree.samples import MOST_ROWS
+from aucforest.tree.samples import MOST_ROWS, NO_SPARSE, SparseNode
 from aucforest.tree.sparse import most_listed
+from aucforest.tree.splitter import SplitBuffers
+from aucforest.tree.tree import make_nodes
 
 # Warn if a target has more than _MANY_CLASSES classes with fewer than _LEAST_OF_CLASS samples on average.
 _MANY_CLASSES = 50
 _LEAST_OF_CLASS = 10
 _REGRESSION_ADVICE = "y looks like a regression target: predict whether it exceeds a threshold, y > threshold"
+
+
+def _item_bytes(*arrays: NDArray[Any]) -> int:
+    """Return the total bytes of one item from each array."""
+    return sum(array.itemsize for array in arrays)
+
+
+_NODES, _SPARSE_NODE = make_nodes(1, 1, by_set=False), SparseNode.of(NO_SPARSE, 0)
+_HISTOGRAM = SplitBuffers.of(1, 1, 2, np.empty(0)).histogram
 # Bytes of a thread for each row: how often a tree samples it.
-COUNT_BYTES = 2
+COUNT_BYTES = np.dtype(np.uint16).itemsize
 # Bytes of a thread for each row in the sample of a tree (measured).
 _SAMPLE_BYTES = 24
 # Bytes of a copied row besides its codes and its weight: its index, its label and its count.
-_COPIED_BYTES = 12
-# Bytes of a node of `tree.tree.Nodes` besides its classes, and of each class that is present in a node.
-_NODE_BYTES, _CLASS_BYTES = 49, 12
+_COPIED_BYTES = np.dtype("i8, u2, u2").itemsize
+# Bytes of a node besides its classes, and of each class that is present in a node.
+_NODE_BYTES = _item_bytes(
+    _NODES.totals.starts, *[getattr(_NODES, n) for n in _NODES._fields if n not in ("sets", "totals")]
+)
+_CLASS_BYTES = _item_bytes(_NODES.totals.labels, _NODES.totals.values)
 # Bytes of a thread for the weight of a row, and the same for class_weight="balanced_subsample", where weights depend on
 # the sample of the tree (measured).
-_WEIGHT_BYTES, _BALANCED_BYTES = 8, 12
+_WEIGHT_BYTES, _BALANCED_BYTES = np.dtype(np.float64).itemsize, 12
 # Bytes of a feature besides its codes, for the bounds of its bins and for its data in trees (measured).
 _FEATURE_BYTES = 100
-# Bytes of the buffers of `tree.histogram` for each code, and for each cell, which is a pair of a code and a class. The
+# Bytes of a histogram for each code, and for each cell, which is a pair of a code and a class. The
 # cells of two features are in memory at the same time. Each cell also has a bit in a mask, which is counted as a byte.
-_CODE_BYTES, _CELL_BYTES = 32, 21
+_CODE_BYTES = _item_bytes(
+    _HISTOGRAM.n_samples_of_code, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.n_samples, _HISTOGRAM.all_codes
+)
+_CELL_BYTES = 2 * _HISTOGRAM.cells.itemsize + _HISTOGRAM.entries.itemsize + 1
 # Bytes of a stored value of a sparse matrix: its row, its feature, and its value while it is encoded. Its code, which
 # is stored by row and by column, is added in `matrix_bytes`.
-_STORED_BYTES = 16
+_STORED_BYTES = _item_bytes(NO_SPARSE.rows, NO_SPARSE.features) + np.dtype(np.float64).itemsize
 # Bytes of a bin of a sparse matrix while bins are chosen (measured).
 _BOUND_BYTES = 32
-# Bytes of a thread for a row of a sparse matrix, and for a stored value in the lists of a node: `samples.SparseNode`.
-_LOOKED_UP_BYTES, _LISTED_BYTES = 25, 20
+# Bytes of a thread for a row of a sparse matrix, and for a stored value in the lists of a node, see `tree.sparse`.
+_LOOKED_UP_BYTES = _item_bytes(
+    _SPARSE_NODE.node_of, _SPARSE_NODE.sample_of, _SPARSE_NODE.found, _SPARSE_NODE.found_codes, _SPARSE_NODE.is_other
+)
+_LISTED_BYTES = _item_bytes(_SPARSE_NODE.previous, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
 # Bytes of each row and of each category while target rates are computed (measured).
 _RATED_BYTES, _CATEGORY_BYTES = 32, 16
 # Bytes of each row while the class totals of groups are computed for target rates (measured).
