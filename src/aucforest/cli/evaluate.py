@@ -25,7 +25,6 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
 def _check_alerts(alerts: str) -> None:
-    """Raise ValueError if --alerts is not a number or proportion of rows."""
     with suppress(ValueError):
         if find_at_k(f"precision_at_{alerts}") is not None:
             return
@@ -131,7 +130,7 @@ def evaluate(
 
 
 def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
-    """Return the number of alerts, precision and recall from a confusion matrix, or {} for more than two classes."""
+    """Return the number of alerts, precision and recall, given the confusion matrix; {} for more than two classes."""
     if len(matrix) > 2:
         return {}
     positive = positive_last(model)[-1]
@@ -163,7 +162,7 @@ def _rates_table(name: str, rates: GroupRates) -> Any:
 
 
 def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
-    """Raise ValueError if the number of alerts exceeds the number, or the weight, of all rows."""
+    """Raise ValueError if there are fewer rows than alerts; with weights, if the weight of all rows is less."""
     total = len(rows.y) if rows.weight is None else float(rows.weight.sum())
     if parse_number(alerts) > max(total, 1):
         weight = "" if rows.weight is None else f"{total:g}, the weight of "
@@ -171,14 +170,17 @@ def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
 
 
 def _check_rule(model: Any, threshold: str | None) -> Any:
-    """Return the rule of the threshold; raise ValueError if the model has no threshold to set."""
+    """Return the rule; raise ValueError if --threshold is given for a model that cannot have a threshold."""
     if threshold is not None and not hasattr(model, "set_threshold"):
         raise ValueError(f"--threshold is for forests and stacks, but the model is a {type(model).__name__}")
     return rule_for(parse_rule(threshold or RULES[0]), len(model.classes_), positive_last(model)[-1])
 
 
 def _set_threshold(model: Any, threshold: str | None, rule: Any, rows: Labelled) -> str:
-    """Set the threshold if the model has one, tuned on these rows if the rule needs it; return its description."""
+    """Set the threshold of the model, if it can have one, and return a description of the rule.
+
+    A rule that needs labelled rows is tuned on these rows. A fitted threshold is kept if no rule is given.
+    """
     if threshold is None and getattr(model, "threshold_", None) is not None:
         return "the threshold of the model"
     if not hasattr(model, "set_threshold"):
