@@ -5,25 +5,14 @@ import operator
 import threading
 import time
 from contextlib import closing
-from types import SimpleNamespace
 from unittest.mock import AsyncMock
 
-import numpy as np
 import pytest
-from distributed import Client, Event, get_worker
+from distributed import Client, Event
 
 from aucforest.distributed import ClusterError, VersionMismatchError
 from aucforest.distributed import _executor as _dask_executor
 from aucforest.distributed._executor import DaskExecutor, check_versions, default_client, describe_code
-
-
-def hold_array(n):
-    return SimpleNamespace(arrays=[np.arange(n)])
-
-
-def are_writable(array, holder):
-    time.sleep(0.1)
-    return get_worker().address, [each.flags.writeable for each in (array, holder.arrays[0])]
 
 
 def raise_error(error):
@@ -67,15 +56,6 @@ def test_results_in_the_order_of_completion_or_submission(executor):
     # Futures can be gathered again, and an iterator need not be exhausted.
     assert next(executor.as_completed(futures[3:4])) == (futures[3], 6)
     assert list(executor.as_completed([])) == executor.gather([]) == []
-
-
-@pytest.mark.parametrize("n", [5, 10**6])
-def test_arrays_are_writable_on_other_workers(executor, n):
-    array, holder = executor.submit(np.arange, n), executor.submit(hold_array, n)
-    workers, found = zip(*executor.gather([executor.submit(are_writable, array, holder) for _ in range(8)]))
-    assert len(set(workers)) == 2
-    assert list(found) == [[True, True]] * 8
-    assert executor.gather([array])[0].flags.writeable
 
 
 def test_errors_of_tasks_are_raised(executor):

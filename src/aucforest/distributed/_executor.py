@@ -9,7 +9,6 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
 
-from aucforest._optional import import_optional
 from aucforest._sources import digest_sources
 from aucforest.distributed._collections import import_dask
 from aucforest.distributed._plan import Workers
@@ -43,7 +42,7 @@ class DaskExecutor:
     def __init__(self, client: Any, advice: str = "") -> None:
         if client.asynchronous:
             raise TypeError("client must not be asynchronous: create it without asynchronous=True")
-        self.advice, self._client, self._distributed = advice, client, import_distributed()
+        self.advice, self._client, self._distributed = advice, client, import_dask("distributed")
         self._name, self._numbers, self._versions = uuid4().hex, count(), describe_code()
         self._futures: WeakSet[Any] = WeakSet()
         self._threads: dict[str, int] = {}
@@ -192,22 +191,17 @@ def merge_in_groups(merge: Callable[[list[Any]], Any], results: list[Any]) -> An
 
 def watch_task() -> Callable[[], bool]:
     """Return a function that tells whether the current task was cancelled."""
-    worker = import_distributed().get_worker()
+    worker = import_dask("distributed").get_worker()
     task = worker.state.tasks[worker.get_current_task()]
     return lambda: task.state == "cancelled"
 
 
-def import_distributed() -> Any:
-    return import_optional("distributed", purpose="Dask", extra="dask")
-
-
 def default_client(client: Any) -> Any:
     """Return the given client or the current one; raise ClusterError if there is none."""
-    distributed = import_distributed()
     if client is not None:
         return client
     try:
-        return distributed.default_client()
+        return import_dask("distributed").default_client()
     except ValueError:
         raise ClusterError("there is no Dask client: create a distributed.Client, or pass one as client") from None
 
@@ -221,8 +215,7 @@ def describe_code() -> dict[str, str]:
 def check_versions(versions: dict[str, str], worker_versions: dict[str, str], worker: str) -> None:
     """Raise VersionMismatchError, with the first difference, if a worker has other versions than this process."""
     for name, version in versions.items():
-        if worker_versions.get(name) != version:
-            other = worker_versions.get(name, "missing")
+        if (other := worker_versions.get(name, "missing")) != version:
             raise VersionMismatchError(f"{name} is {version} here, but {other} on {worker}: install the same version")
 
 
@@ -239,7 +232,7 @@ def _run(versions: dict[str, str], function: Callable[..., Any], *args: Any) -> 
 
 def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
     """Return the versions of a worker and the bytes of its memory."""
-    memory = dask_worker.memory_manager.memory_limit or import_distributed().system.MEMORY_LIMIT
+    memory = dask_worker.memory_manager.memory_limit or import_dask("distributed").system.MEMORY_LIMIT
     return describe_code(), int(memory)
 
 
