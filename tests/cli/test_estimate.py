@@ -199,6 +199,7 @@ def test_wrong_files_and_columns_are_refused_in_one_line():
         (f"{ESTIMATE} --score scor", "no column 'scor'; did you mean 'score'?"),
         (f"{ESTIMATE} --period W --time label", "timestamps must be dates"),
         (f"{ESTIMATE} --json reference.csv", "reference.csv would be overwritten"),
+        (f"{ESTIMATE} --metrics roc_auc,f1", "reference.csv: metric 'f1' needs --prediction"),
         (f"{ESTIMATE} --json a.png --plot a.png", "a.png would be overwritten"),
         (f"{ESTIMATE} --score label", "reference.csv: column 'label' must hold real numbers"),
     ]:
@@ -212,14 +213,12 @@ def test_wrong_files_and_columns_are_refused_in_one_line():
 
 def test_wrong_calls_exit_with_2():
     succeed(f"{ESTIMATE} --metrics recall_at_0.1,precision_at_0.1")
-    needed = "Invalid value for --prediction: must name the column of predicted labels, which f1, recall needs"
     for options, sentence in [
         ("--period W", "Invalid value for --period: needs --time"),
         ("--period X --time day", "Invalid value for '--period'"),
         ("--size 10 --time day", "by one of --size, --number and --time"),
         ("--json - --csv -", "cannot be standard output, which is that of --json"),
         ("--plot a.txt", "must end in .png, .svg, .pdf, got a.txt"),
-        ("--metrics roc_auc,f1,recall", needed),
         ("--metrics auc", "'auc' is not among roc_auc, average_precision, "),
         ("--metrics recall_at_50", "K must be a proportion, such as 0.01"),
     ]:
