@@ -91,28 +91,22 @@ def check_reference(other_columns: list[str], classes: NDArray[Any], file: Path)
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 
 
-class ReferenceRows(NamedTuple):
-    """The training rows that are out of bag for at least one tree."""
+def out_of_bag_rows(model: Any, target: str, labels: NDArray[Any]) -> tuple[Any, NDArray[np.bool_]]:
+    """Return a table of labels, predictions and probabilities of the out-of-bag rows, and a mask of these rows.
 
-    scored: Any  # a table of the labels, predictions and probabilities of these rows
-    is_oob: NDArray[np.bool_]  # (n_samples,), whether each training row is one of them
-
-    @classmethod
-    def of(cls, model: Any, target: str, labels: NDArray[Any]) -> "ReferenceRows":
-        """Return these rows, given the labels of all training rows.
-
-        This must be called before `save_model`, which removes the out-of-bag probabilities from the model.
-        """
-        is_oob = np.isfinite(model.oob_decision_function_[:, 0])
-        proba = model.oob_decision_function_[is_oob]
-        predictions = [model.classes_[decide(model, proba)], *proba.T]
-        columns = {target: labels[is_oob], **dict(zip(_prediction_names(model.classes_), predictions))}
-        return cls(pa.table(columns), is_oob)
+    This must be called before `save_model`, which removes the out-of-bag probabilities from the model.
+    """
+    is_oob = np.isfinite(model.oob_decision_function_[:, 0])
+    proba = model.oob_decision_function_[is_oob]
+    predictions = [model.classes_[decide(model, proba)], *proba.T]
+    columns = {target: labels[is_oob], **dict(zip(_prediction_names(model.classes_), predictions))}
+    return pa.table(columns), is_oob
 
 
-def write_reference(out: Path, rows: ReferenceRows, source: Any = None, kept: Sequence[str] = ()) -> None:
-    """Write the out-of-bag rows as a table. The columns `kept` of the source come first."""
-    scored, is_oob = rows
+def write_reference(
+    out: Path, scored: Any, is_oob: NDArray[np.bool_], source: Any = None, kept: Sequence[str] = ()
+) -> None:
+    """Write the results of `out_of_bag_rows` as a table. The columns `kept` of the source come first."""
     kept_schema = source.schema(kept) if kept else pa.schema([])
     types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
     schema = pa.schema([*zip(kept, types), *scored.schema])

@@ -164,11 +164,11 @@ def fit(
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
     metrics = {"out of bag": [_oob_auc(model, data)]} | validated
-    reference_rows: Any = None if reference is None else _outputs.ReferenceRows.of(model, target, data.classes[data.y])
+    oob_rows: Any = () if reference is None else _outputs.out_of_bag_rows(model, target, data.classes[data.y])
     _outputs.save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
     if reference is not None:
-        _outputs.write_reference(reference, reference_rows, data.source, kept)
+        _outputs.write_reference(reference, *oob_rows, data.source, kept)
 
 
 def _cross_validate(

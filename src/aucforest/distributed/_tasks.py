@@ -67,30 +67,29 @@ def read_partition_target(index: int, y: Any, sample_weight: Any) -> LabelledPar
     return LabelledPart(classes, labels, sample_weight)
 
 
-class SummaryParams(NamedTuple):
-    """Parameters of `summarize_values` that are the same for all partitions."""
-
-    categorical: Sequence[int]  # the categorical columns
-    dates: Dates  # the features that columns of dates become
-    max_bins: int | None
-    classes: NDArray[Any] | None  # the classes of all rows; None if no column of integers can be categorical
-
-
 def summarize_values(
-    index: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], params: SummaryParams
+    index: int,
+    X: Any,
+    labelled: LabelledPart,
+    sample: NDArray[np.int64],
+    params: tuple[Sequence[int], Dates, int | None, NDArray[Any] | None],
 ) -> Summary | None:
-    """Return the summary of the values of a partition, or None if the partition is empty."""
+    """Return the summary of the values of a partition, or None if the partition is empty.
+
+    `params` are the same for all partitions: the categorical columns, the features of dates, max_bins, and the classes
+    of all rows, which are None if no column of integers can be categorical.
+    """
+    categorical, dates, max_bins, classes = params
     n_rows = len(labelled.labels)
     refuse_sparse(X)  # again, because Dask may not know the type of blocks before they are computed
     if len(X) != n_rows:
         raise ValueError(f"partition {index} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
         return None
-    table, counted = expand(read_table(X), params.dates), None
-    if params.classes is not None:
-        counted = CountedRows.of(labelled.kept(params.classes)[1], len(params.classes), table.shape[1])
-    rows = kept_rows(labelled.sample_weight)
-    return summarize_table(table, rows, sample, params.categorical, params.max_bins, counted)
+    table, counted = expand(read_table(X), dates), None
+    if classes is not None:
+        counted = CountedRows.of(labelled.kept(classes)[1], len(classes), table.shape[1])
+    return summarize_table(table, kept_rows(labelled.sample_weight), sample, categorical, max_bins, counted)
 
 
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
