@@ -104,9 +104,10 @@ def out_of_bag_rows(model: Any, target: str, labels: NDArray[Any]) -> tuple[Any,
 
 
 def write_reference(
-    out: Path, scored: Any, is_oob: NDArray[np.bool_], source: Any = None, kept: Sequence[str] = ()
+    out: Path, oob_rows: tuple[Any, NDArray[np.bool_]], source: Any = None, kept: Sequence[str] = ()
 ) -> None:
-    """Write the results of `out_of_bag_rows` as a table. The columns `kept` of the source come first."""
+    """Write the result of `out_of_bag_rows` as a table. The columns `kept` of the source come first."""
+    scored, is_oob = oob_rows
     kept_schema = source.schema(kept) if kept else pa.schema([])
     types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
     schema = pa.schema([*zip(kept, types), *scored.schema])

@@ -168,7 +168,7 @@ def fit(
     _outputs.save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
     if reference is not None:
-        _outputs.write_reference(reference, *oob_rows, data.source, kept)
+        _outputs.write_reference(reference, oob_rows, data.source, kept)
 
 
 def _cross_validate(

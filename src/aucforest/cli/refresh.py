@@ -54,7 +54,7 @@ def refresh(
     lines = [str(refreshed), _outputs.describe_threshold(refreshed.model, rule)]
     _outputs.make_console(json_out).print(Text("\n".join(lines)))
     if reference is not None:
-        _outputs.write_reference(reference, *oob_rows)
+        _outputs.write_reference(reference, oob_rows)
     _outputs.write_json(
         json_out,
         {

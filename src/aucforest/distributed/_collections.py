@@ -19,8 +19,12 @@ class Partitions(NamedTuple):
     n_features: int
 
 
-def import_dask(module: str = "dask") -> Any:
-    return import_optional(module, purpose="Dask", extra="dask")
+def import_dask() -> Any:
+    return import_optional("dask", purpose="Dask", extra="dask")
+
+
+def import_distributed() -> Any:
+    return import_optional("distributed", purpose="Dask", extra="dask")
 
 
 def is_collection(X: Any) -> bool:

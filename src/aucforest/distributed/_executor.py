@@ -10,7 +10,7 @@ from uuid import uuid4
 from weakref import WeakSet
 
 from aucforest._sources import digest_sources
-from aucforest.distributed._collections import import_dask
+from aucforest.distributed._collections import import_dask, import_distributed
 from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import find_versions
 
@@ -42,7 +42,7 @@ class DaskExecutor:
     def __init__(self, client: Any, advice: str = "") -> None:
         if client.asynchronous:
             raise TypeError("client must not be asynchronous: create it without asynchronous=True")
-        self.advice, self._client, self._distributed = advice, client, import_dask("distributed")
+        self.advice, self._client, self._distributed = advice, client, import_distributed()
         self._name, self._numbers, self._versions = uuid4().hex, count(), describe_code()
         self._futures: WeakSet[Any] = WeakSet()
         self._threads: dict[str, int] = {}
@@ -191,7 +191,7 @@ def merge_in_groups(merge: Callable[[list[Any]], Any], results: list[Any]) -> An
 
 def watch_task() -> Callable[[], bool]:
     """Return a function that tells whether the current task was cancelled."""
-    worker = import_dask("distributed").get_worker()
+    worker = import_distributed().get_worker()
     task = worker.state.tasks[worker.get_current_task()]
     return lambda: task.state == "cancelled"
 
@@ -201,7 +201,7 @@ def default_client(client: Any) -> Any:
     if client is not None:
         return client
     try:
-        return import_dask("distributed").default_client()
+        return import_distributed().default_client()
     except ValueError:
         raise ClusterError("there is no Dask client: create a distributed.Client, or pass one as client") from None
 
@@ -232,7 +232,7 @@ def _run(versions: dict[str, str], function: Callable[..., Any], *args: Any) -> 
 
 def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
     """Return the versions of a worker and the bytes of its memory."""
-    memory = dask_worker.memory_manager.memory_limit or import_dask("distributed").system.MEMORY_LIMIT
+    memory = dask_worker.memory_manager.memory_limit or import_distributed().system.MEMORY_LIMIT
     return describe_code(), int(memory)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_non_negative
 
 from aucforest._sklearn import check_y
-from aucforest.distributed._collections import import_dask, refuse_sparse
+from aucforest.distributed._collections import import_distributed, refuse_sparse
 from aucforest.distributed._executor import watch_task
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize_table
@@ -123,7 +123,7 @@ def choose_codes(
 ) -> Coding:
     """Choose a coding from the summary of all partitions, with all threads of the worker."""
     # In processes that Dask starts, joblib would use only one thread.
-    n_threads = import_dask("distributed").get_worker().state.nthreads
+    n_threads = import_distributed().get_worker().state.nthreads
     run = partial(map_in_threads, n_threads=n_threads)
     coding = replace(choose_coding(summary, sample_weight, max_bins, dates, run), integers=integers)
     return coding.with_rated(encodings)
@@ -187,7 +187,7 @@ def grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
     trees = grow_batch(growth, part, watch_task(), [], keys)
     if len(trees) < len(keys):
         # If the task was submitted again after its cancellation, Dask now runs it again.
-        raise import_dask("distributed").Reschedule()
+        raise import_distributed().Reschedule()
     return trees
 
 
