@@ -1,4 +1,4 @@
-"""Settings of all tests, and files as Windows has them."""
+"""Settings of all tests, and a fixture that treats mapped files as Windows does."""
 
 import os
 import sys
@@ -9,24 +9,23 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# the first example of a test may compile a kernel; .ci/run has the thorough profile for the tests of trees
+# There is no deadline, because the first example may compile a kernel. .ci/run tests trees with the profile "thorough".
 settings.register_profile("quick", deadline=None, max_examples=20)
 settings.register_profile("thorough", deadline=None, max_examples=50)
 settings.load_profile("quick")
 
-# What takes longest is begun first, so that no process waits for another one at the end.
+# Files that take long come first, so that no process works alone at the end.
 _NAMES = "compile dask docs forest.py forms job out_of_bag stacking thresholds tree.py"
 _LONG = tuple(f"test_{name}" for name in _NAMES.split())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take longest first."""
     items.sort(key=lambda item: not item.path.name.startswith(_LONG))
 
 
 @pytest.fixture(autouse=True)
 def _close_figures() -> Iterator[None]:
-    """Close what a test has drawn; matplotlib warns of many open figures."""
+    """Close the figures of a test, because matplotlib warns of many open figures."""
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
@@ -34,7 +33,7 @@ def _close_figures() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _boost_few_rows(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let stacks have boosted trees for few rows, too, except in tests of pages, whose outputs users see."""
+    """Stacks have boosted trees also for few rows. Tests of documentation pages, directly in tests/, are excluded."""
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent != Path(__file__).parent:
             patch.setattr("aucforest.estimators._stack_fit.LEAST_ROWS", 1)
@@ -43,7 +42,7 @@ def _boost_few_rows(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give whole files to processes, those of Dask to one of them: each would start a cluster."""
+    """Run each file in one process, and all files of tests/distributed in the same one, which starts the cluster."""
     from xdist.scheduler import LoadFileScheduling
 
     class OneCluster(LoadFileScheduling):
@@ -51,19 +50,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = super()._split_scope(nodeid)
             return "the cluster" if "tests/distributed/" in file else file
 
-    config.option.loadscopereorder = False  # which is by the number of tests
+    config.option.loadscopereorder = False  # keeps the order of `pytest_collection_modifyitems`
     return OneCluster(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture
 def mapped_files_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no file be removed or replaced while a map of it is open, as Windows does."""
+    """Refuse to remove or replace a file while a memory map of it is open, as Windows does."""
     if sys.platform != "linux":
         pytest.skip("maps are read from /proc")
 
     def refuse_mapped(function: Any, index: int) -> Any:
         def call(*paths: Any, **options: Any) -> Any:
-            path = os.fsdecode(paths[index])  # a name alone where a folder is emptied
+            path = os.fsdecode(paths[index])  # without its folder if a whole folder is removed
             if f"/{path.lstrip('/')}\n" in Path("/proc/self/maps").read_text():
                 raise PermissionError(f"{path} is mapped")
             return function(*paths, **options)

@@ -1,6 +1,6 @@
-"""All that needs kernels, in the forms in which data come; it fails as soon as one is compiled.
+"""A program that uses all kernels, with data in many forms. It fails if a function is compiled.
 
-Run by tests/test_packaging.py with the machine code of a wheel, which is what `aucforest warm-up` compiles.
+tests/test_packaging.py runs it with the machine code of a wheel, which `aucforest warm-up` has compiled.
 """
 
 import tempfile

@@ -1,4 +1,4 @@
-"""Warnings name the line of the user."""
+"""Warnings name the line of the user's code."""
 
 import numpy as np
 import pytest

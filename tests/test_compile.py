@@ -1,4 +1,4 @@
-"""Compiled code is kept apart: no process finds another's in the place of its own, nor that of other sources."""
+"""Compiled functions: dispatchers are created late, pickled by name, and compiled again after an edit."""
 
 import ast
 import copy
@@ -25,7 +25,7 @@ PACKAGE = Path(aucforest.__file__).parent
 
 
 def run(program: Path, sources: Path = PACKAGE.parent) -> list:
-    """Return what a program prints as JSON, in a process of its own with a cache of its own."""
+    """Return the JSON that a program prints. It runs in a new process, with a cache folder beside the program."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_BOUNDSCHECK"}
     environment |= {"NUMBA_CACHE_DIR": str(program.parent / "cache"), "PYTHONPATH": str(sources)}
     finished = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True)
@@ -33,7 +33,7 @@ def run(program: Path, sources: Path = PACKAGE.parent) -> list:
     return json.loads(finished.stdout)
 
 
-def test_the_object_of_numba_is_made_once_and_has_the_other_attributes():
+def test_the_dispatcher_is_created_once_and_has_the_other_attributes():
     made = []
     compiled = Compiled(lambda: made.append(np.float64(len(made))) or made[-1])
     assert made == []
@@ -42,7 +42,7 @@ def test_the_object_of_numba_is_made_once_and_has_the_other_attributes():
     assert not hasattr(compiled, "__array__")
 
 
-def test_threads_that_make_an_object_at_once_use_the_same():
+def test_threads_that_create_a_dispatcher_at_the_same_time_use_the_same_one():
     barrier = Barrier(2)
     compiled = Compiled(lambda: (barrier.wait(), object()))
     with ThreadPoolExecutor(2) as threads:
@@ -51,7 +51,6 @@ def test_threads_that_make_an_object_at_once_use_the_same():
 
 
 def test_copies():
-    """Those of a function with a name are the function, others have the object of numba."""
     assert pickle.loads(pickle.dumps(midway)) is midway
     assert copy.deepcopy(midway) is midway
     twice = device(lambda x: 2 * x)
@@ -107,7 +106,10 @@ COMPILER = "__init__ _compile _dispatchers _files _machine_code _numba_private _
 
 
 def small_package(folder: Path) -> tuple[Path, Path]:
-    """Write the compiler of the package and a kernel that calls a function of another file; return it and a program."""
+    """Write a package with the compiler modules and a kernel, and a program that calls the kernel; return both paths.
+
+    The kernel calls a function of another file.
+    """
     package, program = folder / "sources" / "aucforest", folder / "call.py"
     package.mkdir(parents=True)
     for name in COMPILER.split():
@@ -151,7 +153,7 @@ def test_kernels_use_only_what_their_digest_covers():
     assert not outside
 
 
-def test_parts_of_numba_that_keep_code_may_go(tmp_path):
+def test_without_private_parts_of_numba_code_is_compiled_but_not_stored(tmp_path):
     package, program = small_package(tmp_path)
     before = "import sys, warnings\nwarnings.simplefilter('ignore')\nsys.modules['aucforest._machine_code'] = None\n"
     program.write_text(before + CALL)

@@ -1,4 +1,4 @@
-"""The base of plots makes a figure of its own, or draws on given axes."""
+"""Results are shown as HTML tables in notebooks. tests/inspection tests the base class of plots."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Files are either whole or not there, and locks are one's own."""
+"""Atomic writing of files, and file locks."""
 
 import errno
 import os
@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,32 +23,24 @@ def test_a_file_is_replaced_or_kept_and_nothing_else_is_left(target, monkeypatch
     target.write_bytes(b"old and longer")
     write_whole(target, b"new")
     assert target.read_bytes() == b"new"
-
-    def fail(*paths):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(Path, "replace", Mock(side_effect=OSError("no space left")))
     with pytest.raises(OSError, match="no space left"):
         write_whole(target, b"newer")
     assert target.read_bytes() == b"new"
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_a_missing_folder_is_an_error(target):
-    with pytest.raises(FileNotFoundError, match=r"there is no such folder: .*nowhere'$"):
-        write_whole(target.parent / "nowhere" / "result.json", b"new")
+def test_paths_that_cannot_be_written_are_errors(target):
     target.touch()
-    with pytest.raises(NotADirectoryError, match=r"this is a file, not a folder: .*result.json'$"):
-        write_whole(target / "result.json", b"new")
-
-
-@pytest.mark.parametrize("path", ["", ".", "results"])
-def test_a_folder_is_no_file_to_write(tmp_path, monkeypatch, path):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "results").mkdir()
-    with pytest.raises(IsADirectoryError, match=rf"this is a folder, not a file to write: '{path or '.'}'$"):
-        write_whole(path, b"new")
-    assert [file.name for file in tmp_path.iterdir()] == ["results"]
+    folder = target.parent
+    for path, error, sentence in (
+        (folder / "nowhere" / "a", FileNotFoundError, r"there is no such folder: .*nowhere'$"),
+        (target / "a", NotADirectoryError, r"this is a file, not a folder: .*result.json'$"),
+        (folder, IsADirectoryError, f"this is a folder, not a file to write: '{folder}'$"),
+    ):
+        with pytest.raises(error, match=sentence):
+            write_whole(path, b"new")
+    assert list(folder.iterdir()) == [target]
 
 
 def test_errors_name_the_file_not_the_temporary_one(target):
@@ -99,15 +92,8 @@ def test_a_lock_ends_with_its_process(target):
 
 
 def test_without_support_of_locks_none_is_taken(target, monkeypatch):
-    def fail(*arguments):
-        raise OSError(errno.ENOLCK, "no locks available")
-
-    for fcntl in (SimpleNamespace(flock=fail, LOCK_EX=1, LOCK_NB=2), None):
+    flock = Mock(side_effect=OSError(errno.ENOLCK, "no locks available"))
+    for fcntl in (SimpleNamespace(flock=flock, LOCK_EX=1, LOCK_NB=2), None):
         monkeypatch.setattr(_files, "fcntl", fcntl)
         with lock(target), lock(target):
             pass
-
-
-def test_a_lock_needs_a_folder(target):
-    with pytest.raises(FileNotFoundError):
-        lock(target.parent / "nowhere" / "lock")

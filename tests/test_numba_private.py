@@ -1,6 +1,7 @@
-"""Without the private parts of numba, code is compiled by numba alone."""
+"""The compiler for devices. If private parts of numba have changed, numba's own compiler is used."""
 
-import numba
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
@@ -9,9 +10,8 @@ from aucforest._compile import bare_device, bare_kernel
 
 
 @pytest.fixture(autouse=True)
-def compilers(tmp_path, monkeypatch):
-    """Let code be compiled, and its compiler be chosen anew, here and in the tests after this one."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+def compilers():
+    """Choose the compiler again, in these tests and after them."""
     _dispatchers._device_compiler.cache_clear()
     yield
     _dispatchers._device_compiler.cache_clear()
@@ -39,9 +39,7 @@ def test_a_device_is_not_made_into_machine_code():
     ids=lambda part: getattr(part, "__name__", part),
 )
 def test_without_a_part_that_numba_has_changed_code_is_compiled_by_numba_alone(owner, name, monkeypatch):
-    def refuse(*_, **__):
-        raise TypeError("it takes another argument now")
-
+    refuse = Mock(side_effect=TypeError("it takes another argument now"))
     monkeypatch.delattr(owner, name) if owner is _numba_private else monkeypatch.setattr(owner, name, refuse)
     sentence = r"^aucforest is compiled more slowly, because it does not know numba .*: .+"
     with pytest.warns(RuntimeWarning, match=sentence) as said:

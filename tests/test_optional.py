@@ -1,4 +1,4 @@
-"""A missing optional package is named with the extra that brings it."""
+"""The error for a missing optional package names the extra that installs it."""
 
 import math
 import sys

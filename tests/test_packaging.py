@@ -1,6 +1,6 @@
-"""sdist and wheel: what is in them, and that the wheel works: with its machine code, and with other versions.
+"""The content of sdist and wheel, and tests of the installed wheel, also with other versions of Python and packages.
 
-A wheel is built from the sdist with the packages of this environment, and one without machine code for other Pythons.
+One wheel is built from the sdist with the packages of this environment, and one without machine code for other Pythons.
 """
 
 import importlib.util
@@ -40,15 +40,15 @@ print(f"out-of-bag ROC AUC {forest.oob_score_:.3f}")
 """
 
 
-# With other versions all is compiled anew, which takes half the time like this.
+# With other versions, all kernels are compiled again. Without optimization, this takes half the time.
 NOT_OPTIMISED = {"NUMBA_OPT": "0"}
 
-# What the quick tests need beside the dependencies: extras, and tools of the extra dev.
+# The quick tests need these extras, and these tools of the extra dev.
 EXTRAS = ["cli", "xlsx", "onnx", "dask"]
 TOOLS = ["pytest", "hypothesis", "openpyxl", "polars"]
 
-# Each asks other libraries: frames and Arrow, numba, Typer, matplotlib, ONNX, Dask. The test left out compiles the most
-# kernels, more than a quarter of the time, and asks no other library.
+# Each file uses other libraries: frames and Arrow, numba, Typer, matplotlib, ONNX, Dask. The deselected test compiles
+# the most kernels, and uses no other library.
 QUICK_TESTS = [
     *(f"tests/{name}.py" for name in ("estimators/test_golden", "tables/test_columns", "metrics/test_roc")),
     *(f"tests/{name}.py" for name in ("cli/test_fit", "exports/test_onnx", "distributed/test_prediction")),
@@ -57,7 +57,7 @@ QUICK_TESTS = [
 
 
 def run(*command, settings=None, code=0, **options):
-    """Return what a process prints, which ends with `code`; nothing of this checkout is on its path.
+    """Return the output of a process that exits with `code`, without this checkout on its path.
 
     `settings` are environment variables.
     """
@@ -73,7 +73,7 @@ def run_tests(python, *options, **settings):
 
 
 def newest_python():
-    """Return the newest Python on the path that works, this one if there is no newer."""
+    """Return the newest Python on the path that can create environments; by default this one."""
     for minor in range(20, sys.version_info.minor, -1):
         found = shutil.which(f"python3.{minor}")
         if found and subprocess.run([found, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
@@ -83,7 +83,7 @@ def newest_python():
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Return a folder with the sdist, and the wheel that was built from it."""
+    """Return a folder with the sdist and the wheel that was built from it."""
     folder = tmp_path_factory.mktemp("built")
     assert f"Machine code for {' and '.join(levels())} is compiled" in run(*BUILD, "--outdir", folder, ROOT)
     return folder
@@ -103,7 +103,7 @@ def pure_wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def unpacked(wheel, tmp_path_factory):
-    """Return what sets the package of the wheel before that of this checkout, with an empty cache."""
+    """Return environment variables that put the package of the wheel first on the path, with an empty cache."""
     folder = tmp_path_factory.mktemp("unpacked")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "package")
@@ -111,7 +111,7 @@ def unpacked(wheel, tmp_path_factory):
 
 
 def lowest_versions():
-    """Return constraints of pip: the lowest versions that pyproject.toml allows of dependencies, extras and tools."""
+    """Return constraints for pip: the lowest versions in pyproject.toml of dependencies, extras and tools."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     texts = [*project["dependencies"], *(text for extra in EXTRAS for text in extras[extra])]
@@ -125,7 +125,7 @@ def lowest_versions():
 
 
 def environment(folder, python, constraints):
-    """Return the interpreter of a new environment, and what installs packages there."""
+    """Return the interpreter of a new environment, and a function that installs packages there."""
     run(python, "-m", "venv", folder)
     interpreter = folder / "bin" / "python"
     (folder / "constraints.txt").write_text(constraints)
@@ -190,7 +190,7 @@ def undefined_symbols(object_file):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
 def test_machine_code_needs_nothing_that_may_be_absent_elsewhere(wheel):
-    """Only functions of the C library, of Python and of numba itself."""
+    """Machine code calls only functions of the C library, of Python and of numba."""
     needed = set()
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
@@ -206,7 +206,7 @@ def test_a_first_day_of_the_wheel_compiles_nothing(unpacked):
 
 
 def test_first_calls_of_the_wheel_compile_nothing(unpacked):
-    """At any level, and where nothing can be written."""
+    """benchmarks/first_calls.py tries all levels, and folders that cannot be written."""
     command = [sys.executable, ROOT / "benchmarks" / "first_calls.py", "--sources", unpacked["PYTHONPATH"]]
     run(*command, "--rounds", "1", "--calls", "fit, two")
 
@@ -270,7 +270,7 @@ def test_the_command_line_says_how_to_get_it(clean, tmp_path):
 
 
 def test_quick_tests_pass(clean):
-    """Last of all, since extras are installed. Warnings are none of ours: versions that are years apart meet there."""
+    """The last test, because it installs extras. Warnings are ignored: they come from packages of different years."""
     python, install, wheel = clean
     install(f"{wheel}[{','.join(EXTRAS)}]", *TOOLS)
     run_tests(python, "-o", "filterwarnings=", *QUICK_TESTS, **NOT_OPTIMISED)

@@ -1,4 +1,4 @@
-"""Bars are drawn for whoever watches; a log gets a line in a while."""
+"""Progress bars in terminals, notebooks and logs, and messages for terminals and notebooks."""
 
 import io
 import sys
@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
 
 
 class OutStream(io.StringIO):
-    """As of notebooks, whose output is no terminal."""
+    """The output of a notebook, which is no terminal."""
 
 
 OutStream.__module__ = "ipykernel.iostream"
@@ -27,7 +27,7 @@ def written(stream, monkeypatch, verbose=1):
     return stream.getvalue().strip().split("\r")
 
 
-def test_a_log_gets_the_first_and_the_last_state_and_one_in_a_while(monkeypatch):
+def test_bars_in_logs_are_updated_rarely(monkeypatch):
     states = written(io.StringIO(), monkeypatch)
     assert len(states) == 2
     assert "40/40" in states[-1]
@@ -38,7 +38,7 @@ def test_a_log_gets_the_first_and_the_last_state_and_one_in_a_while(monkeypatch)
     assert len(written(io.StringIO(), monkeypatch)) > 3
 
 
-def test_sentences_are_for_whoever_watches(monkeypatch):
+def test_messages_are_only_written_to_terminals_and_notebooks(monkeypatch):
     for stream, expected in ((Terminal(), "one\n"), (OutStream(), "one\n"), (io.StringIO(), "")):
         monkeypatch.setattr(sys, "stderr", stream)
         say("one")

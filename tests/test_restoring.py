@@ -1,4 +1,4 @@
-"""After an error an object is as it was."""
+"""After an error, an object has its old attributes."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from aucforest._restoring import restoring
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, None])
-def test_attributes_come_back_after_an_error_alone(error):
+def test_attributes_are_restored_only_after_an_error(error):
     model = SimpleNamespace(kept=1, replaced=2, removed=3)
     with nullcontext() if error is None else pytest.raises(error), restoring(model):
         model.replaced, model.added = 4, 5

@@ -1,9 +1,9 @@
-"""One file knows what scikit-learn does not promise to keep."""
+"""Only one module imports private names of scikit-learn."""
 
 from aucforest import _sklearn
 from tests.test_imports import SOURCES, imported_names
 
-# scikit-learn's own trees, made by an export, are only importable from there.
+# The export to scikit-learn creates trees of scikit-learn, whose classes are private.
 NODES = {"sklearn.tree._tree.NODE_DTYPE", "sklearn.tree._tree.Tree"}
 
 

@@ -1,4 +1,4 @@
-"""The digest of sources; that it notices edits is tested with the compiler."""
+"""The digest of the sources. tests/test_compile.py tests that edits change it."""
 
 import hashlib
 from pathlib import Path

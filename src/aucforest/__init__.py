@@ -43,8 +43,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _SUBPACKAGES:
         return import_module(f"{__name__}.{name}")
-    home = "persistence" if name == "ModelFormatError" else "estimators"
-    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+    subpackage = "persistence" if name == "ModelFormatError" else "estimators"
+    value = globals()[name] = getattr(import_module(f"{__name__}.{subpackage}"), name)
     return value
 
 

@@ -6,7 +6,7 @@ from aucforest._optional import import_optional
 
 
 def main() -> None:
-    """Run the command line, or print in one sentence how to install it."""
+    """Run the command line, or print one sentence if its packages are missing."""
     try:
         if sys.argv[1:] in (["warm-up"], ["warm-up", "--native"]):
             from aucforest.cli.warm_up import warm_up

@@ -3,7 +3,7 @@
 import sys
 import warnings
 
-# scikit-learn and contextlib decorate functions of this package, and the others call them in threads.
+# scikit-learn and contextlib decorate functions of this package. The other packages call these in threads.
 _SKIPPED_PACKAGES = {"aucforest", "sklearn", "joblib", "concurrent", "threading", "contextlib"}
 
 

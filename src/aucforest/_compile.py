@@ -1,7 +1,7 @@
 """Compilation with numba, for all compiled functions of the package.
 
-When a function is first called, or compiled into another one, its dispatcher is created and numba is imported if
-needed. Importing numba takes as long as all other imports, and creating all dispatchers half as long.
+numba is imported, and the dispatcher of a function is created, when the function is first called or compiled into
+another one. Otherwise, importing the package would take more than twice the time.
 """
 
 from collections.abc import Callable
@@ -13,30 +13,26 @@ from aucforest._sources import digest_sources
 F = TypeVar("F", bound=Callable[..., object])
 
 
-# The digest is cached. It is computed at import, because the files may be edited before the imported code is compiled.
+# Compute the digest, which is cached, at import: the files may be edited before the imported code is compiled.
 digest_sources()
 
 
 class Compiled:
-    """A compiled function with the attributes of its numba dispatcher, which is created at the first use.
-
-    If a compiled function uses this object, numba reads `_numba_type_` and treats the object as the dispatcher.
-    """
+    """A compiled function with the attributes of its numba dispatcher, which is created at the first use."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function, which is compiled at the first call with arguments of these types."""
         return self.dispatcher(*arguments)
 
     def __getattr__(self, name: str) -> Any:
-        """Return `dispatcher`, which is created at the first access, or an attribute of it."""
+        """Create the attribute `dispatcher`, or return an attribute of the dispatcher."""
         if name.startswith("__"):
             raise AttributeError(name)
         if name != "dispatcher":
             return getattr(self.dispatcher, name)
-        # Two threads may create a dispatcher at the same time. Both get the first one.
+        # If two threads create a dispatcher at the same time, both get the first one.
         return self.__dict__.setdefault("dispatcher", self._make())
 
     def __reduce__(self) -> Any:
@@ -45,40 +41,37 @@ class Compiled:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type that numba infers for this object."""
+        """The type that numba infers for this object in a compiled function: that of the dispatcher."""
         return _dispatchers().type_of(self.dispatcher)
 
 
 def _same(dispatcher: Any) -> Any:
-    """Return the dispatcher. A pickled lambda or local function is restored as its dispatcher."""
     return dispatcher
 
 
 def _dispatchers() -> Any:
-    """Return the module that imports numba."""
-    from aucforest import _dispatchers
+    from aucforest import _dispatchers  # imports numba
 
     return _dispatchers
 
 
 def _compiled(function: F, kind: str) -> F:
-    """Return a function that is compiled when it is first called."""
     compiled = Compiled(lambda: _dispatchers().make(function, kind))
     return cast(F, update_wrapper(compiled, function))
 
 
 def kernel(function: F) -> F:
-    """Compile a function that Python calls. It may allocate arrays. Its machine code is cached on disk."""
+    """Compile a function that Python code calls. It may allocate arrays. Its machine code is cached on disk."""
     return _compiled(function, "kernel")
 
 
 def device(function: F) -> F:
-    """Compile a function (for the CPU) that only other compiled functions call. It is cached as a part of them."""
+    """Compile a function (for the CPU) that only compiled functions call. Its machine code is a part of theirs."""
     return _compiled(function, "device")
 
 
 def bare_kernel(function: F) -> F:
-    """Compile a kernel without reference counting. It may slice arrays, but not allocate any."""
+    """Compile a kernel without reference counting. It may slice arrays, but it may not allocate arrays."""
     return _compiled(function, "bare_kernel")
 
 
@@ -93,8 +86,8 @@ def outlined_device(function: F) -> F:
 
 
 def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
-    """Return a compiled f(key, *arguments) that calls functions[key], or the last function for an unknown key."""
-    # The result is a chain of conditions, because numba can only call functions that are constants.
+    """Return a compiled f(key, *arguments) that calls functions[key], or the last function if the key is unknown."""
+    # numba can only call functions that are constants, so the result is a chain of conditions.
     (key, first), *others = functions.items()
     if not others:
         return bare_device(lambda given, *arguments: first(*arguments))
@@ -103,7 +96,7 @@ def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
 
 
 def replacing(kind: Any, *names: str) -> Callable[..., Any]:
-    """Return a compiled f(given, *values) like `_replace` of a named tuple, which numba does not support."""
+    """Return a compiled f(given, *values) that replaces fields of a named tuple. numba does not support `_replace`."""
     fields = ", ".join(name if name in names else f"given.{name}" for name in kind._fields)
     return bare_device(eval(f"lambda given, {', '.join(names)}: kind({fields})", {"kind": kind, "__name__": __name__}))
 

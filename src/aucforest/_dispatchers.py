@@ -1,4 +1,4 @@
-"""The dispatchers of compiled functions, and everything else that `aucforest._compile` takes from numba.
+"""The numba dispatchers of compiled functions, with a notice that compiling takes long. Also numba intrinsics.
 
 ``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division, so callers must
 exclude division by zero. ``fastmath`` is never used: it reorders sums, which changes ties, and removes checks for NaN.
@@ -31,27 +31,26 @@ except ImportError as changed:
         stacklevel=2,
     )
 
-# Seconds of compiling before a notice, and seconds without compiling after which the notice is printed again.
-_NOTICEABLE, _PAUSE = 1.0, 3.0
+_NOTICEABLE = 1.0  # seconds of compiling before a notice
+_PAUSE = 3.0  # seconds without compiling after which the notice is printed again
 
 
 def _is_ours(event: Any) -> bool:
-    """Return whether numba compiles a function of this package."""
     return str(event.data["dispatcher"].py_func.__module__).startswith("aucforest.")
 
 
 class _Watch(event.Listener):
     """Listener that prints a notice if compiling takes long, and disables the garbage collector during compiling.
 
-    The collector would scan all objects of numba repeatedly and free few. No lock is needed, because numba compiles in
-    one thread at a time.
+    The collector would scan all objects of numba repeatedly, and free few. numba compiles in one thread at a time, so
+    no lock is needed.
     """
 
     def __init__(self) -> None:
         self._depth, self._is_said, self._started, self._ended = 0, False, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
-        """Handle the start of compiling a function, which may happen while its caller is compiled."""
+        """Handle the start of compiling a function. Its caller may be compiled at the same time."""
         if not _is_ours(event):
             return
         now = time.monotonic()
@@ -67,7 +66,6 @@ class _Watch(event.Listener):
             say(f"aucforest is compiled for this machine, which takes a minute or two, {how_often}")
 
     def on_end(self, event: Any) -> None:
-        """Handle the end of compiling a function."""
         if not _is_ours(event):
             return
         self._depth -= 1
@@ -83,9 +81,9 @@ event.register("numba:compile", _watch)
 
 @cache
 def _device_compiler() -> Any:
-    """Return the compiler class for devices: `DeviceCompiler`, or numba's own if its private parts have changed.
+    """Return the compiler class for devices: `DeviceCompiler`, or numba's own if `DeviceCompiler` fails.
 
-    This is called when the first device is compiled, because code that is loaded from disk needs no compiler.
+    This is called when the first device is compiled. Machine code from disk needs no compiler.
     """
     try:
         from aucforest._numba_private import DeviceCompiler
@@ -102,15 +100,10 @@ def _device_compiler() -> Any:
         return Compiler
 
 
-def _compile_device(*arguments: Any) -> Any:
-    """Return a compiler for devices; numba calls this as the ``pipeline_class`` with its arguments."""
-    return _device_compiler()(*arguments)
-
-
 _PLAIN = {"nogil": True, "error_model": "numpy"}
-# `_nrt` is off, because atomic reference counts of array arguments would take longer than the work on a small node.
+# `_nrt` is off: on a small node, counting references to arrays (atomically) would take longer than the work itself.
 _BARE = {**_PLAIN, "_nrt": False, "no_cfunc_wrapper": True}
-_BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": _compile_device}
+_BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": lambda *given: _device_compiler()(*given)}
 _OPTIONS = {
     "kernel": _PLAIN,
     "device": _PLAIN,
@@ -136,9 +129,9 @@ def _try_compiler(device_compiler: Any) -> None:
 
 
 def make(function: Callable[..., Any], kind: str) -> Any:
-    """Return the dispatcher of a function, or the function if numba is disabled. `kind` is a key of _OPTIONS.
+    """Return the dispatcher of a function, or the function itself if numba is disabled. `kind` is a key of _OPTIONS.
 
-    The machine code of kernels is stored on disk, except for lambdas, local functions and functions of other packages.
+    The machine code of kernels is stored on disk, except that of lambdas, local functions and other packages.
     """
     if numba.config.DISABLE_JIT:
         return function
@@ -150,17 +143,14 @@ def make(function: Callable[..., Any], kind: str) -> Any:
 
 
 def type_of(dispatcher: Any) -> Any:
-    """Return the numba type of a dispatcher or intrinsic for type inference."""
     return cpu_target.typing_context.resolve_value_type(dispatcher)
 
 
-# Intrinsics are defined at import. They generate machine code only when a function that uses them is compiled.
+# Intrinsics, which `_compile` describes. They generate machine code when a function that uses them is compiled.
 
 
 @intrinsic
 def lowest_bit(typing_context, word):
-    """Return the index of the lowest set bit of a nonzero uint64."""
-
     def generate(context, builder, signature, arguments):
         is_zero_undefined = context.get_constant(numba.types.boolean, True)
         return builder.cttz(arguments[0], is_zero_undefined)
@@ -170,8 +160,6 @@ def lowest_bit(typing_context, word):
 
 @intrinsic
 def prefetch(typing_context, array, index):
-    """Prefetch an element of an array into the CPU caches, given its index in C order."""
-
     def generate(context, builder, signature, arguments):
         given = context.make_array(signature.args[0])(context, builder, arguments[0])
         address = builder.gep(given.data, [arguments[1]])
@@ -187,8 +175,6 @@ def prefetch(typing_context, array, index):
 
 @intrinsic
 def call_scorer(typing_context, address, lefts, totals, scores, n_splits):
-    """Call the C function of `compile_scorer` at `address`; `lefts` has a row of class totals for each split."""
-
     def generate(context, builder, signature, arguments):
         word, doubles = ir.IntType(64), ir.DoubleType().as_pointer()
         loop = ir.FunctionType(word, [doubles, doubles, doubles, word, word]).as_pointer()

@@ -18,7 +18,7 @@ except ImportError:  # not a POSIX system
 
 @contextmanager
 def file_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path`; the file is renamed to `path` at the end, or removed on error.
+    """Yield a temporary path in the folder of `path`. At the end, the file is renamed to `path`, or removed on error.
 
     Errors of the operating system refer to `path`, not to the temporary path.
     """
@@ -58,11 +58,11 @@ def half_written(path: Path) -> str | None:
 
 
 def lock(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Lock a file until it is closed or the process ends; BlockingIOError if another process has the lock.
+    """Lock a file until it is closed or the process ends; raise BlockingIOError if another process has the lock.
 
-    The file is created if it does not exist, and is not deleted. Its content names the process that has the lock. A
-    forked process also keeps the lock, unless it starts another program. Nothing is locked if the operating system or
-    the file system does not support locks.
+    The file is created if it does not exist, and never deleted. Its content names the process that has the lock. The
+    lock also lasts until forked processes end, unless they start another program. If the operating system or the file
+    system does not support locks, nothing is locked.
     """
     file = open(path, "ab+", buffering=0)  # noqa: SIM115
     try:
@@ -76,7 +76,6 @@ def lock(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 def _lock(file: IO[bytes], path: str | os.PathLike[str]) -> None:
-    """Lock an open file if locks are supported."""
     if fcntl is None:
         return
     try:

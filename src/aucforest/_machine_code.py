@@ -1,7 +1,7 @@
 """The machine code of kernels on disk: shipped in a wheel, or compiled on this machine.
 
-A wheel contains code for several processor levels, such as x86-64-v3, in the folder ``compiled``. The build hook
-compiles it with ``NUMBA_CPU_NAME`` set to the level. Code that is compiled on this machine is in numba's cache folder.
+A wheel contains code for several processor levels, such as x86-64-v3, in the folder ``compiled``. To compile it, the
+build hook sets ``NUMBA_CPU_NAME`` to the level. Code that is compiled on this machine is in numba's cache folder.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _V2 = frozenset({"cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"})
 _V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
 _X86: dict[str, frozenset[str]] = {"x86-64-v3": _V3, "x86-64-v2": _V2}
 _ARM: dict[str, frozenset[str]] = {"generic": frozenset()}
-# The processor levels of each architecture, the best first, with the processor features (LLVM names) that they need.
+# The processor levels of each architecture, the best first, with the processor features (LLVM names) of each level.
 LEVELS = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
 
 SHIPPED_FOLDER = Path(__file__).with_name("compiled")
@@ -42,7 +42,6 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def _digest(*values: object) -> str:
-    """Return a short digest of values, for the names of files."""
     return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
@@ -51,7 +50,7 @@ _VERSION = f"{_PYTHON}.{_digest(digest_sources(), numba.__version__)}"
 
 
 class Shipped(NamedTuple):
-    """The processor level of the shipped code that can be used. It is empty if there is none; `why_not` may say why."""
+    """The processor level of the usable shipped code, or "" if there is none. `why_not` may give the reason."""
 
     level: str = ""
     why_not: str = ""
@@ -65,18 +64,18 @@ def levels() -> list[str]:
 
 
 def compiled_with() -> dict[str, str]:
-    """Return by name what shipped machine code depends on: versions, the machine and the digest of the sources."""
+    """Return the versions, the machine and the digest of the sources that shipped machine code depends on, by name."""
     return {"Python": _PYTHON, "numba": numba.__version__, "machine": _MACHINE, "sources": digest_sources()}
 
 
 def is_set(variable: str) -> bool:
-    """Return whether an environment variable is set to something other than 0."""
+    """Return whether an environment variable is neither missing nor empty nor 0."""
     return os.environ.get(variable, "0") not in ("", "0")
 
 
 @cache
 def shipped() -> Shipped:
-    """Return the shipped code that this process can use; there is none if AUCFOREST_NATIVE is set."""
+    """Return the shipped code that this process can use. If AUCFOREST_NATIVE is set, it uses none."""
     if is_set("AUCFOREST_NATIVE"):
         return Shipped()
     try:
@@ -98,32 +97,26 @@ def shipped() -> Shipped:
 
 
 @cache
-def _own_folder(setting: str) -> Path | None:
-    """Return `own_folder`, cached for each `setting` of NUMBA_CACHE_DIR."""
+def own_folder() -> Path | None:
+    """Return the folder for code that is compiled on this machine, or None if numba finds no writable folder."""
     try:
-        # The folder depends only on the file of the function, which is this file.
+        # numba determines the folder from the file of a function.
         return Path(FunctionCache(_digest).cache_path)
     except RuntimeError:
         return None
 
 
-def own_folder() -> Path | None:
-    """Return the folder for code that is compiled on this machine, or None if numba finds no writable folder."""
-    return _own_folder(numba.config.CACHE_DIR)
-
-
 def _processor(name: str, features: str) -> str:
-    """Return the part of file names that identifies the processor."""
+    """Return the part of file names that identifies a processor."""
     return _digest(_MACHINE, name, features, numba.config.BOUNDSCHECK)
 
 
 def _own_processor() -> str:
-    """Return the part of file names that identifies the processor for which numba compiles."""
     return _processor(*cpu_target.target_context.codegen().magic_tuple()[1:])
 
 
 def status() -> str:
-    """Return a sentence on where the machine code of this installation comes from."""
+    """Return a sentence on where the machine code comes from."""
     (level, why_not), folder = shipped(), own_folder()
     n_own = 0 if folder is None else sum(1 for _ in folder.glob(f"*.{_VERSION}.{_own_processor()}.*.nbc"))
     if numba.config.DISABLE_JIT:
@@ -138,7 +131,7 @@ def status() -> str:
 
 
 def how_often() -> str:
-    """Return the end of a sentence: how often code is compiled on this machine, and why."""
+    """Return how often code is compiled on this machine, and why, as the end of a sentence."""
     if own_folder() is None:
         return "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
     why_not = shipped().why_not
@@ -146,18 +139,17 @@ def how_often() -> str:
 
 
 class KernelCode(NullCache):
-    """The cache of a kernel for numba, which stores the machine code of each signature in one file.
+    """The cache of a kernel for numba. It stores the machine code of each signature in one file.
 
-    numba's cache only checks the source file of the kernel, so it would miss edits of functions that the kernel calls,
-    and two processes could overwrite its index at the same time. Here, file names contain digests of all sources, the
-    processor and the signature.
+    numba's own cache only checks the source file of the kernel, so it would miss edits of functions that the kernel
+    calls. Two processes could also overwrite its index at the same time. The file names of this cache contain digests
+    of all sources, the processor and the signature.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}".removeprefix("aucforest.") + f".{_VERSION}"
 
     def _own_file(self, signature: Any) -> Path | None:
-        """Return the path of code that is compiled on this machine."""
         folder = own_folder()
         return folder and folder / f"{self._name}.{_own_processor()}.{_digest(signature)}.nbc"
 
@@ -169,18 +161,18 @@ class KernelCode(NullCache):
             yield SHIPPED_FOLDER / level / f"{self._name}.{_processor(level, '')}.{_digest(signature)}.nbc"
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """Return the code for a signature, or None if no file can be read, so that numba compiles the kernel."""
+        """Return the code for a signature. If no file can be read, return None: then numba compiles the kernel."""
         context.refresh()
         for path in self._files(signature):
             with suppress(Exception):
                 content = path.read_bytes()
-                # Damaged code would crash the process.
+                # Damaged code could crash the process.
                 if hashlib.sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]:
                     return CompileResult._rebuild(context, *pickle.loads(content[_DIGEST_BYTES:]))
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Write the code for a signature, and remove the code of other versions of the sources."""
+        """Write the code for a signature, and remove code that was compiled from other versions of the sources."""
         path = self._own_file(signature)
         if path is None or compiled.library.has_dynamic_globals:
             return
@@ -190,16 +182,10 @@ class KernelCode(NullCache):
             reason = f"it cannot be kept with numba {numba.__version__}: {type(error).__name__}: {error}"
             warnings.warn(f"aucforest is compiled in each process, because {reason}", RuntimeWarning, stacklevel=2)
             return
-        with suppress(OSError):  # without a file, the kernel is compiled again
+        with suppress(OSError):  # without a file, the next process compiles the kernel again
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, hashlib.sha256(saved).digest() + saved)
-            # Partially written files are removed, too. The code for other versions of Python is kept.
+            # The pattern includes partially written files, and excludes code for other versions of Python.
             for old_path in path.parent.glob(f"*.{_PYTHON}.*.nbc*"):
                 if f".{_VERSION}." not in old_path.name:
                     old_path.unlink(missing_ok=True)
-
-    def flush(self) -> None:
-        """Remove all code of the kernel that was compiled on this machine; numba calls this in `recompile`."""
-        if folder := own_folder():
-            for path in folder.glob(f"{self._name}.*.nbc"):
-                path.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ def process_memory() -> int:
 
 
 def return_freed_memory() -> None:
-    """Return freed memory to the system. Otherwise the C library on Linux keeps it."""
+    """Return freed memory to the operating system. On Linux, the C library would keep it."""
     if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "malloc_trim"):
         library.malloc_trim(0)
 

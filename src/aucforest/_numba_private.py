@@ -4,23 +4,17 @@ With numba's own compiler, the kernels are the same, but take twice the time to 
 compiler fails for a first function, `_dispatchers` uses numba's compiler.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 
-class _NoMachineCode:
-    """Replacement for the machine code of a function that is never called from Python."""
-
-    def set_env(self, *_: object) -> None:
-        """Do nothing."""
-
-
 class _DeviceLibrary(JITCodeLibrary):
-    """The code of a device, which is optimized and compiled to machine code only as a part of kernels."""
+    """The code of a device. It is optimized, and compiled to machine code, only as a part of kernels."""
 
-    codegen = _NoMachineCode()
+    codegen = SimpleNamespace(set_env=lambda *_: None)  # numba would set the environment of machine code
 
     def _optimize_final_module(self) -> None:
         pass
@@ -35,7 +29,7 @@ class _DeviceLibrary(JITCodeLibrary):
 
 
 class DeviceCompiler(Compiler):
-    """Compiler of devices that generates no machine code for them. numba's compiler does, and takes twice the time."""
+    """Compiler that generates no machine code for devices."""
 
     def __init__(self, typing_context: Any, target_context: Any, _: None, *others: Any) -> None:
         library = _DeviceLibrary(target_context.codegen(), "device")

@@ -12,7 +12,7 @@ _LOG_INTERVAL = 60.0  # seconds between updates of a bar in a log, where each up
 def is_watched() -> bool:
     """Return whether standard error is a terminal or the output of a notebook, and not a file or a pipe.
 
-    The result is False in processes of multiprocessing, because many of them would write the same message.
+    In processes of multiprocessing the result is False, because each of them would write the same message.
     """
     stream = sys.stderr
     if stream is None or parent_process() is not None:

@@ -8,9 +8,9 @@ from functools import cache
 
 @cache
 def digest_sources(word: bytes = b"_compile") -> str:
-    """Return a digest of the package version and of the source files that contain `word`, none in a zip archive."""
-    # All these files are read, because a kernel uses functions and constants of several files. Modification times of
-    # copied or checked-out files are not reliable. This takes 4 ms.
+    """Return a digest of the package version and of the source files that contain `word`."""
+    # A kernel uses functions and constants of several files, so all of them are read. This takes 4 ms. Modification
+    # times of copied or checked-out files are not reliable. A package in a zip archive has no such files.
     digest = hashlib.sha256(sys.modules["aucforest"].__version__.encode())
     root = os.path.dirname(__file__)
     sources = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)

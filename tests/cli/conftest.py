@@ -1,4 +1,4 @@
-"""Each test runs in a folder of its own, in which a fitted model and its files are, made once."""
+"""Fixtures: each test runs in a new folder. A model, a stack and their tables are made once and copied."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
-    """A folder with train.csv, test.csv, test.parquet and model.aucforest, and what `fit` said of it."""
+    """Return a folder with train.csv, test.csv, test.parquet and model.aucforest, and the result of `fit`."""
     folder, test = tmp_path_factory.mktemp("cli"), mixed(250, 1)
     with chdir(folder):
         mixed(300, 0).to_csv("train.csv", index=False)
@@ -32,7 +32,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def files(made, tmp_path):
-    """Copies of the files in the folder of the test; what `fit` said. A module may override `made`."""
+    """Copy the files of `made`, which a module may override, to the folder of the test; return the result of `fit`."""
     shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
     return made[1]
 
@@ -41,21 +41,21 @@ def files(made, tmp_path):
 def made_stack(made, tmp_path_factory):
     path = tmp_path_factory.mktemp("stack") / "stack.aucforest"
     with chdir(made[0]), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("aucforest.estimators._stack_fit.LEAST_ROWS", 1)  # as in every module, but for the session
+        patch.setattr("aucforest.estimators._stack_fit.LEAST_ROWS", 1)  # see tests/conftest.py
         fitted = succeed(f"{FIT} --trees 30 --model stack --json - --out", path, "--reference", path.with_name("r.csv"))
     return SimpleNamespace(path=path, figures=json.loads(fitted.stdout), said=fitted.stderr)
 
 
 @pytest.fixture
 def stack(files, made_stack, tmp_path):
-    """A stack, whose forest is that of the model with more trees, in stack.aucforest; what `fit` said and its JSON."""
+    """Copy a stack to stack.aucforest; return its path, the JSON of `fit`, and the messages of `fit`."""
     shutil.copy(made_stack.path, tmp_path)
     return made_stack
 
 
 @pytest.fixture
 def visits():
-    """Customers, who have 5 visits each, on 60 days in random order, in visits.csv."""
+    """Write visits.csv: customers with 5 visits each, on 60 days in random order."""
     random = np.random.default_rng(0)
     customer, days = np.repeat(random.permutation(60), 5), pd.date_range("2024-01-30", periods=60)
     frame = pd.DataFrame({

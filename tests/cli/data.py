@@ -1,4 +1,4 @@
-"""A table with every kind of column, and how commands are called in this process."""
+"""A table with every kind of column, and functions that call commands in this process."""
 
 import json
 from pathlib import Path
@@ -12,8 +12,9 @@ from aucforest.cli.app import app
 
 
 def run(command, *arguments, columns=160, **options):
-    """Call `aucforest` with the words of a command and further arguments in this process, which takes more memory."""
+    """Return the result of a command, given as text and further arguments."""
     words = [*command.split(), *map(str, arguments)]
+    # This process uses more memory than that of a command.
     with patch("aucforest.estimators.outofcore.process_memory", return_value=2**28):
         return CliRunner().invoke(app, words, env={"COLUMNS": str(columns)}, **options)
 
@@ -33,7 +34,7 @@ def json_of(path):
 
 
 def check_refusal(result, sentence):
-    """One line on standard error that has the sentence, and the exit code of what is wrong with data or files."""
+    """Check that a command ended with a data error, in one line that contains the sentence."""
     assert result.exit_code == 1, result.output
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: "), line
@@ -41,14 +42,14 @@ def check_refusal(result, sentence):
 
 
 def check_usage(result, sentence):
-    """The sentence on standard error, and the exit code of a wrong call."""
+    """Check that a command ended with a usage error that contains the sentence."""
     assert result.exit_code == 2, result.output
     said = " ".join(result.stderr.replace("│", " ").split())
     assert sentence in said, (said, sentence)
 
 
 def mixed(n=200, seed=0):
-    """Return rows with numbers, text and flags, all with gaps, and an id that looks like a number."""
+    """Return rows of numbers, text and booleans with missing values, and ids that look like numbers."""
     random = np.random.default_rng(seed)
     width, colour = random.normal(size=n), random.choice(["red", "green, dark", 'blu"e', "1"], size=n)
     label = np.where(width + (colour == "red") + random.normal(size=n) > 1, "yes", "no")
@@ -67,7 +68,7 @@ def mixed(n=200, seed=0):
 
 
 def frame_of(rows):
-    """Return the features as the estimators take them."""
+    """Return the features in types that the estimators accept."""
     flag = rows["flag"].astype(object).where(rows["flag"].notna(), None).astype("category")
     features = rows[["width", "colour", "count", "flag"]].assign(flag=flag)
     return features.astype({"colour": "category", "width": float, "count": float})

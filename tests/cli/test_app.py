@@ -1,8 +1,9 @@
-"""The command as a whole: help, and examples that run."""
+"""The command ``aucforest``: help, examples, exit codes, and errors before it starts."""
 
 import re
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_the_examples_run(tmp_path):
     for name, n in (("train", 100), ("test", 90), ("may", 300), ("reference", 2000), ("new", 2000)):
         rows = mixed(n, n)
         rows.assign(probability_yes=np.clip(rows["width"].fillna(0.0), 0.01, 0.99)).to_csv(f"{name}.csv", index=False)
-    few = {"fit": ["--trees", 10], "compare": ["--trees", 2]}  # those of the default take long
+    few = {"fit": ["--trees", 10], "compare": ["--trees", 2]}
     for command in COMMANDS:
         succeed(example(command), *few.get(command, []))
     written = {path.name for path in tmp_path.iterdir() if path.suffix != ".csv"}
@@ -66,9 +67,6 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 
 def test_an_interrupt_during_imports_is_no_traceback(monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(__main__, "import_optional", interrupt)
+    monkeypatch.setattr(__main__, "import_optional", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(SystemExit, match=r"^130$"):
         __main__.main()

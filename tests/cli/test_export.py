@@ -1,4 +1,4 @@
-"""`aucforest export`: files of other libraries that predict what the model predicts."""
+"""`aucforest export`: the predictions of ONNX and scikit-learn equal those of the model."""
 
 import re
 from pathlib import Path
@@ -18,8 +18,7 @@ BOTH = "--onnx m.onnx --sklearn m.skops"
 
 @pytest.mark.parametrize("kind", ["plain", "balanced"])
 def test_exported_files_agree_with_the_model(files, kind):
-    """The second one is of balanced samples, labels that are text and the first of them positive."""
-    if kind == "balanced":
+    if kind == "balanced":  # and the positive class is the first one
         mixed(300, 0).replace({"label": {"yes": "fraud", "no": "genuine"}}).to_csv("train.csv", index=False)
         options = "--drop id,weight --sampling balanced --trees 10 --out model.aucforest"
         succeed(f"fit train.csv --target label {options}")
@@ -38,7 +37,6 @@ def test_exported_files_agree_with_the_model(files, kind):
 
 
 def test_values_that_float32_does_not_represent():
-    """ONNX agrees for them too; scikit-learn rounds them, which is told, and agrees for the rounded ones."""
     rng = np.random.default_rng(0)
     amount, number = rng.integers(1000, 9000, 400) / 100, rng.integers(20_000_000, 20_000_400, 400)
     X = pd.DataFrame({"amount": amount, "number": number})

@@ -1,4 +1,4 @@
-"""`aucforest fit`: the model it writes, the figures it prints, what it refuses."""
+"""`aucforest fit`: the model, the output and the errors."""
 
 import json
 from pathlib import Path
@@ -95,7 +95,7 @@ def test_weights_and_options_without_a_value(files):
 
 @pytest.mark.parametrize(("model", "folds"), [("forest", 3), ("stack", 2)])
 def test_cross_validation_is_that_of_compare_criteria(model, folds):
-    """For the forest few rows are positive: an interval would exceed the range of a metric if it were not cut."""
+    """The forest has few positive rows, so that the interval of a metric must be cut at its range."""
     few = mixed(60, 6).assign(label=["yes"] * 6 + ["no"] * 54)
     rows = few if model == "forest" else mixed(300, 0)
     rows.to_csv("train.csv", index=False)
@@ -116,7 +116,6 @@ def test_cross_validation_is_that_of_compare_criteria(model, folds):
 
 
 def test_groups_are_never_divided(visits):
-    """Folds, bootstrap samples and the forests of folds are of whole customers, whose column is no feature."""
     fit = f"{VISITS} --drop date --trees 30 --groups customer"
     content = read_json(f"{fit} --validate 3")
     rows = pd.read_csv("visits.csv", dtype=str)
@@ -124,7 +123,7 @@ def test_groups_are_never_divided(visits):
     expected = aucforest.AUCForestClassifier(30, oob_score=True, threshold="prevalence", random_state=0)
     expected.fit(X, y, groups=groups)
     assert np.array_equal(aucforest.load("m").predict_proba(X), expected.predict_proba(X))
-    # No interval: that of independent rows would be too narrow.
+    # There is no interval, because that of independent rows would be too narrow.
     assert content["metrics"]["out of bag"] == [
         {"metric": "roc_auc", "value": pytest.approx(expected.oob_score_), "low": None, "high": None}
     ]
@@ -132,16 +131,11 @@ def test_groups_are_never_divided(visits):
     folds = make_folds(X, y, cv=3, groups=groups, random_state=0)
     found = run_folds(forests, samples, folds, ["roc_auc"], np.random.RandomState(0), verbose=0)["roc_auc"].mean()
     assert content["metrics"]["3 folds by customer"][0]["value"] == pytest.approx(found)
-    streamed = read_json(f"{fit} --out streamed --memory-limit 1GB")
+    streamed = read_json(f"{fit} --out streamed --folder folder")
     assert same_bytes("streamed", "m")
     assert streamed["metrics"]["out of bag"] == content["metrics"]["out of bag"]
-
-
-def test_groups_belong_to_a_checkpoint_folder(visits):
-    fit = f"{VISITS} --trees 3 --folder folder --drop date"
-    succeed(f"{fit} --groups customer")
-    check_refusal(run(f"{fit},customer"), "of another fit: groups is 'customer'")
-    check_refusal(run(f"{fit} --groups custommer"), "did you mean 'customer'?")
+    ungrouped = f"{VISITS} --drop date,customer --trees 30 --folder folder"
+    check_refusal(run(ungrouped), "of another fit: groups is 'customer'")
 
 
 def test_folds_forward_in_time(visits):
@@ -173,19 +167,16 @@ def test_a_quantity_makes_two_classes():
     assert np.sum(content["confusion_matrix"], axis=1).tolist() == [61, 60]
 
 
-@pytest.mark.parametrize(("kind", "validate"), [("csv", ""), ("parquet", "--validate 2")], ids=["csv", "in memory"])
-def test_few_integers_and_text_are_classes(kind, validate):
-    """Few integers, many rows of each, or text; and 50 of few rows, for which a rule would be wrong too often."""
+def test_few_integers_and_text_are_classes():
+    """Integers are classes if they are few (50) or have many rows each (100). Text needs fewer rows."""
     numbers = np.arange(6000)
     for labels in (numbers % 60, numbers[:600] // 12, np.char.add("c", (numbers[:900] % 70).astype(str))):
-        rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=len(labels)), "y": labels})
-        getattr(rows, f"to_{kind}")(f"t.{kind}", index=False)
-        succeed(f"fit t.{kind} --target y --out m --trees 1 {validate}")
+        pd.DataFrame({"x": numbers[: len(labels)], "y": labels}).to_csv("t.csv", index=False)
+        succeed("fit t.csv --target y --out m --trees 1")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_files_are_trained_out_of_core(kind):
-    """The same figures and the same model as by cross-validation, which needs all rows in memory."""
     rows, fit = mixed(300, 0), f"fit rows.{kind} {TREES} --drop id --weight weight"
     rows.to_csv("rows.csv", index=False) if kind == "csv" else rows.to_parquet("rows.parquet")
     whole = run(f"{fit} --out whole --json w.json --validate 2")
@@ -201,7 +192,6 @@ def test_files_are_trained_out_of_core(kind):
 
 
 def test_costs_are_of_the_positive_class():
-    """In the command line the rarer of two labels is positive, whichever comes first in sorted order."""
     text, thresholds = "alerts=60,cost=1:10", []
     for positive, cost in (("a fraud", [[0, 10], [1, 0]]), ("the fraud", [[0, 1], [10, 0]])):
         mixed(150, 2).replace({"label": {"yes": positive, "no": "ok"}}).to_csv("train.csv", index=False)
@@ -209,14 +199,13 @@ def test_costs_are_of_the_positive_class():
         assert f"{positive} where its probability is at least {model.threshold_:.4g} ({text})" in result.stdout
         assert model.get_params()["threshold"] == {"alerts": 60, "cost": cost}
         thresholds.append(model.threshold_)
-    # a forest of the same rows with the classes in another order differs a little
+    # The order of classes changes the forest a little.
     assert thresholds[0] == pytest.approx(thresholds[1], abs=0.02)
 
 
 @pytest.mark.parametrize("weight", ["", "--weight weight"], ids=["plain", "weighted"])
 @pytest.mark.parametrize("option", ["", "--memory-limit 1GB", "--folder folder"])
 def test_a_small_csv_is_read_into_memory(files, monkeypatch, option, weight):
-    """Within a limit of memory, or with a folder, the file is read again and again, but for its labels and weights."""
     readings, read = [], TextFiles._read
 
     def read_and_count(table, columns, schema):
@@ -256,7 +245,6 @@ def test_wrong_tables_and_columns_are_refused_in_one_line():
     for arguments, sentence in [
         ("none.csv", "has a header, but no rows"),
         ("t.xls", "the name of a table must end in .csv, .tsv, .txt, .jsonl or .ndjson (or .gz"),
-        ("t.csv --target lable", "has no column 'lable'; did you mean 'label'?"),
         ("t.csv --weight colour", "column 'colour' has the value '"),
         ("t.csv --positive >=18", "t.csv, line 2: column 'label' has the value 'no', which is not a number"),
         ("t.csv --target width", "not class labels; --positive '>="),
@@ -289,7 +277,6 @@ def test_wrong_calls_exit_with_2(files):
         ("--time id", "--time: needs --validate"),
         ("--keep width", "--keep: needs --reference"),
         ("--out -", "--out: must be a file: a model is not written to standard output"),
-        ("--reference -", "must end in .csv, .parquet, got -"),
         ("--validate 2 --time id --groups id", "cannot be combined"),
     ]:
         check_usage(run(f"{fit} --out m {arguments}"), sentence)
@@ -300,7 +287,6 @@ both = pytest.mark.parametrize("streams", ["", "--memory-limit 1GB"])
 
 @both
 def test_the_reference_has_out_of_bag_predictions_and_columns_of_the_table(files, streams, monkeypatch):
-    """Features and others in the types of the table, for `estimate --features` and `--time`."""
     monkeypatch.setattr(text_files, "rows_of_batch", lambda n_columns: 70)
     rows = mixed(300, 0).assign(day=np.repeat(pd.date_range("2024-01-01", periods=60), 5).astype("M8[s]"))
     rows["label"] = np.where(rows["label"] == "yes", "bad", "good")
@@ -326,7 +312,6 @@ def test_the_reference_has_out_of_bag_predictions_and_columns_of_the_table(files
 
 @both
 def test_stray_text_in_columns_of_the_reference(streams):
-    """Features and other columns, in memory and not, are numbers, and it is said."""
     numbers = [*range(299), "n/k"]
     mixed(300, 0)[["width", "label"]].assign(a=numbers, b=numbers).to_csv("t.csv", index=False)
     fitted = run(f"fit t.csv --target label --out m --drop b --trees 20 --reference r.parquet --keep a,b {streams}")
@@ -336,7 +321,6 @@ def test_stray_text_in_columns_of_the_reference(streams):
 
 
 def test_two_columns_of_the_reference_have_no_name_in_common(tmp_path):
-    """Before the fit; the labels would be lost, or mistaken for predictions by `estimate`."""
     for name in ("prediction", "probability_yes"):
         mixed(100, 0).rename(columns={"label": name}).to_csv("t.csv", index=False)
         fit = f"fit t.csv --target {name} --out m --drop id --reference r.csv"
@@ -346,8 +330,7 @@ def test_two_columns_of_the_reference_have_no_name_in_common(tmp_path):
 
 
 def test_the_model_is_there_if_the_reference_cannot_be_written(files):
-    """As on a full disk; the name of the file beside the reference is longer than file systems allow."""
-    result = run(f"fit train.csv {TREES} --drop id,weight --reference {'r' * 240}.csv")
+    result = run(f"fit train.csv {TREES} --drop id,weight --reference {'r' * 240}.csv")  # a name that is too long
     assert result.exit_code == 1
     assert "File name too long" in result.stderr
     assert same_bytes()

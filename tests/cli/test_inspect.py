@@ -1,4 +1,4 @@
-"""`aucforest inspect`: what is in a model file, in words, as figures and as rules."""
+"""`aucforest inspect`: the properties of a model as text and JSON, and the rules of a tree."""
 
 import json
 import tracemalloc
@@ -19,11 +19,8 @@ def test_the_facts_are_printed_with_the_kind_of_importance(files):
     words, model = " ".join(succeed("inspect model.aucforest").stdout.split()), aucforest.load("model.aucforest")
     intercepts = model.calibration_.intercepts
     for text in (
-        "AUCForestClassifier",
-        "number=20",
         """categorical: '1', 'blu"e', 'green, dark', 'red\'""",
         "['no', 'yes']",
-        "format version",
         f"{model.threshold_:.4g}",
         f"intercepts=[{intercepts[0]:.4g}, {intercepts[1]:.4g}]",
         "; ".join(f"{', '.join(name)}={n}" for name, n in Counter(model.variants_).most_common(2)),
@@ -79,6 +76,7 @@ def test_a_tree_as_text(files):
     assert "|--- probabilities: [no 0." in said
     check_refusal(run("inspect model.aucforest --text 20"), "the model has no tree 20: its 20 trees are 0 to 19")
     check_usage(run("inspect model.aucforest --text 0 --json -"), "--json: cannot be combined with --text")
+    check_refusal(run("inspect model.aucforest --json model.aucforest"), "would be overwritten")
 
 
 def test_linear_models_trees_and_many_features_are_inspected():
@@ -92,12 +90,6 @@ def test_linear_models_trees_and_many_features_are_inspected():
     assert "and 5 features of less importance" in " ".join(said.split())
     assert "feature_4 " in said
     assert run("inspect tree --text 0").stdout.startswith("|--- feature_4 <= ")
-
-
-def test_files_that_are_no_models_are_refused(files):
-    check_refusal(run("inspect none"), "there is no file")
-    check_refusal(run("inspect test.csv"), "not a model file")
-    check_refusal(run("inspect model.aucforest --json model.aucforest"), "would be overwritten")
 
 
 def test_features_that_are_only_claimed_take_little_memory():

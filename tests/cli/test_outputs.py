@@ -1,4 +1,4 @@
-"""Tables written batch by batch are those that are read again."""
+"""Tables that are written in batches have the same values when they are read."""
 
 from pathlib import Path
 
@@ -10,10 +10,9 @@ from aucforest.cli._outputs import table_writer
 
 SCHEMA = pa.schema({"name, with a comma": pa.string(), "value": pa.float64()})
 BATCHES = [["plain", "x"], ['quo"te', "a,b"], ["two\nlines", ""], ["plain", "z"]]
-kinds = pytest.mark.parametrize("kind", ["csv", "parquet"])
 
 
-@kinds
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_what_is_written_is_read_again(tmp_path, kind):
     path = tmp_path / f"table.{kind}"
     with table_writer(path, SCHEMA) as write:
@@ -33,15 +32,3 @@ def test_text_without_commas_has_no_quotes_and_booleans_are_spelled_as_classes()
     with table_writer(Path("table.csv"), pa.table(columns).schema) as write:
         write(pa.table(columns))
     assert Path("table.csv").read_text() == "a,b,c\nx,False,\n007,True,True\n"
-
-
-@kinds
-def test_an_interrupt_leaves_nothing(tmp_path, kind):
-    def interrupted():
-        with table_writer(tmp_path / f"table.{kind}", SCHEMA) as write:
-            write(pa.table([["x"], [1.0]], schema=SCHEMA))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`aucforest report`: the page of `aucforest.report.report`."""
+"""`aucforest report`: pages on one and on several models, and errors."""
 
 import re
 import shutil
@@ -47,7 +47,6 @@ def test_wrong_outputs_and_other_training_rows_are_refused(files):
 
 
 def test_several_models_read_their_columns_in_their_types(files):
-    """Each has the ROC AUC of `evaluate`, whatever types it reads the columns in; both have the same name of file."""
     Path("other").mkdir()
     options = "--drop id,weight,flag --categorical count --trees 5 --out other/model.aucforest"
     succeed(f"fit train.csv --target label {options}")
@@ -97,14 +96,3 @@ def test_subgroups_of_columns_that_the_model_does_not_know(files):
     of_input = f"{report} --by region".replace("test.csv", "-")
     sentence = "is for files: standard input and pipes cannot be read twice"
     check_usage(run(of_input, input=Path("test.csv").read_bytes()), sentence)
-
-
-def test_large_integers_are_counted_right():
-    """float64 holds four of these identifiers."""
-    table = mixed(250, 1)[["width", "label"]].assign(order=2**62 + 16 * np.arange(250))
-    table.to_csv("test.csv", index=False)
-    succeed("fit test.csv --target label --trees 5 --out model.aucforest")
-    succeed(REPORT)
-    cells = r'<th scope="row">order</th>\s*<td class="l">number</td>\s*<td class="r">0.0 %</td>\s*<td class="r">250<'
-    assert re.search(cells, page())
-    assert "Column &#39;order&#39;: every value is distinct, as in an identifier." in page()

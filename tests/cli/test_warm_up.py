@@ -1,4 +1,4 @@
-"""What is compiled beforehand is what a first day needs; that of a wheel, too, which is tested with the wheel."""
+"""`aucforest warm-up`. tests/test_packaging.py tests that it compiles all kernels."""
 
 import os
 import subprocess
@@ -29,7 +29,6 @@ def test_native_ignores_shipped_code(arguments, is_native, monkeypatch, capsys):
 
 
 def test_warm_up_says_why_nothing_can_be_compiled(monkeypatch):
-    """tests/test_machine_code.py has the settings of numba with which this happens."""
     monkeypatch.setattr(sys, "argv", ["aucforest", "warm-up"])
     monkeypatch.setattr(module, "own_folder", lambda: None)
     monkeypatch.setattr(module, "shipped", Shipped)
@@ -56,7 +55,7 @@ def test_the_second_process_goes_backward_and_ends_with_the_first(monkeypatch):
         assert (started.return_value.__exit__.call_count, other.kill.call_count) == (2, 1)
 
 
-# without the packages of the command line
+# A program that runs the command without the packages of the command line.
 WARM_UP = """
 import sys
 

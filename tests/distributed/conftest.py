@@ -1,24 +1,24 @@
-"""A cluster for all tests of this folder, since it takes seconds to start."""
+"""A Dask cluster for all tests of this folder. It takes seconds to start."""
 
 import logging
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# hypothesis imports it late. Python 3.11 can fail to parse it while another thread parses, as those of Dask may do.
+# hypothesis would import this module later. Python 3.11 can fail to parse it while a thread of Dask parses another one.
 import hypothesis.internal.conjecture.optimiser  # noqa: F401
 import pytest
 
 
 @pytest.fixture(scope="package")
 def client() -> Iterator[Any]:
-    """Return a client of two workers with one thread each, in processes of their own; idle ones take time, too."""
+    """Return the client of a cluster of two worker processes with one thread each."""
     import dask
     from distributed import Client, LocalCluster
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "memory_limit": "2GiB"}
     quiet = {"dashboard_address": ":0", "host": "127.0.0.1", "silence_logs": logging.CRITICAL}
-    # workers would look a hundred times a second at what they do
+    # The profiler of workers would take time a hundred times a second.
     unwatched = dask.config.set({"distributed.worker.profile.enabled": False})
     with unwatched, LocalCluster(**options, **quiet) as cluster, Client(cluster) as client:
         yield client

@@ -1,4 +1,4 @@
-"""If workers, the client or the cluster fail, fits give the forest of a fit in memory, or an error, in bounded time."""
+"""Failures of workers, the client and the cluster: a fit ends with the forest of a fit in memory, or with an error."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ from tests.fitting.forests import chunked, make_rows
 pytestmark = pytest.mark.slow
 
 X, Y = make_rows()
-# With so many trees, hardly any row is in the samples of all trees.
+# With so many trees, nearly all rows are out of bag for some tree.
 OPTIONS = {"n_estimators": 24, "max_depth": 5, "threshold": "f1", "random_state": 0}
 
 
@@ -65,7 +65,7 @@ def hardy_cluster():
 
 @contextmanager
 def kept_up(cluster):
-    """Replace dead workers whose nannies have ended, too."""
+    """Also replace dead workers whose nannies have ended."""
     done = threading.Event()
 
     def scale():
@@ -85,7 +85,7 @@ def kept_up(cluster):
 def hardy(hardy_cluster):
     """Return the client of the cluster, once all workers are running."""
     cluster, client = hardy_cluster
-    # A worker that dies while it is starting is not restarted, and a nanny that ended is forgotten only after a while.
+    # A worker that dies while it starts is not restarted. It takes time until a nanny that has ended is forgotten.
     with kept_up(cluster):
         client.wait_for_workers(2)
         nannies = cluster.workers.values()
@@ -112,7 +112,10 @@ def die_always(function, *args):
 
 @pytest.fixture
 def at(monkeypatch):
-    """Return a function that replaces the first task of each of some functions, or calls `do` at its submission."""
+    """Return a function that intercepts the first task of each of the named functions.
+
+    `instead` returns arguments that are put before those of the task, and `do` is called when the task is submitted.
+    """
     submit, waiting = DaskExecutor.submit, set()
 
     def install(*names, instead=lambda _: (), do=lambda: None):
@@ -154,7 +157,7 @@ def test_all_workers_die(hardy, local, at):
 
     def kill_all():
         for pid in pids:
-            with suppress(ProcessLookupError):  # the nanny of a test before may replace its worker meanwhile
+            with suppress(ProcessLookupError):  # the nanny of an earlier test may have replaced the worker
                 os.kill(pid, signal.SIGKILL)
 
     at("grow", do=threading.Timer(0.1, kill_all).start)
@@ -164,7 +167,7 @@ def test_all_workers_die(hardy, local, at):
 
 
 def test_a_worker_freezes(hardy, local, at):
-    # A worker does not answer either while it imports packages and loads compiled code, so this is done before.
+    # A worker does not answer while it imports packages and loads compiled code. A first fit has done this.
     fit(hardy)
     pid = min(hardy.run(os.getpid).values())
     at("grow", do=lambda: os.kill(pid, signal.SIGSTOP))
@@ -198,7 +201,7 @@ def test_a_worker_without_a_nanny_freezes(tmp_path):
 
 
 def set_worker_ttl(seconds, dask_scheduler):
-    """Change the seconds after which a scheduler gives up workers; the configuration is only read at its start."""
+    """Change the seconds after which a running scheduler gives up workers, and return the old value."""
     before, dask_scheduler.worker_ttl = dask_scheduler.worker_ttl, seconds
     callbacks = dask_scheduler.periodic_callbacks
     callbacks["worker-ttl"].stop()
@@ -228,7 +231,10 @@ def test_workers_come_and_go(local, at, monkeypatch):
         assert first not in client.ncores()
         # Finally, the scheduler is closed, too.
         at("encode_partition", do=threading.Timer(0.05, cluster.close).start)
-        assert_lost(client)
+        forest = DaskAUCForestClassifier(2000, random_state=0, client=client)
+        with pytest.raises(ClusterError):
+            forest.fit(*chunked(4, X, Y))
+        assert not hasattr(forest, "trees_")
 
 
 def test_the_error_of_a_task_that_kills_its_workers_has_advice(hardy, at):
@@ -241,10 +247,3 @@ def test_the_error_of_a_task_that_kills_its_workers_has_advice(hardy, at):
 
 def allow_failures(number, dask_scheduler):
     dask_scheduler.allowed_failures = number
-
-
-def assert_lost(client):
-    forest = DaskAUCForestClassifier(2000, random_state=0, client=client)
-    with pytest.raises(ClusterError):
-        forest.fit(*chunked(4, X, Y))
-    assert not hasattr(forest, "trees_")

@@ -1,4 +1,4 @@
-"""Trees grow in tasks, which stop when they are cancelled."""
+"""Tasks that grow trees: their sizes, and their end when they are cancelled. Also joblib with Dask."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_tasks_become_shorter_and_have_a_maximum_time(n_trees, n_workers, tree_s
 
 
 def test_short_trees_share_tasks():
-    # At least half a second: 5 trees.
+    # A task takes at least half a second, here 5 trees.
     sizes = [len(task) for task in cut_tasks(1000, 2, 0.1, 200)]
     assert sizes[0] == 200
     assert min(sizes[:-1]) == 5

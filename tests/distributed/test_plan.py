@@ -73,7 +73,6 @@ def test_advice_for_each_strategy():
     [({"n_rows": 10**9, "memory": 32 * GIB, "tree_rows": 632_000_000}, 10**7), ({"memory": 2**28}, 10**3)],
 )
 def test_the_advised_samples_fit(sizes, least):
-    """With small samples, tasks gather the rows of several trees."""
     too_large = plan(**sizes)
     max_samples = int(re.search(r"set max_samples=(\d+), or use more memory", too_large.advice)[1])
     assert max_samples > least

@@ -1,4 +1,4 @@
-"""AUC of Dask collections: that of all rows, whatever their partitions are."""
+"""The sketch of Dask collections equals that of all rows, for any partitions."""
 
 import dask.array as da
 import dask.dataframe as dd
@@ -9,6 +9,7 @@ from dask import delayed
 
 from aucforest.distributed import auc_sketch
 from aucforest.metrics import AUCSketch
+from tests.fitting.forests import chunked
 
 GENERATOR = np.random.default_rng(0)
 N_ROWS = 2000
@@ -17,15 +18,11 @@ SCORES = GENERATOR.normal(size=N_ROWS) + LABELS
 WEIGHTS = GENERATOR.integers(0, 5, N_ROWS) / 3.0
 
 
-def chunked(*columns, chunks):
-    return [da.from_array(column, chunks=(chunks,)) for column in columns]
-
-
 def test_the_sketch_equals_that_of_all_rows(client):
-    for chunks in (N_ROWS, 100):
-        whole = AUCSketch(18 if chunks == N_ROWS else 10)
+    for n_parts, bits in ((1, 18), (20, 10)):
+        whole = AUCSketch(bits)
         whole.update(LABELS, SCORES, WEIGHTS)
-        sketch = auc_sketch(*chunked(LABELS, SCORES, WEIGHTS, chunks=chunks), bits=whole.bits)
+        sketch = auc_sketch(*chunked(n_parts, LABELS, SCORES, WEIGHTS), bits=bits)
         assert sketch.to_bytes() == whole.to_bytes()
 
 
@@ -41,7 +38,7 @@ def test_series_and_arrays_of_unknown_lengths_and_empty_partitions(client):
 
 
 def test_invalid_labels_and_lengths_are_refused(client):
-    labels, scores = chunked(LABELS, SCORES, chunks=300)
+    labels, scores = chunked(7, LABELS, SCORES)
     mixed = da.from_array([0, 1, -1, 1], chunks=2)
     unequal = [da.from_delayed(delayed(np.array)(rows), (np.nan,), float) for rows in ([0, 1, 1], [0.5, 0.5])]
     kind = "y_true must be a Dask Series or a one-dimensional Dask Array, but is a numpy"

@@ -15,7 +15,6 @@ from aucforest.tree.binning import BinValues
 
 
 def test_cut_rows_are_copies():
-    """So that the memory of the other rows can be released."""
     codes = np.arange(30, dtype=np.uint8).reshape(3, 10)
     piece = cut_part(Part(codes, np.zeros(10, dtype=np.uint16), None), 0, 4)
     np.testing.assert_array_equal(piece.codes, codes[:, :4])

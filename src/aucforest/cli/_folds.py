@@ -14,22 +14,22 @@ from aucforest.tables.dates import format_moment
 
 
 def check_fold_options(groups: str | None, time: str | None) -> None:
-    """Raise a usage error if two kinds of folds are requested."""
     if groups is not None and time is not None:
         raise typer.BadParameter("cannot be combined with --groups", param_hint="--time")
 
 
 def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[Fold] | int:
-    """Return folds by time or by group, if a column is given for one of them, else the number of stratified folds."""
-    labels = data.classes[data.y]  # so that messages name the classes
+    """Return folds by time, or folds by group, or the number of stratified folds if there is neither column."""
+    labels = data.classes[data.y]  # error messages name the classes
     if data.times is not None:
         return make_folds(data.X, labels, cv=time_folds(data.times, n_folds))
     folds = make_folds(data.X, labels, cv=n_folds, n_repeats=n_repeats, groups=data.groups, random_state=seed)
-    return n_folds if data.groups is None else folds  # stratified folds were only made to raise errors
+    # `make_folds` also raises errors for stratified folds. The caller makes them again with its own random state.
+    return n_folds if data.groups is None else folds
 
 
 def describe_time_folds(data: Labelled, folds: Sequence[Fold] | int) -> list[dict[str, Any]]:
-    """Return the first and last time and the numbers of rows of the training and test sets of folds by time."""
+    """Return, for folds by time, the range of times and the numbers of rows of each training and test set."""
     if data.times is None or isinstance(folds, int):
         return []
     described, classes = [], list(map(str, data.classes.tolist()))
@@ -45,7 +45,7 @@ def describe_time_folds(data: Labelled, folds: Sequence[Fold] | int) -> list[dic
 
 
 def time_folds_table(described: list[dict[str, Any]]) -> Table:
-    """Return a table of the folds with the number of rows of the positive class, if there are two classes."""
+    """Return a table of the folds. With two classes, it has the numbers of positive rows."""
     headings, has_positive = ["fold"], len(described[0]["train_class_counts"]) == 2
     for part in ("training", "test"):
         headings += [part, ">rows", *([">positives"] if has_positive else [])]

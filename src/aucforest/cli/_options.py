@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, and their values, such as threshold rules."""
+"""Arguments and options of several commands, and the conversion of their values, such as threshold rules."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -63,7 +63,7 @@ Time = Annotated[
 
 
 def validator(check: Callable[[str], Any]) -> Callable[[str | None], str | None]:
-    """Return the callback of an option that validates its value. A ValueError of `check` becomes a usage error."""
+    """Return a callback of an option. It validates the value by `check`, whose ValueError becomes a usage error."""
 
     def callback(value: str | None) -> str | None:
         try:
@@ -76,9 +76,9 @@ def validator(check: Callable[[str], Any]) -> Callable[[str | None], str | None]
     return callback
 
 
-def _checked_option(metavar: str, check: Callable[[str], Any], text: str) -> Any:
-    """Return the annotation of a text option that `check` validates; `text` is its help."""
-    return Annotated[str | None, typer.Option(metavar=metavar, callback=validator(check), help=text)]
+def _checked_option(metavar: str, check: Callable[[str], Any], help_text: str) -> Any:
+    """Return the annotation of a text option that `check` validates."""
+    return Annotated[str | None, typer.Option(metavar=metavar, callback=validator(check), help=help_text)]
 
 
 _SEPARATOR = _checked_option(
@@ -121,7 +121,7 @@ _STRAY_TEXT_FOR_MODEL = (
 def takes_read_options(*, for_model: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that replaces the parameter `read_options` of a command by options for reading files.
 
-    If `for_model` is True, the help of --stray-text is for columns whose types a model requires.
+    If `for_model` is True, the help of --stray-text is that of a command which reads the columns of a fitted model.
     """
     stray_text = typer.Option("--stray-text", help=_STRAY_TEXT_FOR_MODEL if for_model else _STRAY_TEXT)
     stray_text_type = Annotated[Literal["number", "text"], stray_text]
@@ -181,7 +181,7 @@ Jobs = Annotated[int, typer.Option(callback=_check_jobs, help="Number of threads
 
 
 def number_or_word(option: str, text: str, *words: str) -> str | int | float:
-    """Return the value of an option that is one of some words, an integer or a float."""
+    """Return the value of an option that accepts numbers and some words; raise a usage error for other text."""
     if text in words:
         return text
     try:
@@ -192,7 +192,6 @@ def number_or_word(option: str, text: str, *words: str) -> str | int | float:
 
 
 def names_in(listed: str | None) -> list[str]:
-    """Return the names in a comma-separated list."""
     return [] if listed is None else [name.strip() for name in listed.split(",")]
 
 
@@ -207,7 +206,7 @@ RULE_HELP = (
 
 
 def parse_rule(text: str) -> Any:
-    """Return the value of the parameter `threshold` for a rule; costs are in the order negative, positive class."""
+    """Return a rule as the parameter `threshold`. Its cost matrix has the negative class first, see `rule_for`."""
     if text in (*RULES, "argmax"):
         return None if text == "argmax" else text
     with suppress(ValueError):
@@ -227,7 +226,7 @@ def parse_rule(text: str) -> Any:
 
 
 def _cost_matrix(text: str) -> list[list[float]]:
-    """Return the cost matrix from the costs of a false positive and a false negative, such as "1:10"."""
+    """Return the cost matrix for text such as "1:10", the costs of a false positive and of a false negative."""
     try:
         fp, fn = map(float, text.split(":"))
         cost = [[0.0, fp], [fn, 0.0]]
@@ -239,7 +238,10 @@ def _cost_matrix(text: str) -> list[list[float]]:
 
 
 def rule_for(rule: Any, n_classes: int, positive: int) -> Any:
-    """Return a rule with its costs in class order; ValueError if it needs two classes and there are more."""
+    """Return a rule with the rows and columns of its cost matrix in the order of the classes.
+
+    `positive` is the index of the positive class. Raises ValueError if the rule needs two classes and there are more.
+    """
     if not isinstance(rule, dict):
         return rule
     if n_classes > 2:

@@ -32,16 +32,16 @@ from aucforest.tables.copies import STANDARD
 from aucforest.tables.kinds import decode, holds_text
 from aucforest.tables.sources import is_table
 
-NARROW = {"collapse_padding": True, "pad_edge": False}  # options with which most wide tables fit into 80 characters
+NARROW = {"collapse_padding": True, "pad_edge": False}  # options of `rich_table` for tables of many columns
 PICTURES = (".png", ".svg", ".pdf")  # suffixes of picture files
 TABLES = (".csv", ".parquet")  # suffixes of table files
-QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")  # metrics of the quality of predictions
+QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")  # metrics for any number of classes
 
 Write = Callable[[Any], None]
 
 
 class MetricValue(NamedTuple):
-    """A metric and its 95 % confidence interval, which is NaN if there is none."""
+    """A metric and its 95 % confidence interval, whose bounds are NaN for metrics without an interval."""
 
     metric: str
     value: float
@@ -50,30 +50,28 @@ class MetricValue(NamedTuple):
 
 
 def positive_class(model: Any) -> str:
-    """Return the name of the positive one of two classes, or "" if there are more."""
+    """Return the name of the positive class, or "" if there are more than two classes."""
     return str(model.classes_[positive_last(model)[-1]]) if len(model.classes_) == 2 else ""
 
 
 def describe_rows(model: Any, n_rows: int) -> str:
-    """Return a text with the positive class, if there is one, and the number of rows."""
     named = f"positive class: {positive_class(model)}; " if len(model.classes_) == 2 else ""
     return f"{named}{n_rows:,} rows"
 
 
 def n_features(model: Any) -> int:
-    """Return the number of features of a model; a column of dates or categories may have several features."""
+    """Return the number of features of the trees of a model. A column of dates has several features."""
     return len(getattr(model, "_columns_of_features", range(model.n_features_in_)))
 
 
 def describe_features(model: Any) -> str:
-    """Return a text with the numbers of columns and features of a model."""
     categorical, dates = getattr(model, "categories_", {}), getattr(model, "dates_", {})
     kinds = f"{len(categorical)} of them categorical" + (f", {len(dates)} of dates" if dates else "")
     return f"{model.n_features_in_} columns, {kinds}; {n_features(model)} features"
 
 
 def describe_threshold(model: Any, rule: str) -> str:
-    """Return a line on the decision threshold, and on the rule that chose it unless the rule is a number."""
+    """Return a line on the decision threshold and the rule that chose it. A rule that is a number is not repeated."""
     threshold = getattr(model, "threshold_", None)
     if threshold is None:
         return "labels: the most probable class"
@@ -84,35 +82,32 @@ def describe_threshold(model: Any, rule: str) -> str:
 
 
 def _prediction_names(classes: NDArray[Any]) -> list[str]:
-    """Return the names of the columns of predictions in a reference."""
     return ["prediction", *(f"probability_{label}" for label in classes.tolist())]
 
 
 def check_reference(other_columns: list[str], classes: NDArray[Any], file: Path) -> None:
-    """Raise ValueError if the columns of `file` in a reference repeat names, or have names of prediction columns."""
+    """Raise ValueError if two columns of a reference would have the same name; `other_columns` are those of `file`."""
     for name in repeated([*other_columns, *_prediction_names(classes)]):
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 
 
-class ReferenceRows(NamedTuple):
-    """The training rows that are out of bag for at least one tree."""
+def out_of_bag_rows(model: Any, target: str, labels: NDArray[Any]) -> tuple[Any, NDArray[np.bool_]]:
+    """Return a table of labels, predictions and probabilities of the out-of-bag rows, and a mask of these rows.
 
-    scored: Any  # a table of their labels, predictions and probabilities
-    is_oob: NDArray[np.bool_]  # (n_samples,), whether each training row is out of bag
-
-    @classmethod
-    def of(cls, model: Any, target: str, labels: NDArray[Any]) -> "ReferenceRows":
-        """Return these rows, given all training labels. Call this before `save_model`, which removes probabilities."""
-        is_oob = np.isfinite(model.oob_decision_function_[:, 0])
-        proba = model.oob_decision_function_[is_oob]
-        predictions = [model.classes_[decide(model, proba)], *proba.T]
-        columns = {target: labels[is_oob], **dict(zip(_prediction_names(model.classes_), predictions))}
-        return cls(pa.table(columns), is_oob)
+    This must be called before `save_model`, which removes the out-of-bag probabilities from the model.
+    """
+    is_oob = np.isfinite(model.oob_decision_function_[:, 0])
+    proba = model.oob_decision_function_[is_oob]
+    predictions = [model.classes_[decide(model, proba)], *proba.T]
+    columns = {target: labels[is_oob], **dict(zip(_prediction_names(model.classes_), predictions))}
+    return pa.table(columns), is_oob
 
 
-def write_reference(out: Path, rows: ReferenceRows, source: Any = None, kept: Sequence[str] = ()) -> None:
-    """Write the out-of-bag rows, preceded by the columns `kept` of their source."""
-    scored, is_oob = rows
+def write_reference(
+    out: Path, oob_rows: tuple[Any, NDArray[np.bool_]], source: Any = None, kept: Sequence[str] = ()
+) -> None:
+    """Write the result of `out_of_bag_rows` as a table. The columns `kept` of the source come first."""
+    scored, is_oob = oob_rows
     kept_schema = source.schema(kept) if kept else pa.schema([])
     types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
     schema = pa.schema([*zip(kept, types), *scored.schema])
@@ -129,7 +124,7 @@ def write_reference(out: Path, rows: ReferenceRows, source: Any = None, kept: Se
 
 
 def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
-    """Return a table of metrics, grouped by kind, such as "out of bag"."""
+    """Return a table of metrics. The keys of `metrics`, such as "out of bag", are in the first column."""
     rows = []
     for kind, measured in metrics.items():
         for index, (metric, value, low, high) in enumerate(measured):
@@ -139,16 +134,13 @@ def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
 
 
 def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
-    """Raise an error before the work begins if an output overwrites another file of the call or cannot be written."""
+    """Raise an error if an output would overwrite another file of the command, or cannot be written."""
     taken = {file.resolve() for file in inputs if file is not None}
     for out in outs:
         if out is None or out == STANDARD:
             continue
         if not out.parent.is_dir():
-            is_file = out.parent.is_file()
-            raise ValueError(
-                f"{out.parent} is a file, not a folder" if is_file else f"the folder {out.parent} does not exist"
-            )
+            raise ValueError(f"the folder {out.parent} does not exist")
         if not os.access(out.parent, os.W_OK):
             raise ValueError(f"nothing can be written into the folder {out.parent}")
         if out.is_dir():
@@ -161,7 +153,7 @@ def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
 
 
 def check_model_outputs(out: Path, reference: Path | None, json_out: Path | None, inputs: list[Path | None]) -> None:
-    """Raise an error before the work begins if the outputs of a fit cannot be written."""
+    """Raise an error if the outputs of a fit cannot be written."""
     if out == STANDARD:
         raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
     check_suffix("--reference", reference, TABLES)
@@ -176,7 +168,7 @@ def save_model(model: Any, out: Path) -> None:
 
 
 def _remove_unsaved(model: Any) -> None:
-    """Remove from a model and its members, in place, what `save_model` does not write."""
+    """Remove, from a model and its members, the attributes that `save_model` does not write."""
     settings = {"n_jobs": None, "verbose": 0}
     vars(model).pop("oob_decision_function_", None)
     parameters = model.get_params(deep=False)
@@ -187,13 +179,12 @@ def _remove_unsaved(model: Any) -> None:
 
 
 def check_suffix(option: str, out: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Raise a usage error if the suffix of a file is not among `suffixes`."""
     if out is not None and out.suffix.lower() not in suffixes:
         raise typer.BadParameter(f"must end in {', '.join(suffixes)}, got {out.name}", param_hint=option)
 
 
 def rich_table(title: str | None, headings: list[str], rows: Iterable[Sequence[str | Text]], **options: Any) -> Table:
-    """Return a table of texts without markup; columns with a heading that begins with ">" are right-aligned."""
+    """Return a table of texts, which are not parsed as markup. ">" before a heading aligns its column right."""
     table = Table(title=title and escape(title), box=box.SIMPLE_HEAD, **options)
     for heading in headings:
         side: Any = "right" if heading[:1] == ">" else "left"
@@ -204,14 +195,14 @@ def rich_table(title: str | None, headings: list[str], rows: Iterable[Sequence[s
 
 
 def make_console(json_out: Path | None) -> Console:
-    """Return the console for tables, which is standard error if metrics are written to standard output."""
+    """Return the console for tables: standard error if the metrics are written to standard output as JSON."""
     return Console(stderr=json_out == STANDARD)
 
 
 def write_json(
     out: Path | None, content: dict[str, Any], *, what: str = "metrics", optional: dict[str, Any] | None = None
 ) -> None:
-    """Write content as JSON if an output is given; NaN becomes null, and optional entries are left out if empty."""
+    """Write content as JSON if there is an output. NaN becomes null, and empty optional entries are left out."""
     if out is None:
         return
     content = content | {name: value for name, value in (optional or {}).items() if value}
@@ -225,7 +216,6 @@ def write_json(
 
 
 def write_picture(out: Path, figure: Any) -> None:
-    """Write a matplotlib figure."""
     content = io.BytesIO()
     figure.savefig(content, format=out.suffix[1:].lower(), dpi=150)
     write_whole(out, content.getvalue())
@@ -234,7 +224,7 @@ def write_picture(out: Path, figure: Any) -> None:
 
 @contextmanager
 def table_writer(out: Path, schema: Any) -> Iterator[Write]:
-    """Yield a function that writes arrow tables to standard output, or to a file that is created at the end."""
+    """Yield a function that writes Arrow tables to standard output, or to a file that appears at the end."""
     if out == STANDARD:
         yield _csv_writer(sys.stdout.buffer, schema)
         sys.stdout.buffer.flush()
@@ -255,9 +245,10 @@ def _csv_writer(handle: BinaryIO, schema: Any) -> Write:
     handle.write(header.getvalue().encode())
 
     def write(table: Any) -> None:
-        # Booleans are written as True and False, like class names. Arrow would write true and false.
-        columns = [pc.if_else(part, "True", "False") if part.type == pa.bool_() else part for part in table.columns]
+        # Booleans are written as class names are: True and False. Arrow would write true and false.
+        columns = [pc.if_else(one, "True", "False") if one.type == pa.bool_() else one for one in table.columns]
         texts = [column for column in columns if holds_text(column.type)]
+        # The style "needed" quotes all values of text, also those without special characters.
         needs_quotes = any(pc.any(pc.match_substring_regex(text, '[",\r\n]')).as_py() for text in texts)
         quoting = "needed" if needs_quotes else "none"
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=quoting)

@@ -19,10 +19,10 @@ from aucforest.cli.warm_up import warm_up
 
 
 class _OneLineErrors(typer.core.TyperGroup):
-    """A group of commands whose errors are sentences, not tracebacks."""
+    """A group of commands that prints errors as one line, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; errors in data and files exit with code 1. Typer raises usage errors, which exit with 2."""
+        """Run a command. Errors of data and files exit with code 1; Typer exits with 2 for usage errors."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             try:

@@ -24,7 +24,7 @@ from aucforest.tables.kinds import nearest
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tree.criteria.table import CRITERIA
 
-SIGNIFICANT = 0.05  # p-values below this are significant
+SIGNIFICANT = 0.05  # smaller p-values are significant
 
 
 def _check_criteria(criteria: str) -> None:
@@ -127,7 +127,7 @@ def compare(
 
 
 def _as_table(data: Labelled, comparison: CriteriaComparison, is_cost: bool) -> Table:
-    """Return the table of the cost metrics, or of all other metrics, with a column for each criterion."""
+    """Return a table of the metrics of cost, or of all others. Each criterion has a column."""
     caption = f"Means of {len(comparison.folds)} folds with 95 % intervals."
     if not is_cost:
         caption += (
@@ -145,15 +145,13 @@ def _as_table(data: Labelled, comparison: CriteriaComparison, is_cost: bool) -> 
 
 
 def _cell(row: ComparisonRow) -> Text:
-    """Return the mean, its interval and the p-value, each on a line, with decimals that suit the interval."""
+    """Return the mean, its interval and the p-value, each on a line."""
     digits = decimals(row.low, row.high, row.mean)
-    lines = [f"{row.mean:,.{digits}f}"]
-    if not math.isnan(row.low):
-        lines.append(f"{row.low:,.{digits}f} to {row.high:,.{digits}f}")
-    text = "\n".join([*lines, row.pvalue_text] if row.pvalue_text else lines)
-    if not (row.pvalue_text and row.adjusted_pvalue < SIGNIFICANT):
-        return Text(text)
-    return Text(text, "green" if row.is_better else "red")
+    interval = "" if math.isnan(row.low) else f"{row.low:,.{digits}f} to {row.high:,.{digits}f}"
+    text = "\n".join(filter(None, [f"{row.mean:,.{digits}f}", interval, row.pvalue_text]))
+    if row.pvalue_text and row.adjusted_pvalue < SIGNIFICANT:
+        return Text(text, "green" if row.is_better else "red")
+    return Text(text)
 
 
 def _as_json(data: Labelled, comparison: CriteriaComparison) -> dict[str, Any]:

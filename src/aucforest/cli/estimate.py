@@ -29,11 +29,8 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
 ALERT = 3  # the exit code of --fail-on-alert
-# Metrics that can be requested: all but costs, which need a cost matrix. Metrics in _SCORE_METRICS only need scores.
-_METRICS = tuple(name for name in NAMES if name not in COSTS)
-_SCORE_METRICS = ("roc_auc", "average_precision")
-_PROBABILITY = "probability_"
-# Texts of the columns "alert" and "valid" of the table.
+_METRICS = tuple(name for name in NAMES if name not in COSTS)  # costs would need a cost matrix
+_PROBABILITY = "probability_"  # the names of columns of probabilities begin with this
 _YES_OR_NO = {True: "yes", False: "no", None: ""}
 
 
@@ -143,12 +140,6 @@ def estimate(
         raise typer.BadParameter("needs --time", param_hint="--period")
     if sum(given is not None for given in (size, number, time)) > 1:
         raise typer.BadParameter("chunks are made by one of --size, --number and --time")
-    label_metrics = [name for name in names_in(metrics) if name not in _SCORE_METRICS and proportion_at_k(name) is None]
-    if label_metrics and prediction is None:
-        raise typer.BadParameter(
-            f"must name the column of predicted labels, which {', '.join(label_metrics)} needs",
-            param_hint="--prediction",
-        )
     columns = {"y_score": names_in(score), "y_true": [target], "y_pred": names_in(prediction)}
     columns |= {"X": names_in(features), "time": names_in(time)}
     reference_frame = _read(reference, columns, read_options, time or "")
@@ -160,7 +151,7 @@ def estimate(
     reference_rows = _select(reference_frame, reference_columns, classes)
     new_rows = _select(frame, columns if has_labels else columns | {"y_true": []}, classes)
     times = reference_rows.pop("time"), new_rows.pop("time")
-    if time is not None:  # a reference without times is divided into equal chunks
+    if time is not None:  # a reference without the column of times is divided into equal chunks
         chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
     else:
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
@@ -193,7 +184,7 @@ def estimate(
 
 @contextmanager
 def _messages_about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
-    """Let errors and warnings of CBPE name the file and its columns instead of the arguments of CBPE."""
+    """Reword errors and warnings of CBPE: they name a file, its columns and options instead of arguments."""
     replacements = {
         "X: ": "",
         'set on_nan="drop"': "pass --drop-missing",
@@ -220,12 +211,12 @@ def _read(
     file: Path,
     columns: dict[str, list[str]],
     read_options: ReadOptions,
-    optional: str = "",
+    optional: str,
     as_text: Sequence[str] = (),
 ) -> Any:
-    """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one.
+    """Read a table as a DataFrame; raise ValueError if it lacks a column other than the column `optional`.
 
-    Columns `as_text` of a text file are read as strings, even if they contain only numbers.
+    The columns `as_text` of a text file are read as strings, even if all values are numbers.
     """
     names = list(dict.fromkeys(chain.from_iterable(columns.values())))
     labels = [*columns["y_true"], *columns["y_pred"]]
@@ -240,7 +231,10 @@ def _read(
 
 
 def _class_names(scores: list[str], labels: Any) -> list[str] | None:
-    """Return the classes in the names of probability columns, the positive one last, or None for other names."""
+    """Return the classes in the names of probability columns, with the positive class last.
+
+    Returns None if the columns have other names, or if the classes in their names are not all of those in `labels`.
+    """
     named = [score.removeprefix(_PROBABILITY) for score in scores if score.startswith(_PROBABILITY)]
     classes = _as_texts(labels).dropna().unique().tolist()
     if len(named) < len(scores) or not set(named) <= set(classes):
@@ -251,14 +245,14 @@ def _class_names(scores: list[str], labels: Any) -> list[str] | None:
 
 
 def _as_texts(labels: Any) -> Any:
-    """Return labels as text; integers in a column with missing values are written without ".0"."""
+    """Return labels as text. Integers in a float column, which may have missing values, become text without ".0"."""
     return labels.convert_dtypes().astype("string")
 
 
 def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None) -> dict[str, Any]:
-    """Return the value of each parameter of CBPE: a frame for X, arrays for others, None without columns.
+    """Return the arguments of CBPE: a frame for X, arrays for others, and None for those without columns.
 
-    Labels are converted to text if classes are given.
+    If classes are given, labels are converted to text.
     """
     rows: dict[str, Any] = dict.fromkeys(columns)
     for parameter, names in columns.items():
@@ -268,13 +262,13 @@ def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None
         if classes is not None and parameter in ("y_true", "y_pred"):
             values = _as_texts(values)
         if parameter == "time" and getattr(values.dtype, "tz", None) is not None:
-            values = values.dt.tz_localize(None)  # local time in the time zone of the column
+            values = values.dt.tz_localize(None)  # the calendar of chunks is that of the time zone
         rows[parameter] = values if parameter == "X" else values.to_numpy()
     return rows
 
 
 def _as_table(title: str, result: CBPEResult) -> Table:
-    """Return a table with a row for each chunk and metric, and alerts in red."""
+    """Return a table with a row for each chunk and metric. Alerts are red, and empty columns are left out."""
     caption = (
         "Estimates assume that P(label | score) is unchanged. They may not be valid if scores or features have"
         " shifted. A PSI (population stability index) above 0.2 is a large shift of the scores."
@@ -293,7 +287,7 @@ def _as_table(title: str, result: CBPEResult) -> Table:
 
 
 def _report_shifts(result: CBPEResult) -> None:
-    """Print the number of chunks that have shifted beyond limits, and the exceeded limits of the first one."""
+    """Print how many chunks have shifted beyond limits, and which limits the first of these chunks exceeds."""
     shifted = {chunk: shift for chunk, shift in result.shifts.items() if shift.valid is False}
     if not shifted:
         return
@@ -315,5 +309,5 @@ def _report_shifts(result: CBPEResult) -> None:
 
 
 def _format(numbers: tuple[float, ...]) -> str:
-    """Return a number or an interval as text, which is empty for NaN."""
+    """Return a number or an interval as text. The text is empty for NaN."""
     return "" if all(map(math.isnan, numbers)) else " to ".join(f"{number:.4g}" for number in numbers)

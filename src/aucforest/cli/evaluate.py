@@ -1,7 +1,6 @@
 """``aucforest evaluate``: the performance of a model on labelled rows."""
 
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from aucforest.cli._outputs import NARROW, QUALITY, MetricValue
 from aucforest.estimators.thresholds import RULES, is_tuned
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import GroupRates, auc_confidence_interval, metrics_at_k
-from aucforest.metrics.at_k import find_at_k, parse_number
+from aucforest.metrics.at_k import find_at_k, parse_number, top_size
 from aucforest.metrics.validation import positive_last
 from aucforest.report.data import as_dates, training_rows_warning
 from aucforest.report.performance import rates_by
@@ -25,7 +24,6 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
 def _check_alerts(alerts: str) -> None:
-    """Raise ValueError if --alerts is not a number or proportion of rows."""
     with suppress(ValueError):
         if find_at_k(f"precision_at_{alerts}") is not None:
             return
@@ -91,8 +89,9 @@ def evaluate(
         column = positive_last(forest)[-1]
         is_positive, score = fold.is_class[:, column], fold.proba[:, column]
         metrics[0] = MetricValue("roc_auc", *auc_confidence_interval(is_positive, score, sample_weight=rows.weight))
-        _check_number_of_alerts(alerts, rows, data)
-        top = metrics_at_k(is_positive, score, parse_number(alerts), sample_weight=rows.weight)
+        k, total = parse_number(alerts), len(rows.y) if rows.weight is None else float(rows.weight.sum())
+        top_size(k, total, name="--alerts")  # raises an error if there are fewer rows than alerts
+        top = metrics_at_k(is_positive, score, k, sample_weight=rows.weight)
         metrics += [MetricValue(f"{name}_at_{alerts}", *getattr(top, name)) for name in ("precision", "recall", "lift")]
     if (note := training_rows_warning(forest, rows.X, rows.y, rows.weight, fold.proba)) is not None:
         echo_notes([note])
@@ -131,7 +130,7 @@ def evaluate(
 
 
 def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
-    """Return the number of alerts, precision and recall from a confusion matrix, or {} for more than two classes."""
+    """Return the number of alerts, precision and recall, given the confusion matrix; {} for more than two classes."""
     if len(matrix) > 2:
         return {}
     positive = positive_last(model)[-1]
@@ -162,23 +161,18 @@ def _rates_table(name: str, rates: GroupRates) -> Any:
     return table
 
 
-def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
-    """Raise ValueError if the number of alerts exceeds the number, or the weight, of all rows."""
-    total = len(rows.y) if rows.weight is None else float(rows.weight.sum())
-    if parse_number(alerts) > max(total, 1):
-        weight = "" if rows.weight is None else f"{total:g}, the weight of "
-        raise ValueError(f"--alerts {alerts} is more than {weight}the {len(rows.y):,} rows of {data.name}")
-
-
 def _check_rule(model: Any, threshold: str | None) -> Any:
-    """Return the rule of the threshold; raise ValueError if the model has no threshold to set."""
+    """Return the rule; raise ValueError if --threshold is given for a model that cannot have a threshold."""
     if threshold is not None and not hasattr(model, "set_threshold"):
         raise ValueError(f"--threshold is for forests and stacks, but the model is a {type(model).__name__}")
     return rule_for(parse_rule(threshold or RULES[0]), len(model.classes_), positive_last(model)[-1])
 
 
 def _set_threshold(model: Any, threshold: str | None, rule: Any, rows: Labelled) -> str:
-    """Set the threshold if the model has one, tuned on these rows if the rule needs it; return its description."""
+    """Set the threshold of the model, if it can have one, and return a description of the rule.
+
+    A rule that needs labelled rows is tuned on these rows. A fitted threshold is kept if no rule is given.
+    """
     if threshold is None and getattr(model, "threshold_", None) is not None:
         return "the threshold of the model"
     if not hasattr(model, "set_threshold"):

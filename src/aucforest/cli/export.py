@@ -1,4 +1,4 @@
-"""``aucforest export``: a model as an ONNX or skops file, compared with the model on the rows of a table."""
+"""``aucforest export``: write a model as an ONNX or skops file, and check the file on the rows of a table."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -20,7 +20,7 @@ from aucforest.tables.predictions import ModelColumns
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
-_TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}  # maximum difference of probabilities, which are float32 in ONNX
+_TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}  # maximum difference of probabilities; those of ONNX are float32
 
 PredictProba = Callable[[NDArray[np.float64]], NDArray[Any]]
 
@@ -75,23 +75,22 @@ def export(
 
 
 def _read_onnx(file: Path) -> PredictProba:
-    """Return a function that predicts probabilities with an ONNX file."""
     session = import_optional("onnxruntime", purpose="--check of ONNX", extra="onnx").InferenceSession(file)
     return lambda X: session.run(["probabilities"], {"X": X})[0]
 
 
 def _read_skops(file: Path) -> PredictProba:
-    """Return a function that predicts probabilities with a skops file, which was just written and so is trusted."""
     skops = import_optional("skops.io", purpose="--sklearn", extra="skops")
+    # The command has just written the file, so its types are trusted.
     model = skops.load(file, trusted=skops.get_untrusted_types(file=file))
     names = getattr(model, "feature_names_in_", None)
     return lambda X: model.predict_proba(X if names is None else pd.DataFrame(X, columns=names))
 
 
 def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_options: ReadOptions) -> None:
-    """Compare probabilities on the rows of a table, print the largest differences, and raise ValueError for large ones.
+    """Print the largest difference of probabilities on the rows of a table; raise ValueError if it is too large.
 
-    scikit-learn rounds values to float32, so its probabilities must agree with those of the model for rounded values.
+    scikit-learn rounds values to float32, so it is compared with the probabilities of the model for rounded values.
     """
     n_rounded, largest_by_rounding, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
     table = open_table(data, None, read_options)
@@ -126,5 +125,4 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
 
 
 def _differences(proba: NDArray[Any], expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the largest difference of probabilities in each row."""
     return np.abs(proba - expected).max(axis=1)

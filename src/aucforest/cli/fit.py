@@ -33,7 +33,7 @@ from aucforest.tables.target_rates import ENCODINGS
 
 _Model = AUCForestClassifier | AUCStackingClassifier
 # Text files of more than _MOST_BYTES, or of more than the memory divided by _MEMORY_DIVISOR, are read in batches. In
-# memory, values of one digit take about 30 times their bytes.
+# memory, a file of one-digit values takes about 30 times its size.
 _MOST_BYTES, _MEMORY_DIVISOR = 2**26, 64
 
 
@@ -157,24 +157,24 @@ def fit(
     kept = [name for name in names_in(keep) if name != target]
     columns = LabelledColumns(target, positive, weight, groups, names_in(drop), time, kept, names_in(categorical))
     data = read_training_table(train, columns, read_options, in_batches=in_batches)
-    rule_for(model.threshold, len(data.classes), 1)  # only validates the rule; `_fit` orders its costs
+    rule_for(model.threshold, len(data.classes), 1)  # for its errors; `_fit` needs the result
     if reference is not None:
         _outputs.check_reference([*kept, target], data.classes, train)
     validated, time_folds = ({}, []) if validate is None else _cross_validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
     metrics = {"out of bag": [_oob_auc(model, data)]} | validated
-    reference_rows: Any = None if reference is None else _outputs.ReferenceRows.of(model, target, data.classes[data.y])
+    oob_rows: Any = () if reference is None else _outputs.out_of_bag_rows(model, target, data.classes[data.y])
     _outputs.save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
     if reference is not None:
-        _outputs.write_reference(reference, reference_rows, data.source, kept)
+        _outputs.write_reference(reference, oob_rows, data.source, kept)
 
 
 def _cross_validate(
     model: _Model, data: Labelled, columns: LabelledColumns, n_folds: int, seed: int
 ) -> tuple[dict[str, list[MetricValue]], list[dict[str, Any]]]:
-    """Return mean metrics over folds with Nadeau and Bengio's intervals, and descriptions of folds by time."""
+    """Return means of metrics over folds with intervals of Nadeau and Bengio, and a description of folds by time."""
     cv = split_rows(data, n_folds, 1, seed)
     random = np.random.RandomState(seed)
     models = {"model": clone(model).set_params(oob_score=False)}
@@ -194,7 +194,7 @@ def _cross_validate(
 def _fit(
     model: _Model, data: Labelled, columns: LabelledColumns, memory_limit: str | None, folder: Path | None
 ) -> None:
-    """Fit a model to a table in memory, or a forest to a table that is read batch by batch."""
+    """Fit a model to a table in memory. If the table is not in memory (X is None), read it in batches."""
     if len(data.classes) == 2:
         rule = rule_for(model.threshold, 2, int(np.argsort(data.classes)[1]))
         model.set_params(pos_label=data.classes.tolist()[1], threshold=rule)
@@ -224,7 +224,6 @@ def _print(
     time_folds: list[dict[str, Any]],
     json_out: Path | None,
 ) -> None:
-    """Print the metrics and a description of the model, and write them as JSON."""
     counts = dict(zip(map(str, data.classes.tolist()), count_classes(data.y, len(data.classes)).tolist()))
     members = dict(zip(model.members_, model.weights_.tolist())) if isinstance(model, AUCStackingClassifier) else {}
     console = _outputs.make_console(json_out)
@@ -252,7 +251,7 @@ def _print(
 
 
 def _reads_batches(train: Path, is_stack: bool, is_validated: bool, batch_option: str | None) -> bool:
-    """Return whether to read a table in batches. An option for batches is a usage error if the fit needs memory."""
+    """Return whether to read a table in batches. This cannot be requested for a stack or a cross-validation."""
     if is_stack or is_validated:
         if batch_option is not None:
             what = "--model forest: a stack is" if is_stack else "fits without --validate: folds are"
@@ -264,7 +263,7 @@ def _reads_batches(train: Path, is_stack: bool, is_validated: bool, batch_option
 
 
 def _parse_names(option: str, listed: str, possible: tuple[str, ...], words: dict[str, Any]) -> Any:
-    """Return the value of a word in `words`, or the names in a comma-separated list."""
+    """Return the value of one of `words`, or else the names in a comma-separated list."""
     if listed in words:
         return words[listed]
     names = names_in(listed)
@@ -275,7 +274,7 @@ def _parse_names(option: str, listed: str, possible: tuple[str, ...], words: dic
 
 
 def _oob_auc(model: _Model, data: Labelled) -> MetricValue:
-    """Return the out-of-bag ROC AUC. Its interval assumes two classes and independent rows, else it is NaN."""
+    """Return the out-of-bag ROC AUC. It has an interval if there are two classes and no groups."""
     if len(model.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", model.oob_score_)
     is_oob = np.isfinite(model.oob_decision_function_[:, 0])

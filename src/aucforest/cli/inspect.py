@@ -20,9 +20,7 @@ from aucforest.persistence.model_file import read_version
 from aucforest.tables.dates import SECONDS, n_added
 from aucforest.tables.values import readable
 
-# Maximum number of features and categories that are printed; --json has all.
-MOST_FEATURES = 25
-MOST_CATEGORIES = 6
+MOST_FEATURES, MOST_CATEGORIES = 25, 6  # maximum numbers that are printed; --json has all
 _BY_IMPURITY = (
     "importance by impurity: the share in what the splits gain on the training rows, which favours columns of many"
     ' values even where they are noise; "aucforest report" with --train has the importance by permutation of'
@@ -78,7 +76,7 @@ def inspect(
 
 
 def _facts(model: Any, file: Path) -> dict[str, Any]:
-    """Return the properties of the model; the trees of a stack are those of its forest."""
+    """Return the properties of the model. For a stack, those of trees are the properties of its forest."""
     params = {name: value for name, value in model.get_params().items() if not isinstance(value, BaseEstimator)}
     classes = model.classes_.tolist()
     facts = {
@@ -141,7 +139,6 @@ def _facts_table(facts: dict[str, Any]) -> Table:
 
 
 def _as_text(value: Any) -> str:
-    """Return a value as text, with four significant digits for floats."""
     if isinstance(value, list) and any(isinstance(part, float) for part in value):
         return f"[{', '.join(map(_as_text, value))}]"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

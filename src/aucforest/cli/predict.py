@@ -79,11 +79,11 @@ def predict(
 
 
 def _reasons(model: Any, k: int) -> AddedColumns:
-    """Return columns of the k reasons with the largest absolute values for each row."""
+    """Return additional columns with the k largest contributions to each prediction."""
     k = min(k, model.n_features_in_ + n_added(getattr(model, "dates_", {})))
     if k == 0:
         return NOTHING_ADDED
-    explained_models(model)  # raises an error, if any, before rows are read
+    explained_models(model)  # raises its errors before rows are read
     classes, fields = model.classes_, [pa.field(f"reason_{index}", pa.string()) for index in range(1, k + 1)]
 
     def compute(X: Any, proba: NDArray[Any]) -> list[Any]:
@@ -95,7 +95,7 @@ def _reasons(model: Any, k: int) -> AddedColumns:
 
 
 def _interval(model: Any, level: float, further: AddedColumns) -> AddedColumns:
-    """Return columns of the intervals of each row, followed by the further columns."""
+    """Return additional columns with the confidence intervals of each row, followed by `further` columns."""
     if not hasattr(model, "dispersion_"):
         raise ValueError("--interval needs a forest that was fitted with --sampling half-samples: fit one")
     require_level(level)

@@ -48,13 +48,13 @@ def refresh(
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
     if (note := training_rows_warning(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
         echo_notes([note])
-    reference_rows: Any = None if reference is None else _outputs.ReferenceRows.of(refreshed.model, target, rows.y)
+    oob_rows: Any = () if reference is None else _outputs.out_of_bag_rows(refreshed.model, target, rows.y)
     _outputs.save_model(refreshed.model, out)
     rule = str(model.threshold) if isinstance(model.threshold, float) else "the rule of the old model"
     lines = [str(refreshed), _outputs.describe_threshold(refreshed.model, rule)]
     _outputs.make_console(json_out).print(Text("\n".join(lines)))
     if reference is not None:
-        _outputs.write_reference(reference, reference_rows)
+        _outputs.write_reference(reference, oob_rows)
     _outputs.write_json(
         json_out,
         {

@@ -101,7 +101,7 @@ def report(
 
 
 def _models_and_data(files: list[Path], data: Path | None) -> tuple[list[Path], Path]:
-    """Return the model files and the table, which is the last of the files if --data is not given."""
+    """Return the model files and the table. Without --data, the last file is the table."""
     *models, last = files
     if data is not None:
         return files, data
@@ -113,7 +113,7 @@ def _models_and_data(files: list[Path], data: Path | None) -> tuple[list[Path], 
 def _report_on_models(
     models: dict[str, Any], read: Callable[..., Labelled], target: str, data: Path, train: Path | None, **options: Any
 ) -> Report:
-    """Return the report on several models, each of which reads the tables in the types that it expects."""
+    """Return a report on several models. Each model reads the tables with the types of its own columns."""
     scored, training = dict[str, ScoredRows](), None
     for name, model in models.items():
         test = read(model, data)

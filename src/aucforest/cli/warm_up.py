@@ -1,4 +1,4 @@
-"""``aucforest warm-up``: compile before the first fit. This works without the packages of the command line."""
+"""``aucforest warm-up``: compile before the first fit. This command works without the extra ``cli``."""
 
 import os
 import subprocess
@@ -51,7 +51,7 @@ def warm_up(native: bool = False) -> None:
 
 
 def _use_two_processes() -> None:
-    """Compile in two processes, from both ends of `_kernel_calls`. Each finds on disk what the other has compiled."""
+    """Make the calls of `_kernel_calls` in two processes, one from each end. Each loads what the other has compiled."""
     backward = [sys.executable, "-c", "from aucforest.cli.warm_up import compile_kernels; compile_kernels(-1)"]
     with subprocess.Popen(backward, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
         try:
@@ -62,13 +62,13 @@ def _use_two_processes() -> None:
 
 
 def compile_kernels(direction: int = 1) -> None:
-    """Make all `_kernel_calls`, backward if `direction` is -1. Machine code that is on disk is not compiled again."""
+    """Make all calls of `_kernel_calls`, from the last to the first if `direction` is -1."""
     for call in _kernel_calls()[::direction]:
         call()
 
 
 def _kernel_calls() -> list[Callable[[], object]]:
-    """Return calls that together need all kernels; the calls that take longest to compile are first and last."""
+    """Return calls that use all kernels. The calls that take longest to compile are the first and the last."""
     X = np.random.default_rng(0).normal(size=(300, 4))
     X[:, 3] = X[:, 3].round()
     two_classes, three_classes = X[:, 0] > 0.5, np.digitize(X[:, 0], [-0.5, 0.5])
@@ -77,7 +77,7 @@ def _kernel_calls() -> list[Callable[[], object]]:
         partial(_fit_sparse, X, two_classes),
         partial(_fit_rates, X, two_classes),
         partial(_inspect_forest, X, two_classes, _forest()),
-        # more rows than the sample from which bins are computed
+        # a matrix of more rows than the sample from which bins are computed
         partial(bin_matrix, np.zeros((SAMPLE_ROWS + 1, 1))),
         *(partial(pairwise_loss, two_classes, X[:, 0], loss=loss) for loss in ("exp", "logistic", "squared_hinge")),
         partial(LinearAUCClassifier().fit, X, two_classes),
@@ -93,7 +93,7 @@ def _forest(**params: Any) -> AUCForestClassifier:
 
 
 def _fit_options(X: NDArray[np.float64], y: NDArray[Any], params: dict[str, Any]) -> None:
-    """Fit forests that together need all kernels for fits and predictions of dense rows."""
+    """Fit forests that use all kernels for fits and predictions of dense rows."""
     without_shrinkage = {"categorical_features": [3], "shrinkage": 0.0}  # keeps leaves of one class
     # More than 255 values of a feature need codes of two bytes.
     for given, max_bins in product(({"oob_score": True, **params}, without_shrinkage), (255, None)):
@@ -121,7 +121,7 @@ def _fit_rates(X: NDArray[np.float64], y: NDArray[Any]) -> None:
 def _inspect_forest(
     X: NDArray[np.float64], y: NDArray[Any], forest: AUCForestClassifier, groups: NDArray[Any] | None = None
 ) -> None:
-    """Fit a forest, and call the methods and functions that need further kernels."""
+    """Fit a forest, and call the methods and functions that use further kernels."""
     forest.fit(X, y, groups=groups)
     forest.apply(X)
     forest.decision_path(X)
@@ -134,7 +134,6 @@ def _inspect_forest(
 
 
 def _measure(y: NDArray[Any], X: NDArray[np.float64]) -> None:
-    """Compute metrics of each kind, with weights and without."""
     proba = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
     scores, is_last = proba[:, -1], y == y.max()
     for weight in (None, np.ones(len(y))):

@@ -10,7 +10,7 @@ from aucforest._optional import import_optional
 
 
 class Partitions(NamedTuple):
-    """The delayed partitions of table, target and weights, which are split at the same rows."""
+    """The delayed partitions of X, y and weights, which are split at the same rows."""
 
     X: list[Any]
     y: list[Any]
@@ -20,12 +20,14 @@ class Partitions(NamedTuple):
 
 
 def import_dask() -> Any:
-    """Import Dask."""
     return import_optional("dask", purpose="Dask", extra="dask")
 
 
+def import_distributed() -> Any:
+    return import_optional("distributed", purpose="Dask", extra="dask")
+
+
 def is_collection(X: Any) -> bool:
-    """Return whether X is a Dask collection."""
     return bool(import_dask().is_dask_collection(X))
 
 
@@ -63,7 +65,6 @@ def _describe(value: Any) -> str:
 
 
 def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
-    """Return the partitions of the training data."""
     X = as_rows(X)
     delayed = align_columns(X=X, y=y, sample_weight=sample_weight)
     return Partitions(delayed[0], delayed[1], None if sample_weight is None else delayed[2], X._meta, X.shape[1])
@@ -72,7 +73,7 @@ def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
 def align_columns(**columns: Any) -> list[list[Any]]:
     """Return the delayed partitions of the collections that are not None. All except X must be one-dimensional.
 
-    Raises ValueError if numbers or known lengths of partitions differ. Tasks compare lengths that are not known here.
+    Raises ValueError if the numbers of partitions differ, or their lengths. Unknown lengths are compared by tasks.
     """
     columns = {name: values for name, values in columns.items() if values is not None}
     for name, values in columns.items():
@@ -102,33 +103,27 @@ def known_lengths(collection: Any) -> tuple[int, ...] | None:
 
 
 def delayed_partitions(*collections: Any) -> list[list[Any]]:
-    """Return the delayed partitions of each collection, which are chunks of whole rows for arrays.
+    """Return the delayed partitions of each collection. Partitions of an array are chunks of whole rows.
 
-    Frames and Series are put into one graph before Dask optimizes it. Otherwise their partitions could differ, because
-    Dask merges partitions if it reads few columns of Parquet files. Their rows could also be shuffled differently.
+    Frames and Series are put into one graph before Dask optimizes it. If Dask optimized each collection alone, their
+    partitions could differ: Dask merges partitions if it reads few columns of Parquet files.
     """
     frame_indices = [index for index, collection in enumerate(collections) if not hasattr(collection, "chunks")]
     parts = {index: _delay(collection) for index, collection in enumerate(collections) if index not in frame_indices}
     if frame_indices:
         first, *others = (collections[index] for index in frame_indices)
         options = {"meta": (None, object), "enforce_metadata": False, "align_dataframes": False}
-        rows = _delay(first.map_partitions(_side_by_side, *others, **options))
+        rows = _delay(first.map_partitions(lambda *parts: parts, *others, **options))
         pick = import_dask().delayed(getitem)
         parts |= {index: [pick(row, i) for row in rows] for i, index in enumerate(frame_indices)}
     return [parts[index] for index in range(len(collections))]
 
 
-def _side_by_side(*parts: Any) -> tuple[Any, ...]:
-    """Return the partitions of several collections at the same rows."""
-    return parts
-
-
 def _delay(collection: Any) -> list[Any]:
-    """Return the delayed partitions of a collection, exactly `npartitions` of them."""
     with keep_partitions():
         delayed = collection.to_delayed()
     if len(delayed) != collection.npartitions:
-        # Dask before 2026.1 does not know the option of `keep_partitions`.
+        # Dask before 2026.1 ignores the option of `keep_partitions`.
         delayed = collection.to_delayed(optimize_graph=False)
     return list(delayed.ravel()) if isinstance(delayed, np.ndarray) else list(delayed)
 

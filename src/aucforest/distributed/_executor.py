@@ -9,17 +9,15 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
 
-from aucforest._optional import import_optional
 from aucforest._sources import digest_sources
-from aucforest.distributed._collections import import_dask
+from aucforest.distributed._collections import import_dask, import_distributed
 from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import find_versions
 
-# Seconds between checks of the cluster, and seconds without an active worker after which a fit fails. Batch systems and
-# clouds take minutes to start workers.
-_CHECK_SECONDS, _IDLE_SECONDS = 1.0, 300.0
-# Maximum number of results that a task merges.
-_MERGED = 8
+_CHECK_SECONDS = 1.0  # seconds between checks of the cluster
+# A fit fails after so many seconds without an active worker. Batch systems and clouds take minutes to start workers.
+_IDLE_SECONDS = 300.0
+_MERGED = 8  # maximum number of results that a task merges
 
 
 class ClusterError(RuntimeError):
@@ -31,14 +29,14 @@ class VersionMismatchError(ClusterError):
 
 
 class DaskExecutor:
-    """Runs tasks on a Dask cluster. Dask computes a result again if it loses the worker with the result.
+    """Runs tasks on a Dask cluster. If a worker is lost, Dask computes its results again.
 
-    Dask's functions for waiting do not return if the cluster has failed. So each wait also waits for a watchdog: a
-    coroutine that raises an error if no worker has been active for `_IDLE_SECONDS`. It runs until `close`.
+    Dask's functions for waiting do not return if the cluster has failed. Therefore a watchdog runs until `close`: a
+    coroutine that raises an error if no worker has been active for `_IDLE_SECONDS`. Each wait also ends with its error.
 
-    `advice` is appended to errors about memory or workers. Raises ClusterError if there is no worker, and
-    VersionMismatchError if a worker has other versions of packages than this process. Tasks check the versions again,
-    because workers may join later.
+    `advice` is appended to errors about memory or workers. The constructor raises ClusterError if there is no worker,
+    and VersionMismatchError if a worker has other versions of packages than this process. Workers may join later, so
+    each task checks the versions again.
     """
 
     def __init__(self, client: Any, advice: str = "") -> None:
@@ -62,32 +60,32 @@ class DaskExecutor:
         self.memory = min(memory for _, memory in reports.values())
 
     def workers(self) -> Workers:
-        """Return a description of the current workers."""
+        # Workers may have left since the executor was created.
         return Workers(max(1, len(self._threads)), max(1, sum(self._threads.values())), self.memory)
 
     def submit(self, function: Callable[..., Any], *args: Any, in_order: bool = False) -> Any:
-        """Return the future of a call of a module-level function; with in_order, earlier tasks have priority.
+        """Return the future of a call of a module-level function. If `in_order` is True, earlier tasks have priority.
 
-        A task may run twice, so it must not change its arguments. Arguments may be futures and lists of futures, which
-        are replaced by their results.
+        A task may run twice, so it must not change its arguments. Futures among the arguments, and in lists, are
+        replaced by their results.
         """
         self._check_running()
-        # Keys contain the name of the function, because Dask distributes tasks of the same name over all workers.
+        # The key contains the name of the function, because Dask spreads tasks of the same name over all workers.
         key = f"{function.__name__}-{self._name}", next(self._numbers)
         # Tasks that are submitted within `fifo_timeout` have the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
-        # `share` submits large arguments, so Dask's warning about them is turned off.
+        # `share` submits large arguments, about which Dask would warn.
         with import_dask().config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             future = self._client.submit(_run, self._versions, function, *args, **options)
         self._futures.add(future)
         return future
 
     def share(self, value: Any) -> Any:
-        """Return a future of a value that is an argument of many tasks."""
+        """Return the future of a value, as an argument of many tasks."""
         return self.submit(identity, value)
 
     def merge(self, function: Callable[..., Any], futures: list[Any], *args: Any) -> Any:
-        """Return the future of the merged results; function(list of results, *args) merges a few of them."""
+        """Return the future of the merged results, given a function(list of results, *args) that merges a few."""
         return merge_in_groups(lambda group: self.submit(function, group, *args), futures)
 
     def compute(self, *columns: list[Any]) -> list[list[Any]]:
@@ -99,9 +97,9 @@ class DaskExecutor:
         return [[next(remaining) for _ in column] for column in columns]
 
     def as_completed(self, futures: list[Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield futures and results in the order of completion, and raise errors.
+        """Yield futures and results in the order of completion; errors of tasks are raised.
 
-        The list is emptied. Futures that are added to it later are awaited, too.
+        The list is emptied. The caller may append further futures to the list between results.
         """
         pending = self._distributed.as_completed(loop=self._client.loop)
         while futures or not pending.is_empty():
@@ -115,17 +113,17 @@ class DaskExecutor:
         return list(self._wait_for(lambda: self._client.gather(futures, direct=self._is_direct, asynchronous=True)))
 
     def close(self) -> None:
-        """Cancel all tasks.
+        """Release all futures, so that Dask cancels their tasks.
 
-        Futures without references are cancelled by Dask. ``Client.cancel`` would also cancel other computations with
-        the same collections. If results of a future have been released, it would close the connection.
+        ``Client.cancel`` is not used. It would cancel other computations with the same collections, too, and it would
+        close the connection if a result has been released.
         """
         for future in list(self._futures):
             future.release()
         self._watchdog.cancel()
 
     def _wait_for(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Return the result of a coroutine; raise errors of tasks, and ClusterError if the cluster fails."""
+        """Return the result of a coroutine; errors of tasks are raised, and ClusterError if the cluster fails."""
         self._check_running()
         result = asyncio.run_coroutine_threadsafe(function(), self._client.loop.asyncio_loop)
         try:
@@ -144,12 +142,11 @@ class DaskExecutor:
             result.cancel()
 
     def _check_running(self) -> None:
-        """Raise ClusterError if the client has lost its cluster."""
         if self._client.status != "running":
             raise ClusterError(f"the Dask client is {self._client.status}: it is not connected to a scheduler")
 
     async def _collect_reports(self) -> dict[str, tuple[dict[str, str], int]]:
-        """Return the reports of the workers, and find out whether they can be reached directly."""
+        """Return the reports of the workers, and set `_is_direct` to whether this process can reach the workers."""
         reports = await self._client.run(_report, on_error="return", asynchronous=True)
         await self._update_workers()
         try:
@@ -186,31 +183,25 @@ class DaskExecutor:
 
 
 def merge_in_groups(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:
-    """Return the merged results of tasks; merge(list of results) merges a few of them."""
+    """Return the merged results of tasks, given a function merge(list of results) that merges a few."""
     while len(results) > 1:
         results = [merge(results[i : i + _MERGED]) for i in range(0, len(results), _MERGED)]
     return results[0]
 
 
 def watch_task() -> Callable[[], bool]:
-    """Return a function that returns whether the current task was cancelled."""
+    """Return a function that tells whether the current task was cancelled."""
     worker = import_distributed().get_worker()
     task = worker.state.tasks[worker.get_current_task()]
     return lambda: task.state == "cancelled"
 
 
-def import_distributed() -> Any:
-    """Import Dask's scheduler."""
-    return import_optional("distributed", purpose="Dask", extra="dask")
-
-
 def default_client(client: Any) -> Any:
     """Return the given client or the current one; raise ClusterError if there is none."""
-    distributed = import_distributed()
     if client is not None:
         return client
     try:
-        return distributed.default_client()
+        return import_distributed().default_client()
     except ValueError:
         raise ClusterError("there is no Dask client: create a distributed.Client, or pass one as client") from None
 
@@ -224,13 +215,12 @@ def describe_code() -> dict[str, str]:
 def check_versions(versions: dict[str, str], worker_versions: dict[str, str], worker: str) -> None:
     """Raise VersionMismatchError, with the first difference, if a worker has other versions than this process."""
     for name, version in versions.items():
-        if worker_versions.get(name) != version:
-            other = worker_versions.get(name, "missing")
+        if (other := worker_versions.get(name, "missing")) != version:
             raise VersionMismatchError(f"{name} is {version} here, but {other} on {worker}: install the same version")
 
 
 def identity(value: Any) -> Any:
-    """Return the value; `DaskExecutor.share` submits this function as a task."""
+    """Return the value. As a task, this stores the value on a worker."""
     return value
 
 
@@ -247,6 +237,6 @@ def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
 
 
 def _is_active(worker: dict[str, Any]) -> bool:
-    """Return whether a worker accepts or executes tasks; with full memory, it only executes those that it has."""
+    """Return whether a worker accepts or executes tasks. A worker with full memory does not accept any."""
     counts = worker["metrics"].get("task_counts", {})
     return worker["status"] == "running" or counts.get("executing", 0) > 0

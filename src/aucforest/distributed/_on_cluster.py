@@ -1,7 +1,7 @@
 """Training data as Dask partitions, and the plan of a fit."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from hashlib import sha256
@@ -34,8 +34,8 @@ from aucforest.tables.dates import find_dates, n_added
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree.prediction import PackedTrees
 
-# Minimum and maximum seconds of a task that grows trees. Shorter tasks have too much overhead. With longer tasks, more
-# work is lost with a worker.
+# Minimum and maximum seconds of a task that grows trees. Shorter tasks have too much overhead. Longer tasks lose more
+# work if a worker dies.
 _LEAST_TASK_SECONDS, _MOST_TASK_SECONDS = 0.5, 20.0
 # Maximum bytes of trees that are sent to workers together.
 _GROUP_BYTES = 2**28
@@ -70,20 +70,22 @@ class RowsOnCluster(TrainingTable):
         self.target = Target.from_parts([part[:2] for part in parts], sample_weight)
         self._first_rows = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
         kept = self.target.kept
-        # The bounds of the partitions among the rows of positive weight.
-        self._starts = (self._first_rows if kept is None else np.searchsorted(kept, self._first_rows)).tolist()
+        bounds = (self._first_rows if kept is None else np.searchsorted(kept, self._first_rows)).tolist()
+        # (index, start, stop) of each partition that has rows of positive weight. Its rows are those from start to stop
+        # among the rows of positive weight of all partitions.
+        self._partitions = [(i, start, stop) for i, (start, stop) in enumerate(pairwise(bounds)) if start < stop]
 
     def code(self, spec: FitSpec) -> Coding:
-        """Choose codes, and encode rows of positive weight; raise ClusterError if memory is too small."""
+        """Choose a coding, and encode the rows of positive weight; raise ClusterError if memory is too small."""
         coding = super().code(spec)
-        self._parts = self._make_parts()
+        self._parts = self._join_parts()
         del self._coded  # so that workers release the codes of partitions
         if (folder := self._params["checkpoint_dir"]) is not None:
             self._job = JobFolder(folder, self._manifest(coding))
         return coding
 
     def _encode_rows(self) -> Coding:
-        """Choose codes from a summary of all rows, and encode them."""
+        """Choose a coding from a summary of all rows, and encode the rows."""
         self._make_plan()
         self._shared_coding = self._choose_coding()
         coding: Coding = self._executor.gather([self._shared_coding])[0]
@@ -101,11 +103,11 @@ class RowsOnCluster(TrainingTable):
             raise ClusterError(f"too little memory: {self._plan.advice}")
 
     def _choose_coding(self) -> Any:
-        """Return the future of the codes, which are chosen from a summary of all partitions."""
+        """Return the future of the coding, which is chosen from a summary of all partitions."""
         spec, executor, integers, summaries = self._spec, self._executor, self._known_integers(self._spec), []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         rows, classes = self.target.rows_at(sample), self.target.classes if integers is None else None
-        params = executor.share(_tasks.SummaryParams(self.categorical, self.dates, spec.max_bins, classes))
+        params = executor.share((self.categorical, self.dates, spec.max_bins, classes))
         for index, (first, last) in enumerate(pairwise(self._first_rows.tolist())):
             table, labelled, sampled = self._X[index], self._labelled[index], indices_within(rows, first, last - first)
             summaries.append(executor.submit(_tasks.summarize_values, index, table, labelled, sampled, params))
@@ -123,15 +125,18 @@ class RowsOnCluster(TrainingTable):
         found = executor.gather([executor.submit(_tasks.find_integers, summary, columns)])[0]
         if not found:
             return {}
-        counted = [executor.submit(_tasks.count_integers, *part, found) for part in zip(self._X, self._labelled)]
+        counted = [
+            executor.submit(_tasks.count_integers, self._X[index], self._labelled[index], found)
+            for index, _, _ in self._partitions
+        ]
         return order_values(executor.gather([executor.merge(_tasks.merge_integers, counted)])[0])
 
     def _encode(self) -> list[Any]:
-        """Return futures of the codes of the partitions, and keep the values of `FitSpec.rows_with_values`."""
+        """Return futures of the codes of `_partitions`, and keep the values of `FitSpec.rows_with_values`."""
         executor, coding = self._executor, self._shared_coding
         classes = executor.share(self.target.classes)
         coded, scored_rows, with_values = [], [], self._spec.rows_with_values
-        for index, (start, stop) in enumerate(pairwise(self._starts)):
+        for index, start, stop in self._partitions:
             scored, labelled = indices_within(with_values, start, stop - start), self._labelled[index]
             pair = executor.submit(_tasks.encode_partition, self._X[index], labelled, scored, classes, coding)
             coded.append(executor.submit(getitem, pair, 0))
@@ -141,14 +146,14 @@ class RowsOnCluster(TrainingTable):
         for table in self._X:
             table.release()
         del self._X
-        rows = np.concatenate([rows for rows in executor.gather(scored_rows) if rows is not None])
-        self.X = RowsWithValues(self.target.rows_at(with_values), rows)
+        self.X = RowsWithValues(self.target.rows_at(with_values), np.concatenate(executor.gather(scored_rows)))
         return coded
 
     def _sample_column(self, coding: Coding, feature: int) -> ColumnSample:
         """Return the rows from which the target rates of a column are chosen."""
         submit, arguments = self._executor.submit, (coding.digits, feature, len(self.target.kept_labels))
-        futures = [submit(_tasks.sample_column, part, first, *arguments) for part, first in self._coded_rows()]
+        coded = zip(self._coded, self._partitions)
+        futures = [submit(_tasks.sample_column, part, start, *arguments) for part, (_, start, _) in coded]
         rows = CodedRows.joined(self._executor.gather(futures))
         return ColumnSample(feature, rows, np.arange(len(rows.labels)))
 
@@ -158,22 +163,16 @@ class RowsOnCluster(TrainingTable):
         """Return the class totals of the cells of each table of target rates."""
         executor, n_classes = self._executor, len(self.target.classes)
         shared = [executor.share(value) for value in (weights, coding.cell_finder, tables)]
-        counted = [executor.submit(_tasks.count_cells, part, *shared, n_classes) for part, _ in self._coded_rows()]
+        counted = [executor.submit(_tasks.count_cells, part, *shared, n_classes) for part in self._coded]
         return executor.gather([executor.merge(_tasks.add_totals, counted)])[0]
 
-    def _coded_rows(self) -> Iterator[tuple[Any, int]]:
-        """Yield the future of the codes and the first row's index, for partitions that have rows of positive weight."""
-        for part, (start, stop) in zip(self._coded, pairwise(self._starts)):
-            if start < stop:
-                yield part, start
-
-    def _make_parts(self) -> list[Any]:
-        """Return futures of encoded parts of about equal size, which are joined from pieces of partitions."""
-        executor, spec, n_rows = self._executor, self._spec, self._starts[-1]
+    def _join_parts(self) -> list[Any]:
+        """Return futures of encoded rows in parts of about equal size, which are joined from pieces of partitions."""
+        executor, spec, n_rows = self._executor, self._spec, len(self.target.kept_labels)
         blocks = np.linspace(0, -(-n_rows // BLOCK_ROWS), self._plan.n_parts + 1).astype(np.int64)
         sampler, copies_rows = spec.sampler, self._plan.strategy == "gather"
         if sampler is not None:
-            # The task computes the members from the labels.
+            # `join_parts` computes the members from the labels, so they need not be sent.
             sampler = replace(sampler, members=np.empty(0, dtype=np.uint16))
             if copies_rows:
                 sampler = sampler.store_sizes(tree_keys(spec.seed, spec.numbers))
@@ -189,12 +188,12 @@ class RowsOnCluster(TrainingTable):
         return parts
 
     def _cut(self, start: int, stop: int) -> list[Any]:
-        """Return futures of the codes of consecutive rows, given the bounds among the rows of positive weight."""
+        """Return futures of the codes of rows, given their first and last index among the rows of positive weight."""
         pieces = []
-        for piece, (first, last) in zip(self._coded, pairwise(self._starts)):
+        for piece, (_, first, last) in zip(self._coded, self._partitions):
             if max(first, start) < min(last, stop):
                 if start > first or stop < last:
-                    # A separate task selects the rows, so that other rows of the partition are not sent.
+                    # A separate task selects the rows, so that the other rows of the partition are not sent.
                     bounds = max(start - first, 0), min(stop, last) - first
                     piece = self._executor.submit(_tasks.cut_part, piece, *bounds)
                 pieces.append(piece)
@@ -213,10 +212,10 @@ class RowsOnCluster(TrainingTable):
         return digests | describe_fit(self._params, self._spec.seed, self.target)
 
     def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield indices of keys and their trees, as they are grown.
+        """Yield indices of keys with their trees, as soon as these are grown.
 
-        Trees grow from a copy of all rows ("replicate"), or from their samples, which all parts send ("gather"). To
-        gather samples while trees grow, two tasks for each thread are submitted at a time.
+        Trees grow from a copy of all rows ("replicate"), or from their samples, which all parts send ("gather"). Two
+        tasks for each thread are submitted at a time, so that one gathers its samples while the other grows trees.
         """
         executor, running, seconds = self._executor, {}, estimate_seconds(growth)
         gathers, n_threads = self._plan.strategy == "gather", executor.workers().n_threads
@@ -247,7 +246,7 @@ class RowsOnCluster(TrainingTable):
         self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
     ) -> list[Sums]:
         """Compute the sums of `sum_out_of_bag` on the workers, which read the partitions again."""
-        # Release the rows that trees grow from. No more trees are grown, and workers need the memory.
+        # No more trees are grown, so the rows that trees grow from are released.
         self.__dict__.pop("_parts", None)
         executor, target = self._executor, self.target
         running = RunningSums(bags.sampler.n_rows, len(ranges), len(target.classes), chosen)
@@ -255,24 +254,23 @@ class RowsOnCluster(TrainingTable):
         reader = executor.submit(
             _tasks.PartitionReader, self._shared_coding, target.classes, self._rate_weights, self._coding.rates
         )
-        bounds, futures = list(pairwise(self._starts)), [None] * len(tables)
+        futures: list[Any] = [None] * len(self._partitions)
         for group in cut_trees(packed, len(bags.keys)):
-            # Each group is added to the sums of earlier groups, so rounding errors are as if there were one group.
+            # Each group is added to the sums of earlier groups, so that rounding errors are those of a single group.
             trees = executor.share((packed.part(group), [indices_in_group(trees, group) for trees in ranges]))
             sampler = bags.sampler.store_sizes(bags.keys[group.start : group.stop])
-            for index, (start, stop) in enumerate(bounds):
+            for number, (index, start, stop) in enumerate(self._partitions):
                 first = start // BLOCK_ROWS * BLOCK_ROWS
                 part_sampler = sampler.part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
-                chosen_rows = running.part(start, stop - start)[1]
-                rows = _tasks.RowsOutOfBag(part_sampler, start - first, chosen_rows)
-                table, labelled, earlier = tables[index], self._labelled[index], futures[index]
-                futures[index] = executor.submit(_tasks.add_out_of_bag, table, labelled, reader, trees, rows, earlier)
+                rows = part_sampler, start - first, running.part(start, stop - start)[1]
+                arguments = tables[index], self._labelled[index], reader, trees, rows, futures[number]
+                futures[number] = executor.submit(_tasks.add_out_of_bag, *arguments)
         for table in tables:
             table.release()
-        by_future = dict(zip(futures, bounds))
+        by_future = dict(zip(futures, self._partitions))
         for future, sums in executor.as_completed(futures):
-            start, stop = by_future[future]
-            for total, computed in zip(running.part(start, stop - start)[0], sums or ()):
+            _, start, stop = by_future[future]
+            for total, computed in zip(running.part(start, stop - start)[0], sums):
                 total.copy_from(computed)
         return running.at_all_rows(bags.kept, len(target.labels))
 
@@ -284,14 +282,14 @@ def explain_plan(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_wei
     table = RowsOnCluster(executor, partitions, forest._params())
     if y is None:
         table.target = _assume_target(executor, forest, X, sample_weight)
-    # The plan does not depend on the seed. With a fixed seed, a generator as random_state is not advanced.
+    # The plan does not depend on the seed. A fixed seed leaves the state of a generator in random_state unchanged.
     forest = copy(forest).set_params(random_state=0)
     spec = forest._resolve(table, forest._start())
     return plan_on_cluster(FitSize.of(spec, table.target, table.n_features), executor.workers(), forest.strategy)
 
 
 def _assume_target(executor: DaskExecutor, forest: Any, X: Any, sample_weight: Any) -> Target:
-    """Return labels of two classes for the rows of X."""
+    """Return a target of two classes for the rows of X."""
     for name in ("sampling", "class_weight"):
         if isinstance(getattr(forest, name), dict):
             raise ValueError(f"explain_plan needs y if {name} is a dict, but {name}={getattr(forest, name)}")
@@ -313,7 +311,7 @@ def cut_tasks(n_trees: int, n_threads: int, tree_seconds: float, most_trees: int
 
 
 def cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
-    """Divide trees into groups for messages of limited size."""
+    """Return ranges of trees, each small enough to be sent to a worker."""
     node_bytes = packed.nodes.nbytes // len(packed.nodes.words)
     ends = node_bytes * packed.first + packed.values.itemsize * packed.values.shape[1] * packed.first_leaf
     bounds = [0]

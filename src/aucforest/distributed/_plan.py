@@ -10,17 +10,15 @@ from aucforest.tree.samples import MOST_ROWS
 
 STRATEGIES = ("auto", "replicate", "gather")
 
-# The maximum proportion of a worker's memory for the codes of all rows, since trees, tasks and results need the rest.
+# The maximum proportion of a worker's memory for the codes of all rows. Trees, tasks and results need the rest.
 _ROWS_FRACTION = 0.4
-# Minimum bytes of a value on the worker that chooses codes from all values, if max_bins is None.
+# Minimum bytes of a value on the worker that chooses the coding from all values, if max_bins is None.
 _CHOOSING_BYTES = 24
-# Bytes of a row in memory besides its codes: its label and its weight.
-_ROW_BYTES = 12
-# Approximate bytes of the codes of a part, which is computed again if it is lost, and of the rows of a task.
+_ROW_BYTES = 12  # bytes of a row in memory besides its codes: its label and its weight
+# Approximate bytes of the codes of a part, and of the rows that a task gathers. A lost part is computed again.
 _PART_BYTES = 2**26
-# Maximum number of parts for each thread, since each task costs milliseconds.
-_PARTS_PER_THREAD = 4
-# Copies of a tree's rows for each thread: a running and a waiting task each have the rows as sent and as joined.
+_PARTS_PER_THREAD = 4  # maximum number of parts for each thread; each task costs milliseconds
+# Copies of the rows of a tree for each thread. A running and a waiting task each have the sent and the joined rows.
 _COPIES = 4
 
 
@@ -33,8 +31,8 @@ class Workers(NamedTuple):
 
     @property
     def threads_per_worker(self) -> int:
-        """Number of threads of a worker."""
-        return -(-self.n_threads // max(1, self.n_workers))
+        """Maximum number of threads of a worker, if threads are distributed evenly."""
+        return -(-self.n_threads // self.n_workers)
 
 
 @dataclass(frozen=True)
@@ -62,33 +60,33 @@ class ClusterPlan:
 
     @property
     def worker_bytes(self) -> int:
-        """Bytes that a worker needs, without the trees."""
+        """Bytes that a worker needs besides the trees."""
         return max(self._choosing_bytes, self._growing_bytes(self.size))
 
     @property
     def _choosing_bytes(self) -> int:
-        """Bytes of the values on the worker that chooses codes."""
+        """Bytes of the values on the worker that chooses the coding."""
         return _CHOOSING_BYTES * self.size.n_rows * self.size.n_features if self.size.code_bytes > 1 else 0
 
     def _growing_bytes(self, size: FitSize) -> int:
         """Return the bytes of a worker while trees of the given size grow."""
         n_threads, matrix = self.workers.threads_per_worker, size.matrix_bytes + _ROW_BYTES * size.n_rows
-        parts = -(-(matrix + size.sample_bytes) // max(1, self.workers.n_workers)) + size.rate_total_bytes
+        parts = -(-(matrix + size.sample_bytes) // self.workers.n_workers) + size.rate_total_bytes
         if self.strategy == "replicate":
             return parts + matrix + n_threads * size.thread_bytes(size.n_rows)
-        # A task gathers the rows of several trees with at most _PART_BYTES together, or the rows of one tree.
+        # A task gathers the rows of one tree, or of several trees with a total of at most _PART_BYTES.
         gathered = _COPIES * min(max(size.copy_bytes, _PART_BYTES), size.n_trees * size.copy_bytes)
         counts = COUNT_BYTES * -(-size.n_rows // self.n_parts)
         return parts + n_threads * (gathered + counts + size.thread_bytes(size.tree_rows))
 
     @property
     def _needed(self) -> str:
-        """The bytes that a worker needs, as text; "at least" if they depend on the number of distinct values."""
+        """The bytes that a worker needs, as text. Without max_bins, they depend on the number of distinct values."""
         return f"{'about' if self.size.code_bytes == 1 else 'at least'} {format_bytes(self.worker_bytes)}"
 
     @property
     def advice(self) -> str:
-        """The advice if workers have too little memory."""
+        """A sentence for workers with too little memory."""
         change = "more memory, or fewer threads for each worker"
         if self._choosing_bytes > self._growing_bytes(self.size):
             change = "set max_bins, without which one worker needs all values, or use more memory"

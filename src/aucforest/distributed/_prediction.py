@@ -1,4 +1,4 @@
-"""Lazy predictions for Dask collections; the forest is a task, so it is not copied to each partition."""
+"""Lazy predictions for Dask collections: labels, probabilities, leaves or encoded rows."""
 
 from typing import Any
 
@@ -12,15 +12,16 @@ from aucforest.tables.columns import check_table
 
 
 def predict_lazily(forest: Any, X: Any, method: str) -> Any:
-    """Return the lazy result of a forest's method: a Dask Array with the chunks of X.
+    """Return the lazy result of a method of the forest, such as "predict": a Dask Array with the chunks of X.
 
-    For a DataFrame, predicted labels are a Series and encoded rows a DataFrame, with the divisions of X.
+    If X is a DataFrame, "predict" returns a Series and "encode" a DataFrame, with the divisions of X.
     """
     X = as_rows(X)
     is_array = hasattr(X, "chunks")
     head = np.empty((0, X.shape[1])) if is_array else X._meta
     check_table(head)
     validate_data(forest, head, skip_check_array=True, reset=False)
+    # The forest is one task of the graph, so that it is not copied into the task of each partition.
     shared = import_dask().delayed(identity, pure=False)(forest)
     meta = _predict_part(head, forest, method)
     if not is_array:
@@ -32,7 +33,7 @@ def predict_lazily(forest: Any, X: Any, method: str) -> Any:
 
 
 def _predict_part(part: Any, forest: Any, method: str) -> Any:
-    """Return the prediction for one partition, which may be empty; for a frame, with its index."""
+    """Return the prediction for a partition, which may be empty. That for a frame has the index of the frame."""
     refuse_sparse(part)
     values = getattr(forest, method)(part) if len(part) > 0 else _predict_no_rows(forest, method)
     if not hasattr(part, "index"):
@@ -48,7 +49,6 @@ def _predict_part(part: Any, forest: Any, method: str) -> Any:
 
 
 def _predict_no_rows(forest: Any, method: str) -> Any:
-    """Return the prediction for an empty table."""
     if method == "predict":
         return forest.classes_[:0]
     n_columns = {"apply": len(forest.trees_), "encode": forest.trees_[0].n_features}.get(method, len(forest.classes_))

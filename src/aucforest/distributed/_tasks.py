@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_non_negative
 
 from aucforest._sklearn import check_y
-from aucforest.distributed._collections import refuse_sparse
-from aucforest.distributed._executor import import_distributed, watch_task
+from aucforest.distributed._collections import import_distributed, refuse_sparse
+from aucforest.distributed._executor import watch_task
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize_table
 from aucforest.fitting.growing import TreeBuffers, grow_batch, grow_rows, map_in_threads
@@ -67,34 +67,33 @@ def read_partition_target(index: int, y: Any, sample_weight: Any) -> LabelledPar
     return LabelledPart(classes, labels, sample_weight)
 
 
-class SummaryParams(NamedTuple):
-    """What the summaries of partitions depend on besides their rows."""
-
-    categorical: Sequence[int]  # the categorical columns
-    dates: Dates  # the features that columns of dates become
-    max_bins: int | None
-    classes: NDArray[Any] | None  # of all rows, if columns of integers that are categories are to be found
-
-
 def summarize_values(
-    index: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], params: SummaryParams
+    index: int,
+    X: Any,
+    labelled: LabelledPart,
+    sample: NDArray[np.int64],
+    params: tuple[Sequence[int], Dates, int | None, NDArray[Any] | None],
 ) -> Summary | None:
-    """Return the summary of the values of a partition, or None if it is empty."""
+    """Return the summary of the values of a partition, or None if the partition is empty.
+
+    `params` are the same for all partitions: the categorical columns, the features of dates, max_bins, and the classes
+    of all rows, which are None if no column of integers can be categorical.
+    """
+    categorical, dates, max_bins, classes = params
     n_rows = len(labelled.labels)
-    refuse_sparse(X)  # Dask may not know the type of blocks before they are computed
+    refuse_sparse(X)  # again, because Dask may not know the type of blocks before they are computed
     if len(X) != n_rows:
         raise ValueError(f"partition {index} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
         return None
-    table, counted = expand(read_table(X), params.dates), None
-    if params.classes is not None:
-        counted = CountedRows.of(labelled.kept(params.classes)[1], len(params.classes), table.shape[1])
-    rows = kept_rows(labelled.sample_weight)
-    return summarize_table(table, rows, sample, params.categorical, params.max_bins, counted)
+    table, counted = expand(read_table(X), dates), None
+    if classes is not None:
+        counted = CountedRows.of(labelled.kept(classes)[1], len(classes), table.shape[1])
+    return summarize_table(table, kept_rows(labelled.sample_weight), sample, categorical, max_bins, counted)
 
 
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
-    """Return the merged summary of partitions, or None if all are empty."""
+    """Return the merged summary of partitions, or None if all of them are empty."""
     non_empty = [summary for summary in summaries if summary is not None]
     return Summary.joined(non_empty, max_bins) if non_empty else None
 
@@ -104,17 +103,14 @@ def find_integers(summary: Summary, columns: list[int]) -> list[int]:
     return find_integer_categories(summary.integers, columns)
 
 
-def count_integers(X: Any, labelled: LabelledPart, columns: list[int]) -> dict[int, Counted] | None:
-    """Return the values of columns of a partition and their counts, or None if it is empty."""
-    if len(labelled.labels) == 0:
-        return None
+def count_integers(X: Any, labelled: LabelledPart, columns: list[int]) -> dict[int, Counted]:
+    """Return the distinct values of columns of a partition with their counts."""
     return count_values_of(read_table(X), kept_rows(labelled.sample_weight), columns)
 
 
-def merge_integers(counted: list[dict[int, Counted] | None]) -> dict[int, Counted] | None:
-    """Return the values of columns of partitions with their total counts, or None if all are empty."""
-    non_empty = [values for values in counted if values is not None]
-    return reduce(merge_values, non_empty) if non_empty else None
+def merge_integers(counted: list[dict[int, Counted]]) -> dict[int, Counted]:
+    """Return the distinct values of columns of several partitions with their total counts."""
+    return reduce(merge_values, counted)
 
 
 def choose_codes(
@@ -125,8 +121,8 @@ def choose_codes(
     encodings: Sequence[str],
     integers: Integers,
 ) -> Coding:
-    """Choose codes from the summary of all partitions, with all threads of the worker."""
-    # joblib is not used, because it uses one thread in processes that Dask starts.
+    """Choose a coding from the summary of all partitions, with all threads of the worker."""
+    # In processes that Dask starts, joblib would use only one thread.
     n_threads = import_distributed().get_worker().state.nthreads
     run = partial(map_in_threads, n_threads=n_threads)
     coding = replace(choose_coding(summary, sample_weight, max_bins, dates, run), integers=integers)
@@ -135,17 +131,15 @@ def choose_codes(
 
 def encode_partition(
     X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
-) -> tuple[Part | None, NDArray[Any] | None]:
-    """Return the codes of a partition, and the values of its rows `scored`; both are None if it is empty."""
-    if len(labelled.labels) == 0:
-        return None, None
+) -> tuple[Part, NDArray[Any]]:
+    """Return the codes of a partition, and the values of its rows `scored`."""
     rows, labels, weights = labelled.kept(classes)
     matrix = coding.read(read_table(X), rows)
     return Part(coding.encode(matrix), labels, weights), matrix[scored]
 
 
 def sample_column(part: Part, first_row: int, digits: Digits, feature: int, n_rows: int) -> CodedRows:
-    """Return the rows of a partition from which the target rates of a column are chosen; the fit has n_rows rows."""
+    """Return a sample of the rows of a partition, to choose target rates of a column. The fit has n_rows rows."""
     rows = CodedRows(part.codes, part.labels, None)
     return rows.take(sampled_rows(part.codes, digits, feature, n_rows, first_row))
 
@@ -160,11 +154,11 @@ def count_cells(
 
 def add_totals(counted: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
     """Return the sums of the totals of partitions for each table."""
-    return [sum(totals[1:], totals[0]) for totals in zip(*counted)]
+    return [sum(totals) for totals in zip(*counted)]
 
 
 def cut_part(part: Part, start: int, stop: int) -> Part:
-    """Return copies of rows of a partition, so that the partition can be released."""
+    """Return rows of a partition, copied so that the memory of the partition can be released."""
     weights = None if part.weights is None else part.weights[start:stop].copy()
     return Part(part.codes[:, start:stop].copy(), part.labels[start:stop].copy(), weights)
 
@@ -176,9 +170,9 @@ def join_parts(
     parts: list[Part],
     in_rates: RateWeights | None = None,
 ) -> Part:
-    """Join rows with sample weights to one part, and compute the members of its sampler from the labels.
+    """Join rows to one part, and compute the members of its sampler from the labels.
 
-    `in_rates` converts sample weights to weights in target rates; None if there are no target rates.
+    `in_rates` converts sample weights to weights in target rates. It is None if there are no target rates.
     """
     joined = Part.joined(parts)
     weights = combine_weights(joined.labels, joined.weights, by_class)
@@ -192,13 +186,13 @@ def grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
     """Return the trees of a task; raise Reschedule if the task is cancelled before all trees are grown."""
     trees = grow_batch(growth, part, watch_task(), [], keys)
     if len(trees) < len(keys):
-        # Dask computes the task again if it was requested again after its cancellation.
+        # If the task was submitted again after its cancellation, Dask now runs it again.
         raise import_distributed().Reschedule()
     return trees
 
 
 def sample(part: Part, keys: list[int]) -> list[TreeRows]:
-    """Return copies of the rows of each tree that are in a part."""
+    """Return, for each key of a tree, copies of the rows of the part that are in the sample of the tree."""
     return [part.sample([key]) for key in keys]
 
 
@@ -230,26 +224,19 @@ class PartitionReader(NamedTuple):
         return append_rates(matrix, self.rates, left_out)
 
 
-class RowsOutOfBag(NamedTuple):
-    """The rows of positive weight of a partition, for out-of-bag predictions."""
-
-    sampler: BootstrapSampler  # the sampler of the whole blocks of rows that contain the rows of the partition
-    start: int  # the index of the partition's first row in these blocks
-    chosen: NDArray[np.int64] | None  # see `TreeRanges.add`
-
-
 def add_out_of_bag(
     X: Any,
     labelled: LabelledPart,
     reader: PartitionReader,
     trees: tuple[PackedTrees, Sequence[range]],
-    rows: RowsOutOfBag,
+    rows: tuple[BootstrapSampler, int, NDArray[np.int64] | None],
     earlier_sums: list[Sums] | None,
-) -> list[Sums] | None:
-    """Return `earlier_sums` plus the out-of-bag predictions of trees for a partition, or None if it is empty."""
-    kept = kept_rows(labelled.sample_weight)
-    if len(labelled.labels if kept is None else kept) == 0:
-        return None
+) -> list[Sums]:
+    """Return `earlier_sums` plus the out-of-bag predictions of trees for the rows of a partition.
+
+    `rows` are a sampler of the whole blocks that contain these rows, the index of the first row in the blocks, and the
+    argument `chosen` of `TreeRanges.add`.
+    """
     (packed, ranges), (sampler, start, chosen) = trees, rows
     matrix = reader.read(X, labelled)
     sums, _ = RunningSums(len(matrix), len(ranges), packed.values.shape[1], chosen).part(0, len(matrix))

@@ -22,14 +22,14 @@ from aucforest.tables.columns import check_table
 
 
 def _join_signatures(forest: Callable[..., Any], init: Callable[..., Any]) -> Signature:
-    """Return the parameters of `forest`, followed by those that only `init` has, without its **forest_params."""
+    """Return the parameters of `forest`, followed by those that only `init` has, without `**forest_params`."""
     inherited = signature(forest).parameters
     *params, _ = signature(init).parameters.values()
     return Signature([*inherited.values(), *(param for param in params if param.name not in inherited)])
 
 
 def _lazily(method: Callable[..., Any]) -> Any:
-    """Wrap a method of the local forest, so that its result is lazy if X is a Dask collection."""
+    """Return a method of `AUCForestClassifier` whose result is lazy if X is a Dask collection."""
 
     @wraps(method)
     def call(self: "DaskAUCForestClassifier", X: Any) -> Any:
@@ -45,7 +45,7 @@ def _lazily(method: Callable[..., Any]) -> Any:
 
 
 def _in_memory(method: Callable[..., Any]) -> Any:
-    """Wrap a method so that it raises TypeError for Dask collections. Otherwise numpy would load them into memory."""
+    """Return a method that raises TypeError for Dask collections, which numpy would load into memory."""
 
     @wraps(method)
     def call(self: "DaskAUCForestClassifier", *args: Any, **options: Any) -> Any:
@@ -154,7 +154,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
     def __sklearn_clone__(self) -> "DaskAUCForestClassifier":
         """Return an unfitted copy with the same client."""
-        # `copy.copy` leaves out the client, because scikit-learn would copy it deeply, which is not possible.
+        # scikit-learn would copy the client deeply, which fails. `copy.copy` sets it to None, see `__getstate__`.
         clone: DaskAUCForestClassifier = AUCForestClassifier.__sklearn_clone__(copy.copy(self))
         clone.client = self.client
         return clone
@@ -243,11 +243,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     decision_path = _in_memory(AUCForestClassifier.decision_path)
     predict_interval = _in_memory(AUCForestClassifier.predict_interval)
     set_threshold = _in_memory(AUCForestClassifier.set_threshold)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy, as ``AUCForestClassifier.score`` does, of data in memory; TypeError for collections."""
-        refuse_collections(X, y, sample_weight)
-        return super().score(X, y, sample_weight)
+    score = _in_memory(AUCForestClassifier.score)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted forest to a file, from which `aucforest.load` restores an `AUCForestClassifier`.
