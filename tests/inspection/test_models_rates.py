@@ -1,6 +1,5 @@
 """Target rates are named, permuted and explained together with their column."""
 
-import matplotlib
 import numpy as np
 import pytest
 
@@ -9,7 +8,6 @@ from aucforest.inspection import MixtureDisplay, TreeDisplay, explain, export_te
 from tests.estimators.rated import make_interaction, make_rated
 from tests.inspection.test_shapley import by_subsets
 
-matplotlib.use("Agg")
 NAMES = ["merchant", "night", "shop", "merchant: rate", "merchant x night: rate", "shop: rate"]
 INPUTS = [0, 1, 2, 0, 0, 2]
 
@@ -53,7 +51,6 @@ def test_rates_come_after_the_parts_of_dates():
 
 @pytest.mark.parametrize("encoding", ["sets", "rates", "interactions"])
 def test_shapley_values_equal_those_by_subsets_of_columns(fitted, encoding):
-    """A column and its rates are known together; a category may be missing."""
     forest, X, _ = fitted
     rows = X[:6].copy()
     rows.loc[0, "merchant"] = np.nan

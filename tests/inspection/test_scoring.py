@@ -54,8 +54,7 @@ def test_costs_are_the_fit_time_and_means_over_trees():
     assert found == [1.5, *np.mean(sizes, axis=0)]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(2, False), (3, True)])
 def test_metrics_at_k(n_classes, weighted):
     fitted = fold(n_classes, weighted)
     classes = [1] if n_classes == 2 else range(n_classes)
