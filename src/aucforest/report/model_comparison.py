@@ -68,8 +68,8 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
     """Return the metrics of each model, whose name is the `criterion`, and the differences from the first model.
 
     For two classes, the ROC AUC has DeLong's interval and test. Other intervals are percentiles of stratified bootstrap
-    samples, the same for all models. Their p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the smaller of the
-    numbers of samples with a difference of at least 0 and of at most 0. The + 1 counts the sample of all rows.
+    samples, which are the same for all models. The p-value is 2 (m + 1) / (n_bootstrap + 1). Here m is the number of
+    samples with a difference of at least 0, or of at most 0, whichever is smaller. The + 1 counts the original sample.
     """
     baseline, first = next(iter(scored.items()))
     measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
@@ -100,7 +100,7 @@ def _by_delong(model: str, scored: Mapping[str, ScoredRows], first: ScoredRows) 
 
 
 def verdict(rows: Sequence[ComparisonRow]) -> str:
-    """Return a sentence that says which models rank better or worse than the first by ROC AUC, and by how much."""
+    """Return a sentence on which models rank better or worse than the first by ROC AUC, and by how much."""
     first, *others = rows
     clauses = []
     for row in sorted(others, key=lambda row: -row.difference):
@@ -120,7 +120,7 @@ def verdict(rows: Sequence[ComparisonRow]) -> str:
 
 
 def models_sections(scored: Mapping[str, ScoredRows], overlap: str, n_bootstrap: int, seed: int) -> list[Section]:
-    """Return the sections verdict, metrics and curves; `overlap` says if rows were used for training."""
+    """Return the sections verdict, metrics and curves; the sentence `overlap` says if rows were used for training."""
     (name, first), *others = scored.items()
     compared = compare_models(scored, n_bootstrap, seed)
     titles = [find_metric(metric).title for metric in compared]
