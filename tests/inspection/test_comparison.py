@@ -330,7 +330,6 @@ def test_progress_is_shown(data, capsys):
         ({"y": ["a", "b"]}, "inconsistent numbers of samples"),
         ({"groups": np.arange(1400)}, "groups has 1400 values, but X has 1500 samples"),
         ({"groups": np.arange(1500) > 500, "cv": 2, "y": np.arange(1500) > 500}, "no training sample of class"),
-        ({"criteria": ("stack",), "bootstrap": False}, "bootstrap=False is not available in a stack"),
         ({"criteria": [["auc", "gini"], "auto"]}, r"criteria must hold single .* has the list \['auc', 'gini'\]"),
     ],
 )

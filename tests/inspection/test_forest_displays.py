@@ -42,7 +42,6 @@ def test_curves_of_other_scores_with_weights(scoring):
     ("model", "options", "sentence"),
     [
         (small_forest(), {"n_points": 1}, "n_points must be an integer >= 2, got 1"),
-        (small_forest(), {"y": ~Y}, "y must be the training labels in the order of fit"),
         (small_tree(), {}, "forest must be an AUCForestClassifier, got AUCTreeClassifier"),
     ],
 )

@@ -193,8 +193,6 @@ def test_the_plot_shows_means_and_intervals():
     ("options", "sentence", "params"),
     [
         ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0", {}),
-        ({"scoring": "no_such_score"}, "no_such_score", {}),
-        ({"X": X[1:], "y": Y[1:]}, "X and y must be the training data", {}),
         ({}, "no sample is out of bag: all 6 trees use all 300", {"sampling": "subsample", "max_samples": 1.0}),
     ],
 )

@@ -48,9 +48,9 @@ def follow(text, row):
 
 def make_kinds(n_kinds=6):
     rng = np.random.default_rng(0)
-    codes = rng.integers(n_kinds, size=400)
+    codes = rng.integers(n_kinds, size=max(400, 4 * n_kinds))
     kinds = np.array([f"k{i:03}" for i in range(n_kinds)], dtype=object)[codes]
-    return np.where(rng.random(400) < 0.1, None, kinds)[:, None], (codes % 2 == 0).astype(int)
+    return np.where(rng.random(len(codes)) < 0.1, None, kinds)[:, None], (codes % 2 == 0).astype(int)
 
 
 @pytest.mark.parametrize("n_kinds", [None, 2, 3, 6, 300])

@@ -189,8 +189,8 @@ def test_differences_of_groups_are_those_of_group_rates(model):
 
 
 ZONED = pd.Series(pd.to_datetime(["2024-01-01", "2024-01-02"])).dt.tz_localize("Europe/Berlin")
-DAYS = np.where(INDEX < 5, np.datetime64("NaT"), np.datetime64("2024-01-01") + INDEX % 100)
-QUARTERS = ["to 2024-01-26", "to 2024-02-20", "to 2024-03-16", "after 2024-03-16", "missing"]
+DAYS = np.where(INDEX < 5, np.datetime64("NaT"), np.datetime64("2024-01-01") + INDEX % 250)
+QUARTERS = ["to 2024-03-05", "to 2024-05-06", "to 2024-07-06", "after 2024-07-06", "missing"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Loaders of the data sets that the package includes. Their origin and licence are in data/README.md."""
 
+import gzip
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -136,8 +137,10 @@ def _read(filename: str, categorical: Mapping[str, list[str] | None]) -> tuple[B
 
     `categorical` has the categories of each categorical column in the order of their codes; None sorts them.
     """
-    cells = np.loadtxt(str(_DATA / filename), dtype=str, delimiter=",")  # loadtxt decompresses .gz files
-    names, texts = cells[0].tolist(), cells[1:]
+    raw = (_DATA / filename).read_bytes()
+    lines = (gzip.decompress(raw) if filename.endswith(".gz") else raw).decode().splitlines()
+    names = lines[0].split(",")
+    texts = np.loadtxt(lines[1:], dtype=str, delimiter=",")
     table, categories = np.empty(texts.shape), {}
     for j, (name, values) in enumerate(zip(names, texts.T)):
         if name in categorical:

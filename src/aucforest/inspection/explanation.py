@@ -383,8 +383,6 @@ def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
     `explained` is `model` or, in a refreshed model, the old member. Parts of dates that only the old member reads count
     as the first part of the date.
     """
-    if explained is model:
-        return np.array(model._inputs_of_features)
     index_of = {name: index for index, name in enumerate(input_names_of(model))}
     columns = columns_of_features(model.n_features_in_, model.dates_)
     inputs = zip(input_names_of(explained), columns_of_features(explained.n_features_in_, explained.dates_))

@@ -1,7 +1,7 @@
 """The sections that compare models on the same rows, with a verdict, metrics and curves, or split criteria on folds."""
 
 from collections.abc import Mapping, Sequence
-from itertools import count
+from itertools import count, groupby
 from typing import Any
 
 import narwhals as nw
@@ -176,10 +176,9 @@ def criteria_sections(comparison: CriteriaComparison) -> list[Section]:
     drawn = plots.picture(figure, "criteria", caption)
     pyplot.close(figure)
     quality, costs = list[Table](), list[Table]()
-    for metric in comparison.metrics:
-        rows = [row for row in comparison.summary() if row.metric == metric]
+    for metric, rows in groupby(comparison.summary(), lambda row: row.metric):
         tables = quality if metric in comparison.metrics_of_quality else costs
-        tables.append(differences_table(metric, rows, "criterion", BASELINE))
+        tables.append(differences_table(metric, list(rows), "criterion", BASELINE))
     stack = " and a stack of a forest," if STACK in comparison.criteria else ""
     lead = (
         f"Forests that differ only in the split criterion,{stack} on the same {len(comparison.folds)} folds; "
