@@ -173,9 +173,8 @@ def report(
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
         with drawing():
-            sections_of_criteria = model_comparison.criteria_sections(model_or_comparison)
-            shown = model_comparison.criteria_facts(model_or_comparison) | given_facts
-            return Report(title, render(title, shown, sections_of_criteria))
+            shown, content = model_comparison.criteria_content(model_or_comparison)
+        return Report(title, render(title, shown | given_facts, content))
     check_count("n_bootstrap", n_bootstrap, 2)
     if (target := getattr(y_test, "name", None)) not in (None, ""):
         given_facts = {"Target": str(target)} | given_facts

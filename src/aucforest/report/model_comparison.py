@@ -166,8 +166,8 @@ def _pictures(scored: Mapping[str, ScoredRows], first: ScoredRows) -> list[Plot]
     return drawn
 
 
-def criteria_sections(comparison: CriteriaComparison) -> list[Section]:
-    """Return the sections of the page: a plot, and a table for each metric."""
+def criteria_content(comparison: CriteriaComparison) -> tuple[dict[str, str], list[Section]]:
+    """Return the facts below the title of the page, and its sections: a plot, and a table for each metric."""
     pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
     figure = comparison.plot()
     caption = (
@@ -190,17 +190,13 @@ def criteria_sections(comparison: CriteriaComparison) -> list[Section]:
     means = "Means over folds with 95 % intervals."
     tables_by_kind = (("metrics", "Metrics", quality), ("costs", "Fit time and sizes of trees", costs))
     others = [Section(id_, heading, means, tables=tables) for id_, heading, tables in tables_by_kind if tables]
-    return [Section("picture", "At a glance", lead, [drawn]), *others]
-
-
-def criteria_facts(comparison: CriteriaComparison) -> dict[str, str]:
-    """Return the facts of the subtitle: criteria, number of folds, and rows per fold."""
     n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
-    return {
+    facts = {
         "Criteria": ", ".join(comparison.criteria),
         "Folds": str(len(comparison.folds)),
         "Rows per fold": f"{n_train:,} for training, {n_test:,} for testing",
     }
+    return facts, [Section("picture", "At a glance", lead, [drawn]), *others]
 
 
 def differences_table(metric: str, rows: list[ComparisonRow], kind: str, baseline: str) -> Table:
