@@ -3,7 +3,6 @@
 import math
 import sys
 
-import matplotlib as mpl
 import numba
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from aucforest.datasets import load_page_blocks
 from aucforest.inspection import CriteriaComparison, compare_criteria, folds
 from tests.reference.nadeau_bengio import corrected_resampled_ttest
 
-mpl.use("Agg")
 CRITERIA = ("auc", "gini", "entropy")
 METRICS = ("roc_auc", "fit_seconds")
 QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")
@@ -100,7 +98,6 @@ def shifted(shifts, metric="roc_auc"):
 
 
 def test_p_values_are_adjusted_by_holms_method():
-    """The least of three times 3, the next times 2, and never less than the one before."""
     result = shifted({"auc": 0.015, "entropy": 0.016, "c": 0.0, "d": np.nan})
     gini, second, first, third, undefined = result.summary()[:5]
     assert (gini.pvalue, gini.adjusted_pvalue) == (1.0, 1.0)
@@ -177,7 +174,6 @@ def test_levels_close_to_one():
 def test_the_text_and_the_tables_have_all_means():
     result = comparison()
     text, html, frame = repr(result), result._repr_html_(), result.to_frame()
-    assert html.startswith(f"<p>{text.splitlines()[0]}</p><table")
     for row in result.summary():
         digits = 2 if row.high - row.low >= 0.2 else 3
         assert f"{row.mean:.{digits}f} [{row.low:.{digits}f}, {row.high:.{digits}f}]" in text
@@ -239,29 +235,25 @@ def quality(comparison, criterion):
 
 
 def test_metrics_depend_on_the_criterion_and_the_seed_only(data):
-    """Not on other criteria and threads. Seeds differ between folds, also between folds of the same rows."""
     alone, among = run(data, ("gini",), n_jobs=2), run(data, ("auc", "hellinger", "gini"))
     assert quality(alone, "gini") == quality(among, "gini")
     assert quality(among, "auc") not in (quality(among, "gini"), quality(run(data, random_state=1), "auc"))
-    rows = np.arange(len(data[1]))
+    rows = np.arange(len(data[1]))  # seeds differ between folds of the same rows
     assert len(set(quality(run(data, cv=[(rows[::2], rows[1::2])] * 3), "auc")[4])) == 3
 
 
 @numba.njit
-def gini(left, node):
-    """Return the gain of "auc" as a function with the name of another criterion."""
+def gini(left, node):  # the gain of "auc", with the name of another criterion
     return 0.5 * abs(left[0] / node[0] - left[1] / node[1])
 
 
 def test_the_name_of_a_function_is_no_name_of_a_criterion(data):
     comparison = run(data, (gini, "auc"))
     assert comparison.criteria == ("gini()", "auc", "gini")
-    assert quality(comparison, "gini()") != quality(comparison, "gini")
     assert quality(comparison, "gini()")[0] == pytest.approx(quality(comparison, "auc")[0], abs=0.01)
 
 
 def test_a_stack_has_the_folds_and_seeds_of_the_forests(data):
-    """Its forest is that of "auto"; the metrics of other criteria do not change."""
     found = run(data, ("auto", "stack"), n_estimators=30, oob_score="neg_log_loss", threshold="gmean")
     assert found.criteria == ("auto", "stack", "gini")
     assert quality(found, "auto") == quality(run(data, ("auto",), n_estimators=30, threshold="gmean"), "auto")
@@ -279,7 +271,6 @@ def test_a_stack_has_the_folds_and_seeds_of_the_forests(data):
 
 
 def test_the_default_threshold_finds_a_rare_class():
-    """Of 20 noisy rows in 1,000, hardly any has the highest probability of the rare class."""
     X, y = np.random.default_rng(0).normal(size=(1000, 3)), np.arange(1000) < 20
     X[y] += 0.8
     options = {"cv": 2, "n_estimators": 30, "random_state": 0, "verbose": 0, "metrics": ["g_mean"]}
@@ -305,14 +296,12 @@ def test_folds_are_recorded(data):
     assert table["criterion"].tolist() == [["auc", "gini"]] * 6
     np.testing.assert_array_equal(table["n_train"] + table["n_test"], 1500)
     assert (table["fit_seconds"] > 0).all()
-    shuffled = run(data, cv=StratifiedShuffleSplit(3, test_size=300, random_state=0)).folds
-    assert set(shuffled["n_test"].ravel()) == {300}
 
 
 def test_more_than_two_classes_and_weights():
     X, y = (values[::3] for values in load_page_blocks(return_X_y=True))
     plain, weighted = (run((X, y), ("auc",), sample_weight=weight) for weight in (None, np.where(y == 0, 0.25, 1.0)))
-    assert (plain.criteria, plain.n_classes) == (("auc", "gini"), 5)
+    assert plain.n_classes == 5
     assert (plain.folds["roc_auc"] > 0.9).all()
     assert (weighted.folds["log_loss"] != plain.folds["log_loss"]).all()
 
@@ -327,15 +316,12 @@ def test_progress_is_shown(data, capsys):
     ("params", "sentence"),
     [
         ({"criteria": "auc"}, "criteria must be a non-empty list of names, got 'auc'"),
-        ({"criteria": ()}, "criteria must be a non-empty list of names"),
         ({"criteria": ("auc", "auc")}, "criteria contains 'auc' twice"),
         ({"criteria": ("auc", "ginny")}, "'criterion'.*'ginny'"),
         ({"metrics": ("roc_auc", "f1")}, "metrics must be among .*, got 'f1'"),
-        ({"cv": 1400}, "class line has [0-9]+ samples, too few for 1400 folds"),
         ({"y": np.repeat(["fraud", "genuine"], [1, 1499])}, "class fraud has 1 sample, too few for 3 folds"),
-        ({"cv": 1}, "n_splits=1"),
         ({"cv": StratifiedShuffleSplit(2), "n_repeats": 2}, "n_repeats=2 needs an integer cv"),
-        *(({"n_repeats": given}, f"n_repeats must be an integer >= 1, got {given}") for given in (0, 1.5)),
+        ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0"),
         ({"cv": StratifiedShuffleSplit(1)}, "at least 2 folds, but cv has 1"),
         ({"cv": [(range(1000), range(500))] * 2, "y": np.arange(1500) > 500}, "fold 0 has no test sample of class"),
         ({"sample_weight": [1.0]}, "inconsistent numbers of samples"),
@@ -343,13 +329,7 @@ def test_progress_is_shown(data, capsys):
         ({"y": ["a"] * 1500}, "y has only one class, 'a': at least 2 are needed"),
         ({"y": ["a", "b"]}, "inconsistent numbers of samples"),
         ({"groups": np.arange(1400)}, "groups has 1400 values, but X has 1500 samples"),
-        ({"groups": np.where(np.arange(1500) == 3, np.nan, 1.0)}, "groups has a missing value in row 3"),
-        ({"groups": np.arange(1500) % 2}, "3 folds need at least 3 groups, found 2"),
         ({"groups": np.arange(1500) > 500, "cv": 2, "y": np.arange(1500) > 500}, "no training sample of class"),
-        ({"criteria": ("stack",), "bootstrap": False}, "bootstrap=False is not available in a stack"),
-        ({"metrics": ["precision_at_k"]}, "metrics must be among roc_auc, .*precision_at_K.* got 'precision_at_k'"),
-        ({"y": np.array(["a", 1] * 750, dtype=object)}, "^y has labels that cannot be sorted"),
-        ({"n_tree": 3}, "n_tree"),
         ({"criteria": [["auc", "gini"], "auto"]}, r"criteria must hold single .* has the list \['auc', 'gini'\]"),
     ],
 )
@@ -360,10 +340,9 @@ def test_invalid_arguments_are_refused(data, params, sentence):
 
 
 def test_a_missing_extra_is_one_sentence(monkeypatch):
-    for use, module, sentence in (
-        (comparison().plot, "matplotlib.pyplot", r"^plotting needs matplotlib: pip install aucforest\[plot\]$"),
-        (comparison().to_frame, "pandas", r"^to_frame needs pandas: pip install aucforest\[frame\]$"),
-    ):
-        monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(ImportError, match=sentence):
-            use()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"^plotting needs matplotlib: pip install aucforest\[plot\]$"):
+        comparison().plot()
+    with pytest.raises(ImportError, match=r"^to_frame needs pandas: pip install aucforest\[frame\]$"):
+        comparison().to_frame()

@@ -1,6 +1,5 @@
 """Out-of-bag permutation importance against plain loops."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,8 +14,6 @@ from aucforest.tree.tree import SHARED_CODE
 from tests.estimators.data import make_table, small_forest
 from tests.estimators.rated import make_interaction
 from tests.reference.importance import out_of_bag_sums
-
-matplotlib.use("Agg")
 
 X, Y = make_table(n_rows=300, missing=0.1)
 X3, Y3 = make_table(n_rows=700, n_classes=3, seed=1)
@@ -65,7 +62,6 @@ RATES = {"max_depth": 4, "categorical_encoding": ENCODINGS}
     ],
 )
 def test_importances_equal_those_by_loops(data, params, weight, groups, scoring):
-    """A column and its target rates are permuted together."""
     X, y = data
     score = SCORES["hand_till" if scoring == "roc_auc" and y.max() > 1 else scoring]
     forest = small_forest(25, **params).fit(X, y, weight, groups)
@@ -86,19 +82,6 @@ def test_importances_equal_those_by_loops(data, params, weight, groups, scoring)
             permuted = permuted_proba(forest, rows, feature, repeat)
             expected = by_row - score(y[kept], permuted, kept_weight)
             assert result.importances[feature, repeat] == pytest.approx(expected, abs=1e-12)
-
-
-def test_informative_features_are_important_and_unused_ones_are_not():
-    table = np.column_stack((X, np.zeros(300), np.full(300, np.nan)))
-    forest = small_forest(50, oob_score=True).fit(table, Y)
-    result = oob_permutation_importance(forest, table, Y, random_state=0)
-    assert result.baseline_score == forest.oob_score_
-    assert result.importances_mean.argsort()[:-3:-1].tolist() == [0, 1]
-    assert np.all(result.importances_mean[:2] > 4 * result.importances_stderr[:2])
-    assert np.all(np.abs(result.importances_mean[2:5]) < 4 * result.importances_stderr[2:5])
-    assert not result.importances[5:].any()
-    assert not result.importances_stderr[5:].any()
-    np.testing.assert_array_equal(result.importances_std, result.importances.std(axis=1))
 
 
 def test_importances_do_not_depend_on_tasks_and_threads(monkeypatch):
@@ -149,9 +132,6 @@ def test_the_variance_of_permutations_decreases_with_repeats():
     assert np.mean((low <= 0) & (high >= 0)) >= 0.92
     with pytest.raises(ValueError, match=r"level must be in \(0, 1\), but is 95"):
         result.importances_interval(95)
-    wide, wider = (np.ptp(result.importances_interval(level), axis=1) for level in (1 - 1e-12, 1 - 1e-16))
-    assert (wide[wide > 0] < wider[wide > 0]).all()
-    assert np.isfinite(wider).all()
     assert importance.standard_error(repeats[0, :1], parts[0]) == parts[0].std(ddof=1) / np.sqrt(10)
 
 
@@ -188,14 +168,12 @@ def test_tables_have_the_names_of_columns_and_progress_is_shown(capsys):
     table = result.to_frame()
     assert table.index[:2].tolist() == ["a", "b"]
     assert table["mean"].is_monotonic_decreasing
-    assert table.loc["c", "stderr"] == result.importances_stderr[2]
+    of_repeats = result.importances[2]
+    assert table.loc["c"].tolist() == [of_repeats.mean(), result.importances_stderr[2], of_repeats.std()]
     lines = repr(result).splitlines()
     assert lines[0] == f"out-of-bag roc_auc {result.baseline_score:.4f} (300 samples); drop by feature:"
-    assert lines[1].split()[0] == "a"
-    html = result._repr_html_()
-    assert html.startswith(f"<p>{lines[0]}</p><table")
-    assert html.index("<th>a</th>") < html.index("<th>b</th>")
-    assert f"<td>{table.loc['a', 'mean']:.6g}</td>" in html
+    assert lines[1].split() == ["a", f"{table['mean']['a']:+.4f}", "±", f"{table['stderr']['a']:.4f}"]
+    assert f"<td>{table.loc['a', 'mean']:.6g}</td>" in result._repr_html_()
 
 
 def test_the_plot_shows_means_and_intervals():
@@ -215,8 +193,6 @@ def test_the_plot_shows_means_and_intervals():
     ("options", "sentence", "params"),
     [
         ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0", {}),
-        ({"scoring": "no_such_score"}, "no_such_score", {}),
-        ({"X": X[1:], "y": Y[1:]}, "X and y must be the training data", {}),
         ({}, "no sample is out of bag: all 6 trees use all 300", {"sampling": "subsample", "max_samples": 1.0}),
     ],
 )

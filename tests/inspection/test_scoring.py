@@ -54,8 +54,7 @@ def test_costs_are_the_fit_time_and_means_over_trees():
     assert found == [1.5, *np.mean(sizes, axis=0)]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(2, False), (3, True)])
 def test_metrics_at_k(n_classes, weighted):
     fitted = fold(n_classes, weighted)
     classes = [1] if n_classes == 2 else range(n_classes)
@@ -71,8 +70,7 @@ def test_metrics_at_k(n_classes, weighted):
             assert found.upper_bound(n_classes) == (np.inf if kind == "lift" else 1.0)
 
 
-@pytest.mark.parametrize("name", ["precision_at_k", "precision_at_", "f1_at_1", "recall_at_1.2.3", "precision_at_0"])
+@pytest.mark.parametrize("name", ["precision_at_k", "f1_at_1"])
 def test_unknown_names_are_refused(name):
-    sentence = f"^k of '{name}' must be" if name.endswith("0") else f"must be among roc_auc, .* got '{name}'"
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=f"must be among roc_auc, .*precision_at_K.* got '{name}'"):
         find_metric(name)

@@ -15,7 +15,7 @@ from tests.tree.chains import make_chain
 
 def shapley_values(tree, X, k=1):
     """Return the Shapley values of what a tree predicts of a class, shape (n_rows, n_features)."""
-    prepared, values = ShapleyTree.of(tree), np.array(tree.prediction[:, k])
+    prepared, values = ShapleyTree.of(tree, np.arange(tree.n_features), 1), np.array(tree.prediction[:, k])
     shape = scratch_shape([prepared])
     total = np.zeros(X.shape)
     for start in range(0, len(X), shape[-1]):

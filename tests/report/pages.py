@@ -1,6 +1,8 @@
 """Data, a parser of pages, and options of quick reports for the tests of reports."""
 
+import html
 import json
+import re
 from html.parser import HTMLParser
 
 from tests.estimators.data import make_table
@@ -13,44 +15,30 @@ BARE = QUICK | {"n_repeats": 0}  # without importances
 FOREST_OPTIONS = QUICK | {"X_train": X[TRAIN], "y_train": Y[TRAIN], "cost": [[0, 1], [7, 0]], "title": 'a "b"'}
 
 
-class Page(HTMLParser):
-    """The tables of a page by caption, its headings, its pictures' texts and the explorer's data."""
+def texts(pattern, page):
+    return [html.unescape(text).strip() for text in re.findall(pattern, page, flags=re.DOTALL)]
 
-    def __init__(self, text):
+
+class Page(HTMLParser):
+    """The tags of a page, its headings, its tables by caption and the explorer's data."""
+
+    def __init__(self, page):
         super().__init__()
-        self.tables, self.headings, self.alts, self.ids, self.tags = {}, [], [], [], []
-        self.explorer, self._text, self._rows = None, "", []
-        self.feed(text)
+        self.tags = []
+        self.feed(page)
+        self.ids = [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+        self.alts = [attributes["aria-label"] for tag, attributes in self.tags if tag == "svg"]
+        self.headings = texts("<h[12].*?>(.*?)</h[12]>", page)
+        self.tables = {}
+        for table in re.findall("<table>.*?</table>", page, flags=re.DOTALL):
+            rows = re.findall("<tr.*?</tr>", table, flags=re.DOTALL)
+            (caption,) = texts("<caption>(.*?)</caption>", table)
+            self.tables[caption] = [texts("<t[hd].*?>(.*?)</t[hd]>", row) for row in rows]
+        explorer = re.search('id="explorer-data">(.*?)</script>', page)
+        self.explorer = explorer and json.loads(explorer[1])
 
     def handle_starttag(self, tag, attributes):
-        attributes = dict(attributes)
-        self._text = ""
-        self.tags.append((tag, attributes))
-        if "id" in attributes:
-            self.ids.append(attributes["id"])
-        if tag == "svg":
-            self.alts.append(attributes["aria-label"])
-        elif tag == "table":
-            self._rows = []
-        elif tag == "tr":
-            self._rows.append([])
-
-    def handle_data(self, data):
-        self._text += data
-
-    def handle_endtag(self, tag):
-        text = self._text.strip()
-        if tag == "caption":
-            self._caption = text
-        elif tag in ("td", "th"):
-            self._rows[-1].append(text)
-        elif tag == "table":
-            self.tables[self._caption] = self._rows
-        elif tag in ("h1", "h2"):
-            self.headings.append(text)
-        elif tag == "script" and text.startswith("{"):
-            self.explorer = json.loads(text)
-        self._text = ""
+        self.tags.append((tag, dict(attributes)))
 
 
 def figures(page, caption):

@@ -5,7 +5,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from scipy.sparse import csr_array
 
 from aucforest import AUCStackingClassifier
 from aucforest.report.data import Training, check_overlap, column_table, data_section, training_rows_warning
@@ -39,38 +38,26 @@ def test_columns_of_frames_are_described(frames):
     assert described["wait"] == ["duration", "0.0 %", "3", "2:00:00 (90 % from 1:00:00 to 1 day, 6:00:00)"]
     flags = pd.DataFrame({"flag": pd.array([True, None, False, True] * 125, dtype="boolean")})
     assert column_table(flags).rows == [["flag", "category", "25.0 %", "2", "True (66.7 %), False (33.3 %)"]]
-    assert column_table(csr_array(pages.X)) is None
 
 
-@pytest.mark.parametrize("gaps", [False, True])
-def test_large_integers_are_told_apart(gaps):
-    """float64 holds 63 of these numbers."""
-    numbers = [2**62 + 16 * row for row in range(1000)] * 2 + [None] * gaps
-    tables = [
-        pd.DataFrame({"id": pd.array(numbers, dtype="Int64")}),
-        pd.DataFrame({"id": pd.array(numbers, dtype=pd.ArrowDtype(pa.uint64()))}),
-        pl.DataFrame({"id": numbers}),
-        pa.table({"id": numbers}),
-        np.array(numbers, dtype=object)[:, None],
-    ]
-    for table in tables if gaps else [*tables, np.array(numbers)[:, None], pd.DataFrame({"id": numbers})]:
+def test_large_integers_are_told_apart():
+    numbers = [2**62 + 16 * row for row in range(1000)] * 2  # float64 holds 63 of these numbers
+    ((*_, n_distinct, _),) = column_table(np.array(numbers)[:, None]).rows
+    assert n_distinct == "1,000"
+    for table in (
+        pd.DataFrame({"id": pd.array([*numbers, None], dtype="Int64")}),
+        pl.DataFrame({"id": [*numbers, None]}),
+        pa.table({"id": [*numbers, None]}),
+    ):
         ((_, *found, _),) = column_table(table).rows
-        assert found == ["number", "0.050 %" if gaps else "0.0 %", "1,000"], type(table)
+        assert found == ["number", "0.050 %", "1,000"], type(table)
 
 
-@pytest.mark.filterwarnings("ignore:X. column 'id'. integers above")
 def test_suspicious_columns_are_named():
-    rows, y = np.arange(200), pages.Y[TEST]
-    frame = pd.DataFrame({
-        "id": 2**62 + 16 * rows, "code": [f"n{row}" for row in rows], "empty": np.nan, "constant": "x",
-        "amount": pages.X[TEST][:, 0], "age": rows % 90, "outcome": np.where(y, "won", "lost"),
-    })  # fmt: skip
+    y = pages.Y[TEST]
+    frame = pd.DataFrame({"empty": np.nan, "amount": pages.X[TEST][:, 0], "outcome": np.where(y, "won", "lost")})
     assert data_section(score_rows(small_forest(2).fit(frame, y), frame, y, None), None).points == [
         "Column 'empty': no values, never used in a split.",
-        "Column 'constant': the same value in every row, never used in a split.",
-        "Column 'id': integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave"
-        " out keys.",
-        "Columns 'id', 'code': every value is distinct, as in an identifier.",
         "'outcome' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?",
     ]
 
@@ -81,7 +68,6 @@ def overlap(model, X, train, test=slice(300, 500)):
 
 
 def test_rows_of_the_training_are_counted():
-    """Duplicates that are as frequent among the training rows do not alarm."""
     model = small_forest(10).fit(X[:300], Y[:300])
     text, warning = overlap(model, X, X[:300], test=slice(260, 500))
     assert text.startswith("40 of the 240 rows of this report (16.7 %) have the same label and values as")
@@ -106,7 +92,6 @@ def test_frames_are_compared_by_name_whatever_their_types(frames):
 
 
 def test_training_rows_are_compared_by_position_if_only_one_of_both_has_names():
-    """Rows of the same label, but other values, were not trained on."""
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
     assert overlap(small_forest(10).fit(X[:300], Y[:300]), X, frame[:300])[0] == NO_ROW
     model = small_forest(10).fit(frame[:300], Y[:300])

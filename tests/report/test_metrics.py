@@ -28,12 +28,12 @@ def model():
     return LogisticRegression().fit(X[TRAIN], Y[TRAIN])
 
 
-def shifted_rows(n_rows, frequency, shift):
-    """Return rows of one feature that is greater for positive rows, and its values."""
+def shifted_rows(n_rows, frequency):
+    """Return rows of one feature that is greater for positive rows."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(n_rows, 1)), rng.random(n_rows) < frequency
-    x[y] += shift
-    return score_rows(LogisticRegression().fit(x, y), x, y, None), x[:, 0]
+    x[y] += 1.0
+    return score_rows(LogisticRegression().fit(x, y), x, y, None)
 
 
 @weights
@@ -76,7 +76,7 @@ def test_bins_of_the_calibration_hold_what_lies_between_their_ends(model, weight
 
 
 def test_bins_hold_like_parts_of_both_classes():
-    rows, _ = shifted_rows(20_000, 0.01, 1.0)
+    rows = shifted_rows(20_000, 0.01)
     negative, positive = rows.totals
     bins = metrics.reliability(rows, 1)
     parts = [each.n_rows * (each.observed / positive + (1 - each.observed) / negative) for each in bins]
@@ -96,40 +96,26 @@ def test_curves_of_drawn_rows_are_those_of_scikit_learn(model, weight):
     assert found["precision"][1:] == pytest.approx(expected[firsts])
 
 
-def test_merging_scores_hardly_changes_a_curve():
-    rows, x = shifted_rows(40_000, 0.01, 1.5)
-    area = metrics.metric_function(rows, 2000)(np.ones(40_000))["average_precision"]
-    assert area == pytest.approx(expected_metrics.average_precision_score(rows.labels, x), abs=2e-3)
-
-
-def test_thinned_curves_keep_their_area(model):
+def test_thinned_curves_keep_their_ends(model):
     cumulated = metrics.cumulate_class(rows_of(model), 1)
-    indices = metrics.thin(cumulated, 60)
-    assert len(indices) <= 62
-    fpr, tpr = cumulated.fps[indices] / cumulated.fps[-1], cumulated.tps[indices] / cumulated.tps[-1]
-    exact = expected_metrics.roc_auc_score(Y[TEST], model.predict_proba(X[TEST])[:, 1])
-    assert np.trapezoid(tpr, fpr) == pytest.approx(exact, abs=0.005)
-    assert {0, cumulated.tps.size - 1, 7} <= set(metrics.thin(cumulated, 30, (7,)).tolist())
+    indices = metrics.thin(cumulated, 30, (7,)).tolist()
+    assert {0, cumulated.tps.size - 1, 7} <= set(indices)
+    assert len(indices) <= 33
 
 
-def test_intervals_of_drawn_rows_are_as_wide_as_the_spread_of_means(model):
+def test_intervals_are_quantiles_of_resamples(model):
     rows = rows_of(model)
-    losses, resamples = np.square(rows.scores[:, 1] - rows.labels), metrics.resample(rows, 400, 0)
-    within = [losses[rows.labels == k].var() * np.mean(rows.labels == k) for k in (0, 1)]
-    assert len(resamples["precision"]) == 400
-    assert resamples["brier"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
+    resamples = metrics.resample(rows, 400, 0)
     (brier,) = (score for score in metrics.compute_scores(rows, resamples) if score.name == "Brier score")
     assert [brier.low, brier.high] == np.quantile(resamples["brier"], [0.025, 0.975]).tolist()
+    assert brier.low < brier.value < brier.high
 
 
 def test_costs_are_those_of_the_forest(model):
     of_rows = [[[0, 1], [4, 0]], [[0, 3], [6, 0]]]
-    for rule, cost in (
-        ({"cost": [[1, 3], [7, 0]]}, [[1, 3], [7, 0]]),
-        ({"cost": of_rows}, [[0, 2], [5, 0]]),
-        ({"alerts": 0.1, "cost": [[1, 3], [7, 0]]}, [[1, 3], [7, 0]]),
-    ):
-        assert metrics.cost_matrix(small_forest(threshold=rule)).tolist() == cost
+    assert metrics.cost_matrix(small_forest(threshold={"cost": of_rows})).tolist() == [[0, 2], [5, 0]]
+    within_budget = small_forest(threshold={"alerts": 0.1, "cost": [[1, 3], [7, 0]]})
+    assert metrics.cost_matrix(within_budget).tolist() == [[1, 3], [7, 0]]
     for rule in ({"alerts": 0.1}, {"alerts": 0.1, "cost": "fit"}, "gmean"):
         assert metrics.cost_matrix(small_forest(threshold=rule)) is None
     assert metrics.cost_matrix(model) is None
@@ -144,7 +130,7 @@ def test_the_threshold_of_a_model_is_found():
 
 
 def test_few_of_many_scores_are_kept_with_the_least_cost_of_all():
-    rows, _ = shifted_rows(6000, 0.3, 1.0)
+    rows = shifted_rows(6000, 0.3)
     y, scores, found = rows.labels == 1, rows.scores[:, 1], metrics.find_thresholds(rows)
     tp, fp = found.tp, found.fp
     assert len(tp) <= 600

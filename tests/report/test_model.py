@@ -31,7 +31,6 @@ def test_the_stack_is_compared_with_its_forest(stack, weighted):
     assert [row[0] for row in members] == list(stack.members_)
     assert [printed(row[1]) for row in members] == pytest.approx(stack.weights_, abs=5e-3)
     alone, proba, y = stack.members_["forest"].predict_proba(X[TEST]), stack.predict_proba(X[TEST]), Y[TEST]
-    ends = {name: list(map(printed, cells[3].split(" to "))) for name, cells in shown.items()}
     for name, metric in {"ROC AUC": lambda p, w: roc_auc_score(y, p[:, 1], sample_weight=w),
                          "log loss": lambda p, w: log_loss(y, p, sample_weight=w)}.items():  # fmt: skip
         before, after = metric(alone, weights), metric(proba, weights)
@@ -39,15 +38,10 @@ def test_the_stack_is_compared_with_its_forest(stack, weighted):
         assert values == pytest.approx([before, after], abs=5e-4)
         assert difference == pytest.approx(after - before, rel=0.05)
     expected = compare_auc(y, proba[:, 1], alone[:, 1], sample_weight=weights).interval
-    assert ends["ROC AUC"] == pytest.approx(expected, rel=0.05, abs=1e-3)
-    if not weighted:  # the interval of the log loss is about that of a mean
-        falls = np.log(alone[np.arange(200), y]) - np.log(proba[np.arange(200), y])
-        error = 1.96 * falls.std() / np.sqrt(200)
-        assert ends["log loss"] == pytest.approx([falls.mean() - error, falls.mean() + error], rel=0.2)
+    assert list(map(printed, shown["ROC AUC"][3].split(" to "))) == pytest.approx(expected, rel=0.05, abs=1e-3)
 
 
 def test_a_stack_that_is_its_forest():
-    """With few groups there is no evidence for other members."""
     with pytest.warns(UserWarning, match="groups"):
         stack = AUCStackingClassifier(small_forest(60)).fit(X[TRAIN], Y[TRAIN], groups=np.arange(300) % 8)
     (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], None), 200, 0)
@@ -123,15 +117,11 @@ def test_reasons_of_a_stack_are_of_the_log_odds_of_the_score(data):
     assert reasons_sections(replace(rows, model=own), None) == []
 
 
-@pytest.mark.parametrize(
-    ("n_trees", "words"),
-    [(1, "A single tree is too few for a curve"), (2, "2 trees are too few for a curve"), (3, "where it is flat")],
-)
-def test_few_trees_have_words_in_place_of_a_curve(n_trees, words):
+@pytest.mark.parametrize("n_trees", [2, 3])
+def test_two_trees_have_no_curve(n_trees):
     forest = small_forest(n_trees, criterion="gini", splitter="best").fit(X[TRAIN], Y[TRAIN])
     section = model_section(forest, read_training(forest, X[TRAIN], Y[TRAIN], None))
-    assert len(section.plots) == (n_trees >= 3)
-    assert words in section.lead
+    assert len(section.plots) == ("where it is flat" in section.lead) == (n_trees == 3)
 
 
 def test_importances_have_the_digits_of_their_intervals():

@@ -17,7 +17,7 @@ from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import GroupRates, auc_confidence_interval, metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number, top_size
 from aucforest.metrics.validation import positive_last
-from aucforest.report.data import as_dates, training_rows_warning
+from aucforest.report.data import as_array, training_rows_warning
 from aucforest.report.performance import rates_by
 from aucforest.tables.predictions import labels_of
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
@@ -145,7 +145,7 @@ def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
 def _rates(model: Any, rows: Labelled, values: Any, labels: Any, proba: Any) -> GroupRates:
     column = positive_last(model)[-1]
     positive, selected = (classes == model.classes_[column] for classes in (rows.y, labels))
-    return rates_by(as_dates(values), positive, selected, proba[:, column], rows.weight)
+    return rates_by(as_array(values), positive, selected, proba[:, column], rows.weight)
 
 
 def _rates_table(name: str, rates: GroupRates) -> Any:

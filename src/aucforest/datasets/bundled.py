@@ -1,4 +1,4 @@
-"""The data sets included in the package; data/README.md describes their origin and licence."""
+"""Loaders of the data sets that the package includes. Their origin and licence are in data/README.md."""
 
 import gzip
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     -------
     bunch : sklearn.utils.Bunch
         - data : float64 array or DataFrame of shape (4177, 8). In the array, column "sex" is 0 for infants, 1 for
-          females and 2 for males: pass ``categorical_features=[0]`` to forests. In the frame, it is a pandas
+          females and 2 for males: pass ``categorical_features=[0]`` to forests. In the frame, the column is a pandas
           categorical of "I", "F", "M" with these codes.
         - target : int64 array or Series of shape (4177,), the rings, 1 to 29 (age in years: rings + 1.5).
         - feature_names, target_names : list of str
@@ -88,7 +88,8 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     """
     bunch, categories = _read("page_blocks.csv", {})
     bunch.target -= 1  # The file has classes from 1 to 5.
-    loaded = _as_returned(bunch, categories, return_X_y, as_frame)  # while target_names has the name of the target
+    loaded = _as_returned(bunch, categories, return_X_y, as_frame)
+    # A frame names the column of the target by target_names, which has the names of the classes from here on.
     bunch.target_names = ["text", "horizontal line", "picture", "vertical line", "graphic"]
     return loaded
 
@@ -134,7 +135,7 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
 def _read(filename: str, categorical: Mapping[str, list[str] | None]) -> tuple[Bunch, dict[str, list[str]]]:
     """Return the data of a CSV file whose last column is an integer target, and the categories of its columns.
 
-    The columns in `categorical` become indices of the given categories, or of the sorted values for None.
+    `categorical` has the categories of each categorical column in the order of their codes; None sorts them.
     """
     raw = (_DATA / filename).read_bytes()
     lines = (gzip.decompress(raw) if filename.endswith(".gz") else raw).decode().splitlines()
@@ -163,7 +164,6 @@ def _read(filename: str, categorical: Mapping[str, list[str] | None]) -> tuple[B
 
 
 def _as_returned(bunch: Bunch, categories: Mapping[str, list[str]], return_X_y: bool, as_frame: bool) -> Any:
-    """Return the bunch, or its data and target. In a frame, the columns in `categories` are categorical."""
     if as_frame:
         pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")
         bunch.frame = pandas.DataFrame(bunch.data, columns=bunch.feature_names)

@@ -1,8 +1,8 @@
 """Sums of out-of-bag predictions with the values of one feature permuted.
 
-A row stays in its leaf if no split on the path to the leaf uses the permuted feature. Therefore the leaves of
-out-of-bag rows are found once, with the features on their paths. For each permuted feature, only rows with the feature
-on their path descend again. A categorical feature and its target rates are permuted together, and are one feature here.
+A row stays in its leaf if no split on the path to the leaf uses the permuted feature. Therefore the leaf of each
+out-of-bag row is found once, with the features on its path. When a feature is permuted, only the rows with this feature
+on their path descend again. A categorical column and its target rates are permuted together: here they are one feature.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ MOST_FEATURES = 64  # maximum number of features at a time: one for each bit of 
 
 
 def find_path_features(trees: Sequence[Tree], first_feature: int, inputs: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return for each node of all trees which features are on the path to it, as bits of an integer.
+    """Return, for each node of all trees, the features on the path to the node as bits of an integer.
 
     Bit b stands for the feature first_feature + b. Column j of X belongs to the feature `inputs[j]`.
     """
@@ -52,20 +52,12 @@ class OutOfBagLeaves(NamedTuple):
     path_features: NDArray[np.uint64]  # bits of `find_path_features` at the leaves
 
 
-class ChangedRows(NamedTuple):
-    """Rows with changed values of one feature."""
-
-    X: NDArray[np.float64]
-    bits: NDArray[np.uint64]  # (n_rows,), the bit of the feature if the value of the row has changed, else 0
-    any_missing: bool
-
-
 class PermutedRows:
     """Rows, their out-of-bag leaves, and a method that sums their predictions with changed values of one feature.
 
-    `paths` is the result of `find_path_features`, and `counts` is how often each row is in the bootstrap sample of each
-    tree, (n_trees, n_rows). `any_missing` is whether the rows or the changed values have missing values. X is changed
-    and restored, so only one thread can use it.
+    `paths` is the result of `find_path_features`. `counts` says how often each row is in the bootstrap sample of each
+    tree, (n_trees, n_rows). `any_missing` says whether the rows or the changed values have missing values. `sums`
+    changes X and restores it, so only one thread can use X.
     """
 
     def __init__(
@@ -88,31 +80,33 @@ class PermutedRows:
     def sums(self, bit: int, columns: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums of out-of-bag predictions, (n_rows, n_classes), with changed values of one feature.
 
-        `bit` stands for the feature, and `columns` are it and its target rates. `values` are (n_rows, n_columns).
+        `bit` stands for the feature. `columns` are the columns of the feature and of its target rates, and `values`,
+        (n_rows, n_columns), are their new values.
         """
         packed, X = self._packed, self._X
         total = np.zeros((len(X), packed.values.shape[1]))
         original = X[:, columns]
         # NaN is not equal to itself, so unchanged rows with NaN descend needlessly and reach the same leaf.
-        is_changed = (original != values).any(axis=1)
+        bits = (original != values).any(axis=1).astype(np.uint64) << np.uint64(bit)
         X[:, columns] = values
-        changed = ChangedRows(X, is_changed.astype(np.uint64) << np.uint64(bit), self._any_missing)
-        _sum_out_of_bag(packed.arrays_for(X), changed, self.leaves, WalkBuffers.of(BLOCK_ROWS), total)
+        buffers = WalkBuffers.of(BLOCK_ROWS)
+        _sum_out_of_bag(packed.arrays_for(X), X, bits, self._any_missing, self.leaves, buffers, total)
         X[:, columns] = original
         return total
 
 
 @bare_kernel
-def _sum_out_of_bag(trees, changed, out_of_bag, buffers, total):
-    """Add to `total` the class frequencies of the leaves of each row in the trees that it is out of bag for.
+def _sum_out_of_bag(trees, all_X, all_bits, any_missing, out_of_bag, buffers, total):
+    """Add to `total` the class frequencies of the leaves of each row in the trees for which the row is out of bag.
 
-    A row descends a tree again if the path to its leaf has a feature whose bit is set in `changed.bits`.
+    `all_bits` has the bit of the changed feature for each row whose value has changed, else 0. A row with this bit
+    descends a tree again if the feature is on the path to its leaf.
     """
     active, leaves = buffers
     index = 0
     for start in range(0, len(total), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
-        X, bits, sums = changed.X[rows], changed.bits[rows], total[rows]
+        X, bits, sums = all_X[rows], all_bits[rows], total[rows]
         for tree in range(len(trees.first) - 1):
             entries = range(np.uint64(out_of_bag.starts[index]), np.uint64(out_of_bag.starts[index + 1]))
             index += 1
@@ -125,7 +119,7 @@ def _sum_out_of_bag(trees, changed, out_of_bag, buffers, total):
                 n_active += np.uint64((out_of_bag.path_features[entry] & bits[row]) != np.uint64(0))
             tree_nodes = nodes_of(trees.nodes, trees.first, tree)
             leaf_values = trees.values[trees.first_leaf[tree] : trees.first_leaf[tree + 1]]
-            walk(tree_nodes, X, changed.any_missing, active[:n_active], leaves)
+            walk(tree_nodes, X, any_missing, active[:n_active], leaves)
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])
                 add_leaf(leaf_values, tree_nodes.numbers[np.uint64(leaves[row])], sums[row])

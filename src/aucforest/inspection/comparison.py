@@ -21,7 +21,7 @@ from aucforest.metrics.intervals import require_level, score_interval, t_quantil
 from aucforest.tables.rows import indexable_rows
 
 BASELINE = "gini"
-STACK = "stack"  # the criterion that stands for a stack with a mixed forest
+STACK = "stack"  # the name of a stack in the list of criteria
 
 
 def compare_criteria(
@@ -41,9 +41,9 @@ def compare_criteria(
 ) -> "CriteriaComparison":
     """Compare split criteria, and optionally a stack, with Gini by cross-validation.
 
-    Other parameters are equal, and all criteria use the same samples and seed in each fold. For comparable fit times,
-    code is compiled beforehand, fits run one after another, and the order of criteria changes from fold to fold. The
-    command ``aucforest compare`` uses 100 trees, and three repeats if the folds can be repeated.
+    All other parameters are equal. In each fold, all criteria use the same samples and the same seed. For comparable
+    fit times, code is compiled beforehand, fits run one after another, and the order of criteria changes from fold to
+    fold. The command ``aucforest compare`` uses 100 trees, and three repeats if the folds can be repeated.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def compare_criteria(
         By default all of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision",
         "g_mean", "brier", "log_loss", "fit_seconds", "n_nodes" and "depth". In "precision_at_K", "recall_at_K" and
         "lift_at_K", K is a proportion of the test samples, such as 0.01, or their number, such as 100. For more than
-        two classes, these are means over classes.
+        two classes, these three metrics are means over classes.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights for fitting and for the metrics.
     random_state : int, RandomState instance or None, default=None
@@ -74,8 +74,8 @@ def compare_criteria(
     verbose : int, default=1
         Whether to show a progress bar.
     **forest_params
-        Other parameters of AUCForestClassifier. The default of `threshold` is "prevalence": a rare class hardly ever
-        has the highest probability, and the G-mean is 0 if a class is never predicted.
+        Other parameters of AUCForestClassifier. The default of `threshold` is "prevalence". Without a threshold, a rare
+        class would hardly ever be predicted, and the G-mean is 0 if a class is never predicted.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def compare_criteria(
 def _make_model(
     criterion: Any, threshold: Any, oob_score: Any = False, **params: Any
 ) -> AUCForestClassifier | AUCStackingClassifier:
-    """Return a forest with a criterion, or a stack. A stack has `threshold` and `oob_score` itself, not its forest."""
+    """Return a forest with a criterion, or a stack; `threshold` and `oob_score` are parameters of the stack itself."""
     if criterion == STACK:
         return AUCStackingClassifier(AUCForestClassifier(**params), threshold=threshold, oob_score=oob_score)
     return AUCForestClassifier(criterion=criterion, threshold=threshold, oob_score=oob_score, **params)
@@ -190,10 +190,11 @@ class CriteriaComparison(HtmlTable):
 
         Let s^2 be the variance over J folds. Training sets overlap, so the variance of the mean is larger than s^2 / J.
         Intervals and the paired test use Nadeau and Bengio's variance (1 / J + n_test / n_train) s^2 with J - 1 degrees
-        of freedom. It is too large if forests differ mostly by their random numbers (table in the documentation).
-        P-values are adjusted for the number of criteria, not of metrics, by the method of Holm (1979). Intervals are
-        not adjusted. They are within the range of the metric: Wilson intervals for a mean, and clipped ones for a
-        difference. If all folds have the same value, intervals are NaN. The p-value is NaN, or 1 for a difference of 0.
+        of freedom. This variance is too large if forests differ mostly by their random numbers (table in the
+        documentation). P-values are adjusted for the number of criteria, not of metrics, by the method of Holm (1979).
+        Intervals are not adjusted. They are within the range of the metric: Wilson intervals for a mean, and clipped
+        intervals for a difference. If a mean or difference is equal on all folds, its interval is NaN. The p-value of
+        such a difference is NaN, or 1 if the difference is 0.
 
         Parameters
         ----------
@@ -226,7 +227,6 @@ class CriteriaComparison(HtmlTable):
         return adjust_pvalues(rows, BASELINE)
 
     def _values(self, metric: str, criterion: str) -> NDArray[np.float64]:
-        """Return a metric of a criterion on each fold."""
         return self.folds[metric][:, self.criteria.index(criterion)]
 
     def verdict(self, metric: str | None = None, *, level: float = 0.95) -> str:
@@ -255,7 +255,8 @@ class CriteriaComparison(HtmlTable):
             raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
         metric = self.metrics_of_quality[0] if metric is None else metric
         check_choices("metric", [metric], self.metrics)
-        return _verdict(self._rows(metric, level), level)
+        rows = [row for row in self._rows(metric, level) if row.criterion != BASELINE]
+        return _verdict(rows, level) if rows else f"There is no criterion to compare with {BASELINE}."
 
     @property
     def metrics_of_quality(self) -> tuple[str, ...]:
@@ -270,8 +271,7 @@ class CriteriaComparison(HtmlTable):
     def plot(self, metrics: Sequence[str] | None = None, *, level: float = 0.95) -> Any:
         """Plot the paired differences from Gini, with one panel for each metric.
 
-        A panel shows the difference on each fold, and the mean difference with the interval of `summary`. An interval
-        that contains 0 is no evidence of a difference.
+        A panel shows the difference on each fold, and the mean difference with the interval of `summary`.
 
         Parameters
         ----------
@@ -298,7 +298,6 @@ class CriteriaComparison(HtmlTable):
         return figure
 
     def _draw(self, panel: Any, metric: str, level: float) -> None:
-        """Draw one metric with a line for each criterion other than Gini, the first at the top."""
         rows = [row for row in self._rows(metric, level) if row.criterion != BASELINE]
         panel.axvline(0.0, color="0.45", linestyle="--", linewidth=1)
         for k, row in enumerate(rows):
@@ -306,7 +305,7 @@ class CriteriaComparison(HtmlTable):
             panel.scatter(folds, np.full(len(folds), k + 0.2), s=14, color=f"C{k}", alpha=0.35, linewidths=0)
             panel.plot([row.difference_low, row.difference_high], [k, k], color=f"C{k}", linewidth=2)
             panel.plot(row.difference, k, "o", color=f"C{k}", markersize=7)
-            # Next to the panel, so that no point or line crosses the text.
+            # The text is beside the panel, so no point or line crosses the text.
             style = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": f"C{k}"}
             panel.annotate(row.pvalue_text, (1.0, k), (3, 0), xycoords=panel.get_yaxis_transform(), **style)
         better = "→" if find_metric(metric).higher_is_better else "←"
@@ -343,9 +342,6 @@ class CriteriaComparison(HtmlTable):
 
 
 def _verdict(rows: list[ComparisonRow], level: float) -> str:
-    rows = [row for row in rows if row.criterion != BASELINE]
-    if not rows:
-        return f"There is no criterion to compare with {BASELINE}."
     metric = find_metric(rows[0].metric)
     verbs = ("ranks", "rank") if metric.kind == "ranking" else ("does", "do")
     significant = [row for row in rows if row.adjusted_pvalue < 1.0 - level]
@@ -365,7 +361,7 @@ def _verdict(rows: list[ComparisonRow], level: float) -> str:
 
 
 def _subject(names: Sequence[str], verbs: tuple[str, str]) -> str:
-    """Return names as the subject of a sentence, with the verb in singular or plural; an empty string without names."""
+    """Return names and their verb in singular or plural; an empty string without names."""
     if len(names) < 2:
         return "".join(f"{name} {verbs[0]}" for name in names)
     return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]}"
@@ -421,7 +417,7 @@ def holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
 
 
 def decimals(low: float, high: float, value: float = 0.0) -> int:
-    """Return the decimals that show two digits of half an interval or, without an interval, four of the value."""
+    """Return the decimals that show two digits of half an interval or, without an interval, four digits of `value`."""
     if low < high:
         return max(0, 1 - math.floor(math.log10((high - low) / 2.0)))
     return 4 if abs(value) <= 1.0 else max(0, 3 - math.floor(math.log10(abs(value))))

@@ -23,8 +23,8 @@ from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
 _MOST_TREES, _MOST_PREDICTED = 16, 2**24  # maximum numbers of trees, and of their values, prepared at a time
-_BLOCK_ROWS = 2**10  # number of rows for which log odds are attributed to features at a time
-_N_STEPS = 4  # number of steps in which log odds are attributed; with more, values hardly change
+_BLOCK_ROWS = 2**10  # number of rows whose log odds are divided among the features at a time
+_N_STEPS = 4  # number of steps from no known feature to all; with more, values hardly change
 _TARGETS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}  # what values add up to
 _MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
 
@@ -104,7 +104,7 @@ class Explanation:
 
     @property
     def predictions(self) -> NDArray[np.float64]:
-        """The sum of base value and values, (n_samples,) or (n_samples, n_classes)."""
+        """The sums of base values and values, (n_samples,) or (n_samples, n_classes)."""
         return np.asarray(self.base_values + self.values.sum(axis=1))
 
     def __len__(self) -> int:
@@ -134,10 +134,10 @@ class Explanation:
         """
         if len(self.classes) == 0:
             raise ValueError(f"a class was chosen before: this is the {self.target}")
-        is_single, rows = np.ndim(label) == 0, np.arange(len(self))
+        is_single = np.ndim(label) == 0
         labels = np.full(len(self), label) if is_single else label
         codes, _ = class_codes(labels, len(self), labels=self.classes, name="label", of="the explanation")
-        values, base, proba = self.values, self.base_values, self.probabilities
+        rows, values, base, proba = np.arange(len(self)), self.values, self.base_values, self.probabilities
         if values.ndim == 2:
             first_base = (0.0 if self.scale == "log_odds" else 1.0) - base
             values = np.stack((-values, values), axis=2)
@@ -152,12 +152,12 @@ class Explanation:
         )
 
     def top(self, k: int = 3) -> list[list[Reason]]:
-        """Return the reasons for the prediction of each row: the largest absolute contributions, the largest first.
+        """Return the reasons for each prediction: the largest absolute contributions, in descending order.
 
         Parameters
         ----------
         k : int, default=3
-            The maximum number of reasons for a row. Features that add nothing are left out.
+            The maximum number of reasons for a row. Features with a contribution of 0 are left out.
 
         Raises
         ------
@@ -173,7 +173,7 @@ class Explanation:
         ]
 
     def to_frame(self) -> Any:
-        """Return the values as a pandas DataFrame (extra ``frame``): a line for each row, a column for each feature."""
+        """Return the values as a pandas DataFrame (extra ``frame``) with a row for each sample."""
         pandas = import_optional("pandas", purpose="to_frame", extra="frame")
         return pandas.DataFrame(self._single_class_values(), columns=list(self.feature_names))
 
@@ -188,7 +188,6 @@ class Explanation:
         return ExplanationDisplay(self, max_features=max_features).plot(ax)
 
     def _single_class_values(self) -> NDArray[np.float64]:
-        """Return the values, or raise ValueError if they are for several classes."""
         if self.values.ndim == 3:
             raise ValueError(f"the explanation is of {len(self.classes)} classes: choose one by of_class(label)")
         return self.values
@@ -205,10 +204,10 @@ class Explanation:
 class ExplanationDisplay(Display):
     """Plot of Shapley values: bars for one row, or dots for many rows; created by `Explanation.plot`.
 
-    For one row, the features with the largest absolute contributions have a bar each, and the sum of all others has
-    one. For many rows, or a random sample of 2,000, the features with the largest mean absolute contributions have a
-    dot for each row. The color shows the rank of the feature's value, from blue (low) to red (high). Missing values and
-    categories are grey.
+    For one row, each feature with a large absolute contribution has a bar. A last bar shows the sum of all other
+    contributions. For many rows, or a random sample of 2,000 of them, the features with the largest mean absolute
+    contributions have a dot for each row. The color of a dot shows the rank of the feature's value, from blue (low) to
+    red (high). Missing values and categories are grey.
 
     Parameters
     ----------
@@ -244,7 +243,6 @@ class ExplanationDisplay(Display):
         ax.grid(axis="x", alpha=0.3)
 
     def _draw_row(self, ax: Any, features: NDArray[np.int64], others: NDArray[np.int64]) -> list[str]:
-        """Draw bars for features, and one for the sum of all others; return their labels."""
         explained = self.explanation
         names = [explained._reason(0, j).condition for j in features.tolist()]
         values = explained.values[0, features].tolist()
@@ -259,7 +257,6 @@ class ExplanationDisplay(Display):
         return names
 
     def _draw_rows(self, ax: Any, features: NDArray[np.int64]) -> list[str]:
-        """Draw dots; return the names of the features."""
         cmap = import_optional("matplotlib", purpose="plotting", extra="plot").colormaps["coolwarm"]
         random, explained = np.random.default_rng(0), self.explanation
         rows = random.permutation(len(explained))[:_MOST_DOTS]
@@ -282,11 +279,11 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
     At a split on an unknown feature, a row goes to both children, in proportion to their training weights, as in
     path-dependent TreeSHAP [1]_. In the additive member of a stack, an unknown column has its mean effect. With
-    ``scale="probability"`` the values are Shapley values of the mean of the trees. Log odds are a function of such
-    means. As more features become known, the changes of this function are added up in four steps [2]_, [3]_. The
-    result is close to the Shapley values of log odds, but not equal ("Say why a row ranks high" in the documentation
-    measures the difference).
-    A categorical column and its target rates, including those of its interactions, have one value.
+    ``scale="probability"`` the values are Shapley values of the mean of the trees. Log odds are a function of the means
+    of one or more forests. The change of this function from no known feature to all is divided into four steps, and
+    each step among the features [2]_, [3]_. The result is close to the Shapley values of log odds, but not equal ("Say
+    why a row ranks high" in the documentation measures the difference). A categorical column and its target rates,
+    including those of its interactions, have one value.
 
     Parameters
     ----------
@@ -347,11 +344,8 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     forests = [forests_of(explained) for explained in models]
     if scale == "probability" and isinstance(model, AUCStackingClassifier):
         raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
-    validated, classes, names = (
-        [explained._features_of(X) for explained in models],
-        model.classes_,
-        input_names_of(model),
-    )
+    validated = [explained._features_of(X) for explained in models]
+    classes, names = model.classes_, input_names_of(model)
     n_rows, n_columns = len(validated[0]), 1 if len(classes) == 2 else len(classes)  # of two classes only the second
     what = f"Shapley values of {n_rows:,} rows, {len(names):,} features and {len(classes):,} classes"
     n_steps = _N_STEPS if scale == "log_odds" else 1
@@ -362,9 +356,8 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
         for explained, by_name, rows in zip(models, forests, features):
             players = _find_players(explained, model)
-            means = {}
-            for name, forest in by_name.items():
-                means[name] = _mean_of_trees(forest.trees_, rows, players, shape, n_jobs, progress)
+            mean_of = partial(_mean_of_trees, X=rows, players=players, shape=shape, n_jobs=n_jobs, progress=progress)
+            means = {name: mean_of(forest.trees_) for name, forest in by_name.items()}
             inputs.append(InputsOfModel(explained, means, rows, players))
     proba = model._predict_valid(features[0], X)
     total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
@@ -387,11 +380,9 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
     """Return the index of an input of `model` for each feature of the trees of `explained`.
 
-    `explained` is `model`, or the old member of a refreshed model. This member may read parts of a date that `model`
-    does not read. They count as the first part of the date.
+    `explained` is `model` or, in a refreshed model, the old member. Parts of dates that only the old member reads count
+    as the first part of the date.
     """
-    if explained is model:
-        return np.array(model._inputs_of_features)
     index_of = {name: index for index, name in enumerate(input_names_of(model))}
     columns = columns_of_features(model.n_features_in_, model.dates_)
     inputs = zip(input_names_of(explained), columns_of_features(explained.n_features_in_, explained.dates_))
@@ -420,7 +411,7 @@ def _mean_of_trees(
 ) -> StepsOfMean:
     """Return the Shapley values of the mean of the trees, in the given shape (see `StepsOfMean`), and base values.
 
-    The trees are processed in order for each block of rows, so sums do not depend on n_jobs.
+    Each block of rows adds up the trees in the same order, so the sums do not depend on n_jobs.
     """
     n_steps, n_columns, _, n_inputs = shape
     total, base = np.zeros(shape), np.zeros(n_columns)

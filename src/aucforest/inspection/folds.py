@@ -26,7 +26,7 @@ Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # indices of the training an
 
 
 class Samples(NamedTuple):
-    """Labelled rows, as `fit` takes them."""
+    """The arguments of `fit`."""
 
     X: Any
     y: NDArray[Any]
@@ -34,7 +34,7 @@ class Samples(NamedTuple):
     groups: NDArray[Any] | None = None  # for bootstrap samples of whole groups
 
     def take(self, rows: NDArray[np.int64]) -> "Samples":
-        """Return the given rows."""
+        """Return the samples in the given rows."""
         weights, groups = (None if values is None else values[rows] for values in (self.sample_weight, self.groups))
         return Samples(safe_indexing(self.X, rows), self.y[rows], weights, groups)
 
@@ -54,7 +54,7 @@ def run_folds(
     """
 
     def fit(forest: Any, rows: NDArray[np.int64]) -> float:
-        """Fit a forest to the given rows and return the fit time in seconds."""
+        """Fit a forest, and return the time in seconds."""
         X, y, weights, groups = samples.take(rows)
         start = perf_counter()
         forest.fit(X, y, sample_weight=weights, groups=groups)
@@ -63,7 +63,7 @@ def run_folds(
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(folds))
     names = list(forests)
     for forest in forests.values():
-        forest._validate_params()  # before the first fit, so that errors come at once
+        forest._validate_params()  # raises errors before the first fit
     for forest in progress_bar(forests.values(), desc="compile", leave=False, verbose=verbose):
         # One tree has too few out-of-bag rows for a score or a threshold, and its warnings do not matter.
         forest = clone(forest).set_params(oob_score=False, threshold=None)
@@ -87,7 +87,6 @@ def run_folds(
 
 
 def _forest_in(model: Any) -> Any:
-    """Return a forest itself, or the parameter `forest` of a stack."""
     return model.forest if isinstance(model, AUCStackingClassifier) else model
 
 
@@ -107,8 +106,6 @@ def make_folds(
         if counts.min() < cv:
             samples = "1 sample" if counts.min() == 1 else f"{counts.min()} samples"
             raise ValueError(f"class {classes[counts.argmin()]} has {samples}, too few for {cv} folds")
-        if groups is not None and (n_groups := len(set(groups.tolist()))) < int(cv):
-            raise ValueError(f"{cv} folds need at least {cv} groups, found {n_groups}")
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         splitter = kind(int(cv), shuffle=True, random_state=check_random_state(random_state))
         codes = None if groups is None else number_groups(groups)  # integers, because groups can be of any type
@@ -130,8 +127,8 @@ def make_folds(
 def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
     """Return folds with test rows that are later than the training rows.
 
-    Rows in the order of time are divided into n_folds + 1 blocks of about equal size; rows of equal times are in one
-    block. Each block except the first is the test set of a fold, and all rows before it are the training set.
+    Rows in the order of time are divided into n_folds + 1 blocks of about equal size. Rows with the same time are in
+    the same block. Each block except the first is the test set of a fold, and all earlier rows are the training set.
     """
     order = np.argsort(times, kind="stable")
     changes = np.flatnonzero(times[order][1:] != times[order][:-1]) + 1
@@ -140,7 +137,7 @@ def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
     indices = [-1]
     for k in range(n_folds):
         nearest = int(np.argmin(np.abs(changes - (k + 1) * len(order) / (n_folds + 1))))
-        # Each fold begins at a later time, and leaves at least one time for each later fold.
+        # Each test set begins after the previous one, and leaves at least one time for each later test set.
         indices.append(min(max(nearest, indices[-1] + 1), len(changes) - n_folds + k))
     ends = [*changes[indices[1:]].tolist(), len(order)]
     return [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in pairwise(ends)]

@@ -1,6 +1,6 @@
 """Plots of a fitted forest: the variants of a mixed forest, and the out-of-bag score against the number of trees."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -12,18 +12,17 @@ from aucforest._display import Display
 from aucforest._sklearn import safe_indexing
 from aucforest.estimators.out_of_bag import OutOfBagScorer, is_roc_auc, training_rows
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs
-from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.models import check_count, check_forest, name_of_score
 from aucforest.tables.rows import indexable_rows
 
 
 @dataclass(repr=False, eq=False)
 class MixtureDisplay(Display):
-    """Bar plot of the proportion of trees, and their out-of-bag ROC AUC, of each variant of a mixed forest.
+    """Bar plot of the variants of a mixed forest, which are combinations of a split criterion and a splitter.
 
-    If trees use different encodings of columns with many categories, there is also a bar for each encoding. The
-    proportions depend on what additional trees of a variant contribute to the ROC AUC of the whole forest, not on the
-    score of the variant alone. Use `from_estimator` to create and plot a display.
+    A bar shows the proportion of trees of a variant, with the out-of-bag ROC AUC of these trees. If trees use different
+    encodings of columns with many categories, there is also a bar for each encoding. A variant gets more trees if they
+    raise the ROC AUC of the whole forest, whatever its own score. Use `from_estimator` to create and plot a display.
 
     Parameters
     ----------
@@ -32,7 +31,7 @@ class MixtureDisplay(Display):
     proportions : ndarray of shape (n_variants,), float64
         The proportion of the trees.
     oob_scores, oob_score_stds : ndarray of shape (n_variants,), float64
-        Out-of-bag ROC AUC of the trees by which variants were compared, and its standard error; NaN if unknown.
+        Out-of-bag ROC AUC of the trees by which variants were compared, and its standard error. NaN if not computed.
 
     Attributes
     ----------
@@ -149,9 +148,9 @@ class OOBCurveDisplay(Display):
     ) -> Self:
         """Plot the out-of-bag score of the first trees of a fitted forest.
 
-        The first scores use fewer samples: those that are out of bag for at least one of the trees. All scores use the
-        `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is computed like ``oob_score_``:
-        ``oob_optimism_`` is subtracted, if the forest has this attribute.
+        A score uses the samples that are out of bag for at least one of the trees, so the first scores use fewer
+        samples. All scores use the `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is
+        computed like ``oob_score_``: if the forest has ``oob_optimism_``, this is subtracted.
 
         Parameters
         ----------
@@ -176,28 +175,21 @@ class OOBCurveDisplay(Display):
         scorer = OutOfBagScorer(forest, scoring)
         X = indexable_rows(X)
         rows = training_rows(forest, X, y, sample_weight)
-        pairs, points = OutOfBagPairs(forest, rows, forest.n_jobs) if is_roc_auc(scoring) else None, []
-        for n_trees, oob_rows, proba in _first_trees(forest, rows, n_points):
-            weights = rows.weights_of(oob_rows)
-            score = scorer.score(safe_indexing(X, oob_rows), rows.labels[oob_rows], proba, weights)
-            points.append((n_trees, score if pairs is None else pairs.correct(score, n_trees, oob_rows, proba)))
-        return cls(*map(np.array, zip(*points)), scoring=name_of_score(scoring)).plot(ax)
+        pairs, scores = OutOfBagPairs(forest, rows, forest.n_jobs) if is_roc_auc(scoring) else None, []
+        n_trees = np.unique(np.geomspace(1, len(forest.trees_), n_points).round().astype(np.int64))
+        total, n_oob_trees = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
+        for start, stop in pairwise([0, *n_trees.tolist()]):
+            (sums,) = forest._sum_out_of_bag(rows, [range(start, stop)])
+            total += sums.total
+            n_oob_trees += sums.n_trees
+            oob_rows = np.flatnonzero(n_oob_trees)
+            proba = forest._mean_of_trees(total[oob_rows], n_oob_trees[oob_rows, None])
+            X_oob, weights = safe_indexing(X, oob_rows), rows.weights_of(oob_rows)
+            score = scorer.score(X_oob, rows.labels[oob_rows], proba, weights)
+            scores.append(score if pairs is None else pairs.correct(score, stop, oob_rows, proba))
+        return cls(n_trees, np.array(scores), scoring=name_of_score(scoring)).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         (self.line_,) = ax.plot(self.n_trees, self.scores, "o-", markersize=4, linewidth=1.0)
         ax.set(xlabel="number of trees", ylabel=f"out-of-bag {self.scoring}")
         ax.grid(alpha=0.3)
-
-
-def _first_trees(
-    forest: Any, rows: TrainingRows, n_points: int
-) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64]]]:
-    """Yield geometrically spaced numbers of first trees, the rows out of bag for these, and their probabilities."""
-    n_trees = np.unique(np.geomspace(1, len(forest.trees_), n_points).round().astype(np.int64))
-    total, n_oob_trees = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
-    for start, stop in pairwise([0, *n_trees.tolist()]):
-        (sums,) = forest._sum_out_of_bag(rows, [range(start, stop)])
-        total += sums.total
-        n_oob_trees += sums.n_trees
-        oob_rows = np.flatnonzero(n_oob_trees)
-        yield stop, oob_rows, forest._mean_of_trees(total[oob_rows], n_oob_trees[oob_rows, None])

@@ -27,7 +27,7 @@ from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import as_dense
 
 _MOST_PARTS = 10  # maximum number of random parts of the rows; fewer if a class has fewer rows
-_TASK_ORDERS = 32  # number of permutations in a task; each task finds the leaves of the unpermuted rows once
+_TASK_ORDERS = 32  # maximum number of permutations in a task; each task first finds the leaves of unpermuted rows
 _MOST_BYTES = 2**28  # bytes of sums and permuted columns that are kept at a time
 
 PartScore = Callable[[NDArray[np.float64]], float]  # a score of some rows, from probabilities of all rows
@@ -40,14 +40,17 @@ class PermutationImportance(HtmlTable):
     Attributes
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
-        The score without permutation minus the score with the feature permuted, from one prediction for each sample.
+        The score without permutation minus the score with the feature permuted. Both are computed from one prediction
+        for each sample.
     importances_mean, importances_std : ndarray of shape (n_features,), float64
-        Mean and standard deviation over repeats, as in scikit-learn. The latter is due to the permutations only.
+        Mean and standard deviation over repeats, as in scikit-learn. The standard deviation is due to the permutations
+        only.
     importances_stderr : ndarray of shape (n_features,), float64
         Standard error of the mean, which also reflects the finite number of samples. NaN if a class has fewer than two
         scored samples.
     baseline_score : float
-        The out-of-bag score without permutation. ROC AUC compares two samples by trees for which both are out of bag.
+        The out-of-bag score without permutation. For ROC AUC, two samples are compared by the trees for which both are
+        out of bag, as in ``oob_score_``.
     n_scored : int
         Number of scored samples, which are out of bag for at least one tree.
     scoring : str
@@ -93,7 +96,6 @@ class PermutationImportance(HtmlTable):
         return np.stack((self.importances_mean - half_width, self.importances_mean + half_width), axis=1)
 
     def _order(self) -> NDArray[np.int64]:
-        """Return the features in order of decreasing importance."""
         return np.argsort(-self.importances_mean, kind="stable")
 
     def to_frame(self) -> Any:
@@ -170,10 +172,9 @@ def oob_permutation_importance(
     """Permutation importance on out-of-bag samples.
 
     The importance of a feature is the drop in the out-of-bag score when its values are permuted over the training
-    samples, so no held-out data are needed. With ROC AUC this is the importance that [1]_ propose for rare classes, but
-    computed for the forest instead of for each tree. Unlike the impurity-based ``feature_importances_``, it does not
-    favour features with many values. A categorical column is permuted together with its target rates, including those
-    of interactions.
+    samples, so no held-out data are needed. For rare classes, [1]_ propose the drop in ROC AUC of each tree; here it is
+    that of the forest. Unlike the impurity-based ``feature_importances_``, the drop does not favour features with many
+    values. A categorical column is permuted together with its target rates, including those of interactions.
 
     Parameters
     ----------
@@ -199,9 +200,9 @@ def oob_permutation_importance(
     -------
     PermutationImportance
         With ``importances_mean``, ``importances_stderr``, ``importances_interval()``, ``to_frame()`` and ``plot()``.
-        Standard errors are computed by random groups ([2]_, section 2.2): the variance of the importance over 10 parts
-        of the samples with equal class frequencies, minus the variance due to single permutations. They reflect the
-        choice of samples and permutations, not of the forest.
+        Standard errors are computed by random groups ([2]_, section 2.2), from the variance of the importance over 10
+        parts of the samples with equal class frequencies. They reflect the choice of samples and permutations, not the
+        randomness of the forest.
 
     Raises
     ------
@@ -212,7 +213,7 @@ def oob_permutation_importance(
     Warns
     -----
     UserWarning
-        If samples are in the bootstrap sample of every tree. They are left out.
+        If some samples are in the bootstrap sample of every tree. Such samples are left out.
 
     References
     ----------
@@ -268,10 +269,11 @@ def oob_permutation_importance(
 
 
 def scores_of_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer, seed: int) -> list[PartScore]:
-    """Return functions that score all rows, and random parts of the rows, given the class probabilities of all rows.
+    """Return functions of class probabilities: the score of all rows in `scored`, and of random parts of them.
 
-    The rows are `scored`. There are 2 to 10 parts with equal class frequencies if that is possible, else none. `rows`
-    has labels and sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
+    `scored` has indices of rows of X, and the functions take the class probabilities of all these rows. There are 2 to
+    10 parts with equal class frequencies, or none if a class has a single row. `rows` has labels and sample_weight of
+    X; `score` is a function of X, labels, class probabilities and weights.
     """
     labels = rows.labels[scored]
     counts = np.bincount(labels)
@@ -301,7 +303,7 @@ def measure_importance(
     """Return permutation importances from `scores_of_parts` and the class probabilities of the scored rows.
 
     `permuted` yields lists of functions that return class probabilities with a feature permuted. A list has all repeats
-    of one or more features. Each repeat is scored on all rows, and each random part is scored for only one repeat.
+    of one or more features. Every repeat is scored on all rows; a random part is scored for one of the repeats only.
     """
     baseline = np.array([part(proba) for part in parts])
     parts_of_repeats = [[0, *range(repeat + 1, len(parts), n_repeats)] for repeat in range(n_repeats)]
@@ -320,9 +322,9 @@ def measure_importance(
 
 
 def standard_error(repeat_drops: NDArray[np.float64], part_drops: NDArray[np.float64]) -> float:
-    """Return the standard error of the mean drop over repeats. Each of `part_drops` is of one part and one repeat.
+    """Return the standard error of the mean of `repeat_drops`. `part_drops` has the drop of each part in one repeat.
 
-    A single repeat varies more with the permutation than the mean over repeats. This excess variance is subtracted.
+    The drop in one repeat has a larger variance than the mean over repeats. The excess is subtracted.
     """
     if len(part_drops) < 2:
         return np.nan
@@ -333,7 +335,7 @@ def standard_error(repeat_drops: NDArray[np.float64], part_drops: NDArray[np.flo
 
 
 class _OutOfBagSums:
-    """Sums of predictions over the trees for which a row is out of bag, with and without permuted features."""
+    """For each row, sums of the out-of-bag predictions, with and without permuted features."""
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed, self.run = forest, rows, n_repeats, seed, thread_map(n_jobs)
@@ -341,7 +343,7 @@ class _OutOfBagSums:
         self.inputs = np.array(forest._inputs_of_features)
         self.n_features = int(self.inputs.max()) + 1
         trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
-        # Out-of-bag target rates exist only for rows of positive weight.
+        # Rows of weight 0 have no out-of-bag target rates.
         self.X = rows.X if isinstance(rows.X, np.ndarray) and rows.bags.kept is None else rows.X[kept]
         self.any_missing = bool(np.isnan(self.X).any())
         (sums,) = sum_out_of_bag(rows, [(trees, forest._pack())], [trees], len(forest.classes_), n_jobs)

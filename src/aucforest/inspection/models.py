@@ -1,7 +1,6 @@
 """Trees of a model, and the names of its features, classes and splits."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,6 @@ def check_forest(model: Any) -> AUCForestClassifier:
 
 
 def _check_fitted(model: Any, kind: type, expected: str) -> Any:
-    """Return a fitted model of a type, or raise an error, with advice if the model is a stack."""
     if not isinstance(model, kind):
         advice = """: pass its forest, stack.members_["forest"]""" if isinstance(model, AUCStackingClassifier) else ""
         raise TypeError(f"{expected}, got {type(model).__name__}{advice}")
@@ -72,7 +70,7 @@ def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = 
 
 
 def input_names_of(model: Any) -> Sequence[str]:
-    """Return the names of the features of X, without the names of target rates."""
+    """Return the names of the features of a model other than its target rates."""
     inputs = model._inputs_of_features
     return feature_names_of(model, len(inputs))[: len(set(inputs))]
 
@@ -89,7 +87,6 @@ def class_names_of(model: Any, n_classes: int, given: Sequence[str] | None = Non
 
 
 def _check_number(parameter: str, names: Any, n_expected: int, plural: str) -> list[str]:
-    """Return names as strings; raise ValueError if their number is wrong."""
     if len(names) != n_expected:
         raise ValueError(f"{parameter} has {len(names)} names, but the model has {n_expected} {plural}")
     return [str(name) for name in np.asarray(names).tolist()]
@@ -113,7 +110,7 @@ class SplitFormat(NamedTuple):
     def conditions(self, tree: Tree, node: int) -> tuple[str, str]:
         """Return the conditions of the left and the right child of a split.
 
-        For a categorical split, the categories on the side without missing values are listed.
+        A categorical split is described by the categories that do not go to the side of missing values.
         """
         feature, threshold, missing_left = int(tree.feature[node]), tree.threshold[node], bool(tree.missing_left[node])
         name = self.feature_names[feature]
@@ -121,27 +118,18 @@ class SplitFormat(NamedTuple):
             sides = f"{name} is not missing", f"{name} is missing"
             return sides[::-1] if missing_left else sides
         if tree.has_set(node) or feature in self.categories:
-            most = self.most_categories
-            members = _listed_categories(tree, node, self.categories.get(feature), missing_left)
-            listed = list(islice(members, most))
-            if next(members, None) is not None:
-                listed.append("...")
+            goes_left = tree.goes_left(node) if tree.has_set(node) else np.arange(MISSING_CODE) <= threshold
+            names: Sequence[Any] = self.categories.get(feature, range(MISSING_CODE))
+            codes = np.minimum(np.arange(len(names)), MISSING_CODE - 1)  # the remaining categories share the last code
+            listed = [str(names[i]) for i in np.flatnonzero(goes_left[codes] != missing_left).tolist()]
+            if self.most_categories is not None and len(listed) > self.most_categories:
+                listed[self.most_categories :] = ["..."]
             categories = "{" + ", ".join(listed) + "}"
             inside, outside = f"{name} in {categories}", f"{name} not in {categories} or missing"
             return (outside, inside) if missing_left else (inside, outside)
         shown = format_time(threshold) if feature in self.times else f"{threshold:.{self.decimals}f}"
         left, right = f"{name} <= {shown}", f"{name} > {shown}"
         return (f"{left} or missing", right) if missing_left else (left, f"{right} or missing")
-
-
-def _listed_categories(tree: Tree, node: int, names: Sequence[str] | None, missing_left: bool) -> Iterator[str]:
-    """Yield the names, or else the codes, of the categories on the side without missing values."""
-    goes_left = tree.goes_left(node) if tree.has_set(node) else np.arange(MISSING_CODE) <= tree.threshold[node]
-    categories: Sequence[Any] = range(MISSING_CODE) if names is None else names
-    for code in np.flatnonzero(goes_left != missing_left).tolist():
-        # The last code is shared by all remaining categories.
-        stop = len(categories) if code == MISSING_CODE - 1 else code + 1
-        yield from map(str, categories[code:stop])
 
 
 def check_count(name: str, value: int, least: int) -> None:

@@ -1,10 +1,10 @@
-"""Notes on suspicious columns of a table."""
+"""The function `column_notes`, which describes suspicious columns of a table."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucforest.tables.columns import as_table, check_table
@@ -21,11 +21,12 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
         The features: a pandas, polars or pyarrow table, or an array, for which columns are named feature_0, feature_1
         and so on.
     y : array-like of shape (n_samples,), default=None
-        Class labels. They are used to find columns that separate up to ten classes alone. The ROC AUC of such a column,
-        by its values or the class frequencies of its categories, is at least 0.999, as a mean over pairs of classes.
+        Class labels, to find columns that separate the classes alone, if there are at most ten classes. Such a column
+        has a ROC AUC of at least 0.999 as a score, the mean over pairs of classes. The score of a category is its class
+        frequency.
     model : estimator, default=None
-        A fitted tree, forest or stack, to find categories that were not seen in `fit`. They count as missing values. X
-        must have the columns of `fit`.
+        A fitted tree, forest or stack, to find categories that were not seen in `fit`. The model treats these as
+        missing values. X must have the columns of `fit`.
 
     Returns
     -------
@@ -59,11 +60,8 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
     table = as_table(X)
     if table is None:
         raise ValueError("X must have two dimensions: pass a table or an array of shape (n_samples, n_features)")
-    labels = None
-    if y is not None:
-        labels = np.unique(column_or_1d(y), return_inverse=True)[1]
-        if len(labels) != len(table):
-            raise ValueError(f"y has {len(labels)} samples, but X has {len(table)}")
+    labels = None if y is None else np.unique(column_or_1d(y), return_inverse=True)[1]
+    check_consistent_length(table, labels)
     notes = suspicious_columns(X, labels)
     if model is not None:
         check_is_fitted(model)

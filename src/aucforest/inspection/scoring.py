@@ -1,4 +1,4 @@
-"""The metrics of a comparison."""
+"""The metrics of a cross-validated comparison: functions of a fitted model and the test rows of a fold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,7 +41,6 @@ class FittedFold:
 
 
 def _g_mean(fold: FittedFold) -> float:
-    """Return the geometric mean of the recalls of the classes, for the labels that the forest predicts."""
     predicted = (fold.forest.predict(fold.X)[:, None] == fold.forest.classes_).argmax(axis=1)
     return g_mean(fold.is_class.argmax(axis=1), predicted, fold.sample_weight)
 
@@ -53,7 +52,7 @@ def _mean_over_trees(fold: FittedFold, name: str) -> float:
 
 
 class Metric(NamedTuple):
-    """A metric, with the function that computes it on a fold."""
+    """A metric: its name in texts, its bounds, and the function that computes it on a fold."""
 
     title: str
     higher_is_better: bool

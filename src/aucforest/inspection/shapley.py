@@ -1,21 +1,23 @@
 """Path-dependent Shapley values of tree predictions.
 
 At each split on the path to a leaf, a proportion of the node's training weight goes to the child on the path. Let z_j
-be the product of these proportions over the splits of feature j. Let o_j be 1 if the row itself goes to the child on
-the path at all of them, else 0. A leaf of value v predicts v times the product of o_j over known features and z_j over
-unknown features. It contributes to the Shapley value of feature i
+be the product of these proportions over the splits of feature j. Let o_j be 1 if the row follows the path at all splits
+of feature j, else 0. If only some features are known, a leaf of value v adds v times the product of o_j over the known
+and of z_j over the unknown features to the prediction. So the leaf adds to the Shapley value of feature i
 
-    v (o_i - z_i) * integral from 0 to 1 over t of the product over j != i of p_j(t),  p_j(t) = o_j t + z_j (1 - t),
+    v (o_i - z_i) * integral from 0 to 1 over t of the product over j != i of p_j(t),  p_j(t) = o_j t + z_j (1 - t).
 
-which is Owen's form of the Shapley value (1972, Management Science 18): each other feature is known with probability t.
+This is Owen's form of the Shapley value (1972, Management Science 18): each other feature is known with probability t.
 For a path with m features, the integrand is a polynomial of degree m - 1, so Gauss-Legendre quadrature with m / 2
-points, rounded up, is exact. All its terms are positive, so no digits cancel, however deep the tree. At a point t, the
-products of all leaves below a node are summed once, as in Linear TreeSHAP (Yu, Bifet, Read, Xu 2022, NeurIPS). So the
-time for a row is proportional to nodes times points.
-A categorical column and its target rates are known or unknown together. They are one feature, called a player.
+points, rounded up, is exact. No p_j(t) is negative, so no digits cancel in the sum, however deep the tree. At a point
+t, the products of all leaves below a node are summed once, as in Linear TreeSHAP (Yu, Bifet, Read, Xu 2022, NeurIPS).
+So the time for a row is proportional to nodes times points.
 
-`estimators.log_odds` divides the interval from 0 to 1 into steps. The integral over a step is a part of the Shapley
-value, computed by some of the quadrature points.
+A categorical column and its target rates are known or unknown together: they are one player of the Shapley game. Any
+other feature is a player by itself.
+
+`estimators.log_odds` divides the interval from 0 to 1 into steps, and takes the integral over each step. The quadrature
+points are distributed evenly to the steps.
 """
 
 from typing import Any, NamedTuple
@@ -35,7 +37,7 @@ _LEFT, _RIGHT = 1, 2
 
 
 class ShapleyTree(NamedTuple):
-    """The input of `add_shapley_values` for a tree. An edge has the index of the child at its end; 0 means no edge."""
+    """The input of `add_shapley_values` for a tree. The index of an edge is that of its child; 0 means no edge."""
 
     nodes: TreeNodes
     player: NDArray[np.int64]  # player of each split: its feature, or the categorical feature of a target rate
@@ -44,13 +46,12 @@ class ShapleyTree(NamedTuple):
     fraction: NDArray[np.float64]  # for each edge, z of its player on the path from the root to the edge
     points: NDArray[np.float64]  # quadrature points
     weights: NDArray[np.float64]  # quadrature weights
-    step: NDArray[np.int64]  # for each point, the index of its part of the interval from 0 to 1
+    step: NDArray[np.int64]  # for each point, the index of its step from 0 to 1
 
     @classmethod
-    def of(cls, tree: Tree, inputs: NDArray[np.int64] | None = None, n_steps: int = 1) -> "ShapleyTree":
-        """Prepare a tree; `inputs` are the players of its features, by default the features themselves."""
-        nodes = TreeNodes.of(tree)
-        player = tree.feature.astype(np.int64) if inputs is None else np.append(inputs, LEAF)[tree.feature]
+    def of(cls, tree: Tree, players: NDArray[np.int64], n_steps: int) -> "ShapleyTree":
+        """Prepare a tree; `players` has the player of each feature."""
+        nodes, player = TreeNodes.of(tree), np.append(players, LEAF)[tree.feature]
         parent, depth = find_parents(tree.left_child, tree.left_child + 1)
         (last_edge, n_distinct), fraction = np.zeros((2, tree.n_nodes), dtype=np.int64), np.ones(tree.n_nodes)
         most = _follow_edges(nodes, player, parent, n_distinct, last_edge, fraction)
@@ -111,13 +112,13 @@ def _index(tree, node):
 
 @bare_device
 def _multiply(tree, values, node, products, n_rows, sides):
-    """Write the products of both children of a node at all points; those of leaves contain the values of the leaves."""
+    """Write the products of both children of a node at all points; the product of a leaf includes the leaf's value."""
     left = tree.nodes.left_child[node]
     z_before, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
     v_left = values[left] if tree.nodes.feature[left] == LEAF else 1.0
     v_right = values[left + 1] if tree.nodes.feature[left + 1] == LEAF else 1.0
     # Hot factors are for rows that go to this child, cold ones for rows that go to the other child. Off factors are for
-    # rows that left the path at an earlier split of the player. They are z_left / z_before, without z, which may be 0.
+    # rows that left the path at an earlier split of the player: z_left / z_before, computed without z, which may be 0.
     off_left = tree.nodes.weight[left] / tree.nodes.weight[node] * v_left
     off_right = tree.nodes.weight[left + 1] / tree.nodes.weight[node] * v_right
     for q in range(len(tree.points)):
@@ -137,7 +138,8 @@ def _multiply(tree, values, node, products, n_rows, sides):
 def _collect(tree, node, products, n_rows, sides, total):
     """Replace the products of a node by the sum over the leaves below, and add their contributions to its player.
 
-    A leaf contributes (o - z) / p of a player's last edge. So each edge adds its term and subtracts the one before.
+    A leaf contributes (o - z) / p of the last edge of a player. So each edge adds its own (o - z) / p, and subtracts
+    that of the player's previous edge.
     """
     left = tree.nodes.left_child[node]
     z_before, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
@@ -160,7 +162,7 @@ def _collect(tree, node, products, n_rows, sides, total):
 
 @bare_kernel
 def add_shapley_values(tree, values, X, scratch, total):
-    """Add the part of the Shapley values of a tree in each step to `total`, (n_steps, n_players, n_rows).
+    """Add the integrals over each step, of which Shapley values are the sum, to `total`, (n_steps, n_players, n_rows).
 
     `values` are the predictions of the nodes; only leaves are read. X has transposed rows, (n_features, n_rows), at
     most as many as the scratch allows; categories are codes. `scratch` is the result of `make_scratch` for the

@@ -1,4 +1,4 @@
-"""Text export, plot, and sizes of trees."""
+"""Text export, plots and sizes of trees."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
@@ -16,7 +16,7 @@ from aucforest.tree.tree import LEAF, Tree
 
 _INDENT = "|   "
 _BRANCH = "|--- "
-_MOST_CHARACTERS = 2**28  # limit for all trees: with indents, the text of a deep tree is much larger than the tree
+_MOST_CHARACTERS = 2**28  # maximum length of a text; indents make the text of a deep tree much larger than the tree
 _MOST_CATEGORIES = 4  # maximum number of categories in a box
 _MOST_NODES = 10_000  # maximum number of boxes; each takes about a millisecond
 
@@ -33,8 +33,8 @@ def export_text(
 ) -> str:
     """Build a text report of the rules of a tree or a forest, like scikit-learn's `export_text`.
 
-    The report shows to which side of a split missing values go. For a categorical split it lists the categories on the
-    other side. All categories that are not listed, including unseen ones, go to the side of missing values.
+    The report shows to which side of a split missing values go. For a categorical split, it lists the categories that
+    go to the other side. All other categories, including unseen ones, go to the side of missing values.
 
     Parameters
     ----------
@@ -99,11 +99,11 @@ def export_text(
         return text
 
     def lines_of(number: int, tree: Tree) -> Iterator[str]:
-        """Yield the number of the tree if there are several, then lines depth first and left before right."""
+        """Yield the number of the tree if there are several, then its nodes depth first and left before right."""
         if len(trees) > 1:
             yield f"tree {number}" if number == 0 else f"\ntree {number}"
         depths, height, prediction = tree.depth.tolist(), _heights(tree), tree.prediction
-        # Nodes that are still to be written, each with the condition that leads to the node.
+        # Nodes to write, each with the condition that leads to the node.
         waiting: list[tuple[str | None, int]] = [(None, 0)]
         while waiting:
             condition, node = waiting.pop()
@@ -131,7 +131,7 @@ def export_text(
 
 
 def _heights(tree: Tree) -> NDArray[np.int64]:
-    """Return the number of splits from every node to its deepest leaf."""
+    """Return the number of splits between each node and the deepest leaf below the node."""
     height = np.zeros(tree.n_nodes, dtype=np.int64)
     for node in np.flatnonzero(~tree.is_leaf)[::-1]:
         left = tree.left_child[node]
@@ -284,9 +284,9 @@ class TreeDisplay(Display):
         return nodes, x_positions
 
     def _draw_node(self, node: int, x: float, shows_split: bool, prediction: NDArray[np.float64]) -> Any:
-        """Draw the box of a node. Its color is that of the class whose probability has grown most from the root.
+        """Draw the box of a node, in the color of the class with the largest ratio of its probability to the root's.
 
-        The growth is a ratio. By probability alone, a rare class would never determine the color.
+        By probability alone, a rare class would never determine the color.
         """
         tree, root, value = self.tree, prediction[0], prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{p:.{self.decimals}f}" for p in value)]
@@ -308,7 +308,7 @@ class TreeDisplay(Display):
 
 
 def _class_color(k: int, strength: float) -> NDArray[np.float64]:
-    """Return the color of class k in matplotlib's cycle, mixed with white if `strength` is below 1."""
+    """Return the color of class k, which is mixed with white if `strength` is below 1."""
     colors = import_optional("matplotlib.colors", purpose="plotting", extra="plot")
     return 1.0 - strength * (1.0 - np.array(colors.to_rgb(f"C{k % 10}")))
 
@@ -350,7 +350,6 @@ class ForestSummary(HtmlTable):
         return len(self.n_nodes)
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        """Return the attributes that have a value for each tree."""
         return {field.name: getattr(self, field.name) for field in fields(self)[:7]}
 
     def to_frame(self) -> Any:

@@ -1,7 +1,7 @@
 """The section on the data (classes, columns, missing values), and a check whether rows were used for training."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ Pair = tuple[NDArray[Any], NDArray[Any]]  # a column of the rows, and the same c
 
 
 class Training(NamedTuple):
-    """The training data, and whether the forest of the model has out-of-bag rows among them."""
+    """The training data, and whether the forest of the model has bootstrap samples of them."""
 
     X: Any
     y: NDArray[Any]
@@ -41,7 +41,7 @@ class Training(NamedTuple):
 def read_training(
     model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, checks_forest: bool = True
 ) -> Training | None:
-    """Return the training data, or None if not given. With `checks_forest`, check that a forest was fitted to them."""
+    """Return the training data, or None if not given. `checks_forest` checks that a forest was fitted to them."""
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
@@ -72,7 +72,6 @@ def data_section(rows: ScoredRows, training: Training | None) -> Section:
 def _class_table(
     caption: str, classes: tuple[str, ...], labels: NDArray[np.int64], weights: FloatArray | None
 ) -> Table:
-    """Return a table of the number of rows and the frequency of each class."""
     counts = np.bincount(labels, minlength=len(classes))
     frequencies = {"frequency": counts / labels.size}
     if weights is not None:
@@ -84,35 +83,39 @@ def _class_table(
 
 def column_table(X: Any) -> Table | None:
     """Return a table of type, missing values and typical values of the first columns, or None if X has no columns."""
-    names = column_names(X)
-    if not names:
+    columns = columns_of(X)
+    if not columns:
         return None
-    body = [_describe(name, column) for name, column in islice(_named_columns(X), _MOST_COLUMNS)]
-    rest = f"; {len(names) - len(body)} more are not listed" if len(names) > len(body) else ""
-    columns = ["column", "type", "missing", "distinct", "usual values"]
-    return Table(f"The {len(names)} columns{rest}", columns, body, "llrrl")
+    body = [_describe(name, column) for name, column in islice(columns.items(), _MOST_COLUMNS)]
+    rest = f"; {len(columns) - len(body)} more are not listed" if len(columns) > len(body) else ""
+    headings = ["column", "type", "missing", "distinct", "usual values"]
+    return Table(f"The {len(columns)} columns{rest}", headings, body, "llrrl")
 
 
-def column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of X, or None for sparse or one-dimensional input."""
+def columns_of(X: Any) -> dict[str, Any]:
+    """Return the columns of a frame or matrix by name; {} for sparse or one-dimensional input."""
     if hasattr(X, "columns"):
-        return [str(name) for name in names_of(X)]
-    if issparse(X) or np.ndim(X) != 2:
-        return None
-    return [f"feature_{i}" for i in range(np.shape(X)[1])]
+        table, names = read_table(X), names_of(X)
+    elif issparse(X) or np.ndim(X) != 2:
+        return {}
+    else:
+        table = np.asarray(X)
+        names = [f"feature_{i}" for i in range(table.shape[1])]
+    return {str(name): column_of(table, j) for j, name in enumerate(names)}
 
 
 def column_arrays(X: Any) -> dict[str, NDArray[Any]]:
-    """Return the columns of a table as arrays by name."""
-    return {name: _values(column) for name, column in _named_columns(X)}
+    """Return the columns of `columns_of` as arrays."""
+    return {name: as_array(column) for name, column in columns_of(X).items()}
 
 
-def as_dates(values: Any) -> NDArray[Any]:
-    """Return values as an array, dates as datetime64 and durations as timedelta64."""
-    array = np.asarray(values)
+def as_array(values: Any) -> NDArray[Any]:
+    """Return a column as an array; dates become datetime64 and durations timedelta64."""
+    column = values if isinstance(values, nw.Series) else np.asarray(values)
     with suppress(ValueError):  # raised if dates are mixed with other values
-        return _values(array)
-    return array
+        if (dates := as_datetimes(column)) is not None:
+            return dates
+    return np.asarray(column.to_numpy() if isinstance(column, nw.Series) else column)
 
 
 def as_numbers(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
@@ -124,25 +127,9 @@ def as_numbers(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]
     return None
 
 
-def _named_columns(X: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names and columns of a table, or nothing if X has no columns."""
-    names = column_names(X)
-    if names is not None:
-        table = read_table(X) if hasattr(X, "columns") else np.asarray(X)
-        yield from ((name, column_of(table, j)) for j, name in enumerate(names))
-
-
-def _values(column: Any) -> NDArray[Any]:
-    """Return a column as an array, dates as datetime64."""
-    dates = as_datetimes(column)
-    if dates is not None:
-        return dates
-    return np.asarray(column.to_numpy() if isinstance(column, nw.Series) else column)
-
-
 def _describe(name: str, column: Any) -> list[str]:
     """Return name, type, proportion of missing values, number of distinct values and typical values of a column."""
-    values = _values(column)
+    values = as_array(column)
     numeric = as_numbers(values)
     if numeric is None:
         texts = [str(value) for value in values.tolist() if not is_missing(value)]
@@ -166,20 +153,18 @@ def _describe(name: str, column: Any) -> list[str]:
 
 
 def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
-    """Return the number of distinct values. Large integers remain distinct: they are not converted to float64."""
+    """Return the number of distinct values. Integers are not converted to float64, which would round large ones."""
     if isinstance(column, nw.Series) and column.dtype.is_integer():
         return column.drop_nulls().n_unique()
-    if values.dtype.kind == "O":
-        return len({value for value in values.tolist() if not is_missing(value)})
     return np.unique(values if values.dtype.kind in "iu" else numbers).size
 
 
 def check_overlap(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
     """Return a sentence that says whether rows were used for training, and a warning or None.
 
-    Without training data, the warning is that the ROC AUC is far above the out-of-bag AUC. With training data, it is
-    that too many rows equal a training row: more than three standard errors above the proportion of training rows that
-    have a duplicate.
+    Without training data, a ROC AUC far above the out-of-bag ROC AUC raises the warning. With training data, it is
+    raised if too many rows equal a training row: their proportion is more than three standard errors above the
+    proportion of training rows that have a duplicate.
     """
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
@@ -201,7 +186,7 @@ def check_overlap(rows: ScoredRows, training: Training | None) -> tuple[str, str
 
 
 def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
-    """Return pairs of columns, matched by name if both tables have names, else by position; {} without columns."""
+    """Return pairs of columns, matched by name if both tables have names, else by position; {} for sparse rows."""
     test, train = column_arrays(rows.X), column_arrays(training.X)
     if not (names_of(rows.X) and names_of(training.X)):
         if test and train and len(test) != len(train):

@@ -20,7 +20,7 @@ _MOST_COLUMNS = 200  # maximum number of features of the forest that separates t
 
 
 def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> list[Section]:
-    """Return the section on drift. The list is empty without training rows, or without columns other than dates."""
+    """Return the section on drift, or an empty list if there are no training rows, or only columns of dates."""
     if training is None:
         return []
     pairs = same_columns(rows, training).items()
@@ -63,7 +63,7 @@ def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
 
 
 def _as_bins(pair: Pair) -> Sequence[NDArray[Any]]:
-    """Return bins of two columns: between deciles of the training values, or categories. Missing values have a bin."""
+    """Return the bins of two columns: between deciles of the training values, by category, or of missing values."""
     numbers = _numeric_pair(pair)
     if numbers is None:
         return encode_pair(pair, as_text=True)
@@ -79,11 +79,8 @@ def _numeric_pair(pair: Pair) -> Pair | None:
 
 
 def _forest_sentence(pairs: list[Pair], seed: int) -> str:
-    """Return the sentence on the ROC AUC of a forest that classifies rows as new rows or training rows."""
     random = np.random.default_rng(seed)
     new_rows, old_rows = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
-    if min(new_rows.size, old_rows.size) < 2:
-        return "There are too few rows for a forest that tells them from the training rows."
     pairs = [(new[new_rows], old[old_rows]) for new, old in pairs]
     numeric_pairs = [_numeric_pair(pair) for pair in pairs]
     encoded = [numeric or encode_pair(pair, as_text=True) for pair, numeric in zip(pairs, numeric_pairs)]
@@ -98,10 +95,9 @@ def _forest_sentence(pairs: list[Pair], seed: int) -> str:
 
 
 def _labels_sentence(rows: ScoredRows, training: Training) -> str:
-    """Return the sentence on the frequency of the positive class or, of many classes, of the one that changed most."""
     pair, n_classes = (rows.labels, training.labels), len(rows.classes)
     new, old = (np.bincount(labels, minlength=n_classes) / labels.size for labels in pair)
-    k = 1 if n_classes == 2 else int(np.argmax(np.abs(new - old)))
+    k = 1 if n_classes == 2 else int(np.argmax(np.abs(new - old)))  # the class whose frequency changed most
     how = "by more than" if measure_drift(pair)[2] < 1.0 - LEVEL else "by no more than"
     return (
         f"{percent(float(old[k]))} of the training rows and {percent(float(new[k]))} of these rows are "

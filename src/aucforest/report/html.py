@@ -81,16 +81,14 @@ def report(
 ) -> Report:
     """Write a report on fitted classifiers, or on a comparison of criteria, as one self-contained HTML page.
 
-    The page on one model has a summary in plain words, metrics compared with a model without skill, ROC and
-    precision-recall curves, calibration, permutation importances, partial dependence, performance in subgroups, and the
-    data. For two classes it also has gains, precision and lift at k, an explorer of thresholds and costs, and the
-    reasons for the highest scores of a tree, forest or stack. For a forest, or the forest of a stack, it has the trees
-    and, given the training rows, the out-of-bag AUC by the number of trees. For a stack it also has the weights of the
-    members, and compares the metrics with the forest alone.
+    The page on one model has a summary in plain words, metrics compared with a model without skill, curves,
+    calibration, permutation importances, partial dependence, performance in subgroups, and the data. For two classes,
+    it also has alerts, an explorer of thresholds and costs, and the reasons for the highest scores of a tree, forest or
+    stack. It describes the trees of a forest, and compares a stack with its forest.
 
     The page on several models says which have a higher or lower ROC AUC than the first. It has their metrics, paired
-    intervals of the differences from the first, p-values adjusted for the number of models, the data, and plots of the
-    ROC, gains and calibration curves. Given training rows, both pages say whether columns and classes have drifted.
+    intervals of the differences from the first, p-values adjusted for the number of models, curves, and the data. Given
+    training rows, both pages say whether columns and classes have drifted.
 
     Parameters
     ----------
@@ -173,7 +171,10 @@ def report(
     if isinstance(model_or_comparison, CriteriaComparison):
         if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
-        return _report_on_criteria(model_or_comparison, title, given_facts)
+        title = "Comparison of split criteria" if title is None else title
+        with drawing():
+            shown, content = model_comparison.criteria_content(model_or_comparison)
+        return Report(title, render(title, shown | given_facts, content))
     check_count("n_bootstrap", n_bootstrap, 2)
     if (target := getattr(y_test, "name", None)) not in (None, ""):
         given_facts = {"Target": str(target)} | given_facts
@@ -193,7 +194,7 @@ def report(
     training = read_training(rows.model, X_train, y_train, sample_weight_train)
     groups = read_grouping_columns(by, rows, sample_weight)
     costs = cost_matrix(rows.model) if cost is None else check_cost(cost, len(rows.classes))
-    overlap, warning = check_overlap(rows, training)
+    (overlap, warning), is_binary = check_overlap(rows, training), len(rows.classes) == 2
 
     def sections() -> Iterator[Section]:
         resamples = resample(rows, n_bootstrap, seed)
@@ -201,7 +202,15 @@ def report(
         importance, source = _importance(rows, training, n_repeats, n_jobs, seed)
         shown_groups = groups or default_groups(rows, importance)
         yield performance.use_section(rows, intended_use, overlap, bool(shown_groups))
-        yield from performance.detailed_sections(rows, resamples, costs, shown_groups)
+        yield performance.ranking_section(rows, resamples)
+        if is_binary:
+            yield performance.alerts_section(rows)
+        if rows.is_probability:
+            yield performance.calibration_section(rows)
+        if is_binary:
+            yield performance.threshold_section(rows, costs)
+        if shown_groups:
+            yield performance.subgroups_section(rows, shown_groups)
         if importance is not None:
             yield model.importance_section(importance, source)
             yield from model.dependence_sections(rows, importance, seed)
@@ -217,18 +226,9 @@ def report(
     return Report(title, render(title, shown, parts, [warning] if warning else []))
 
 
-def _report_on_criteria(comparison: CriteriaComparison, title: str | None, facts: dict[str, str]) -> Report:
-    """Return the report on a comparison of criteria."""
-    title = "Comparison of split criteria" if title is None else title
-    with drawing():
-        sections = model_comparison.criteria_sections(comparison)
-        return Report(title, render(title, model_comparison.criteria_facts(comparison) | facts, sections))
-
-
 def _importance(
     rows: ScoredRows, training: Training | None, n_repeats: int, n_jobs: int | None, seed: int
 ) -> tuple[PermutationImportance | None, str]:
-    """Return importances and their source: out-of-bag rows of a forest if they are known, else the rows."""
     if n_repeats == 0:
         return None, ""
     if training is None or not training.has_oob_rows or not isinstance(rows.model, AUCForestClassifier):
@@ -268,7 +268,6 @@ def report_on_models(
 def _heading(
     rows: ScoredRows, title: str | None, models: dict[str, str], given_facts: dict[str, str]
 ) -> tuple[str, dict[str, str]]:
-    """Return the title, by default from models and classes, and all facts. Given facts replace others."""
     subject, classes = f"{len(rows.classes)} classes", {"Classes": str(len(rows.classes))}
     if len(rows.classes) == 2:
         positive = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
@@ -283,4 +282,4 @@ def _heading(
         "Written by": f"aucforest {version('aucforest')}",
     }
     title = f"{', '.join(models.values())}: {subject}" if title is None else title
-    return title, given_facts | facts | given_facts  # first for the order, last to replace others
+    return title, given_facts | facts | given_facts  # given facts come first, and replace others of the same name

@@ -15,7 +15,7 @@ from aucforest.inspection import PermutationImportance
 from aucforest.inspection.importance import measure_importance, scores_of_parts
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.metrics.validation import is_missing
-from aucforest.report.data import as_numbers, column_arrays, column_names
+from aucforest.report.data import as_numbers, column_arrays, columns_of
 from aucforest.report.rows import FloatArray, ScoredRows, predict_scores
 from aucforest.tables.dates import columns_of_features, format_time
 
@@ -26,8 +26,8 @@ _MOST_VALUES = 12  # maximum number of values of a column for partial dependence
 
 def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> PermutationImportance | None:
     """Return permutation importances of any model on held-out rows, or None if X has no columns to permute."""
-    names = column_names(rows.X)
-    if names is None:
+    names = list(columns_of(rows.X))
+    if not names:
         return None
     generator = np.random.default_rng(seed)
     by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
@@ -44,9 +44,9 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
 def _with_column_from_rows(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArray[np.int64]], FloatArray]:
     """Return a function of a column and row indices that returns the scores with the column taken from these rows.
 
-    Converting a table is slow, so it is converted to a matrix once. Each call replaces the features of a column in the
-    matrix, including target rates and their interactions, and restores them. Only models of other packages, and stacks
-    with such members, get tables.
+    A table is converted to a matrix once, because the conversion is slow. Each call replaces all features of a column
+    in the matrix, including target rates and their interactions, and restores them. A model of another package gets the
+    table itself, and so does a stack with a member of another package.
     """
     is_stack = isinstance(model, AUCStackingClassifier) and not model._reads_table
     if is_stack or isinstance(model, TreeBasedClassifier):
@@ -70,7 +70,7 @@ def _with_column_from_rows(model: Any, X: Any, n_columns: int) -> Callable[[int,
 
 
 def columns_in_order(importance: PermutationImportance, model: Any, n_columns: int) -> list[int]:
-    """Return the indices of the columns of X in the order of their most important features."""
+    """Return the indices of the columns of X, sorted by the importance of their most important feature."""
     columns = columns_of_features(n_columns, getattr(model, "dates_", {}))
     order = np.argsort(-importance.importances_mean, kind="stable").tolist()
     return list(dict.fromkeys(columns[feature] for feature in order))
@@ -89,7 +89,7 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
     """Return the partial dependence on the given columns, averaged over a random sample of the rows.
 
     Values are copied from rows, so frames of any library keep their types; scikit-learn's function does not accept
-    polars frames. The result is empty for sparse rows, which have no columns to replace. Constant columns are omitted.
+    polars frames. The result is empty for sparse rows. Constant columns are omitted.
     """
     n_rows = rows.labels.size
     chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])

@@ -24,7 +24,7 @@ LEVEL = 0.95  # confidence level of all intervals and bands of the page
 _MOST_GROUPS = 2000  # maximum number of distinct scores for bootstrapped curves; more are merged into groups
 _MOST_THRESHOLDS = 500  # approximate number of thresholds of the explorer
 _BINS = 10  # number of calibration bins
-_ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a rounding error
+_ROUNDING = 1e-12  # tolerance of recalls, because 7 / 20 and 0.35 differ by a rounding error
 RECALLS = np.linspace(0.0, 1.0, 101)  # recalls at which the precision of bootstrapped curves is computed
 _MEANINGS = {
     "roc_auc": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
@@ -52,7 +52,7 @@ def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
 
 
 def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return indices of about `most` thresholds, evenly spaced by TPR + FPR, of both ends, and of `keep`."""
+    """Return the indices of about `most` thresholds that are evenly spaced by TPR + FPR, both ends, and `keep`."""
     n_values = cumulated.tps.size
     if n_values <= most:
         return np.arange(n_values)
@@ -76,8 +76,8 @@ def top_proportion(rows: ScoredRows) -> float:
 def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
     """Return a function that computes metrics from row weights.
 
-    For two classes, it merges scores into about `most_groups` groups, omits the ROC AUC, and returns the precision at
-    `RECALLS` as "precision".
+    For two classes, the function merges scores into about `most_groups` groups. It does not compute the ROC AUC, and
+    returns the precision at each of `RECALLS` as "precision".
     """
     losses, proportion = row_losses(rows), top_proportion(rows)
     group = group_by_score(rows, 1, most_groups) if len(rows.classes) == 2 else None
@@ -103,7 +103,7 @@ def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray]
 
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> dict[str, FloatArray]:
-    """Return the metrics of `metric_function` and the G-mean, each for all stratified bootstrap samples."""
+    """Return the metrics of `metric_function` and the G-mean in each of the stratified bootstrap samples."""
     measure = metric_function(rows, _MOST_GROUPS)
     samples = [
         measure(weights) | {"g_mean": g_mean(rows.labels, rows.predicted, weights)}
@@ -124,7 +124,7 @@ def bootstrap_weights(rows: ScoredRows, n_bootstrap: int, seed: int) -> Iterator
 
 
 def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
-    """Assign rows to about `most` groups of equal or adjacent scores of class k, in descending order of the score."""
+    """Assign rows to about `most` groups of equal or adjacent scores of class k; the first has the highest scores."""
     cumulated = cumulate_class(rows, k)
     lowest_scores = cumulated.thresholds[thin(cumulated, most)[1:]]
     return np.searchsorted(-lowest_scores, -rows.scores[:, k])
@@ -188,7 +188,7 @@ class Thresholds(NamedTuple):
     fp: FloatArray  # weight of false positives
     model_index: int | None  # index of the model's threshold, None if its labels do not follow a threshold
     model_threshold: float | None  # value of the model's threshold, or None like `model_index`
-    best_g_mean: int  # index of the threshold with the best G-mean
+    start: int  # index of the model's threshold or, without one, of the threshold with the best G-mean
 
 
 def find_thresholds(rows: ScoredRows) -> Thresholds:
@@ -196,22 +196,22 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
     cumulated = cumulate_class(rows, 1)
     model_score, model_threshold = _model_threshold(rows)
     best = find_best(cumulated.tps, cumulated.fps, "gmean")
-    model_position = best if model_score is None else int(np.searchsorted(-cumulated.thresholds, -model_score))
+    position = best if model_score is None else int(np.searchsorted(-cumulated.thresholds, -model_score))
     # Every linear cost has its minimum at a vertex of the convex hull of the ROC curve. The vertices are the ends of
     # the blocks of a decreasing isotonic regression of the labels on the rank.
     positives, selected = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
     hull = isotonic_regression(positives / selected, weights=selected, increasing=False).blocks
-    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, model_position]))[::-1]
-    best_g_mean, model_index = map(indices.tolist().index, (best, model_position))
+    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, position]))[::-1]
+    start = indices.tolist().index(position)
     tp, fp, thresholds = (np.asarray(values[indices], dtype=np.float64) for values in cumulated)
-    return Thresholds(thresholds, tp, fp, None if model_score is None else model_index, model_threshold, best_g_mean)
+    return Thresholds(thresholds, tp, fp, None if model_score is None else start, model_threshold, start)
 
 
 def _model_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
     """Return the lowest score of a row that the model predicts positive (infinity if none), and the threshold to show.
 
     The threshold to show is the model's threshold if the predicted labels agree with it, else the lowest score. Both
-    are None if the predicted labels do not follow a threshold.
+    results are None if no threshold on the scores gives the predicted labels.
     """
     score, positive = rows.scores[:, 1], rows.predicted == 1
     highest_negative = float(score[~positive].max(initial=-np.inf))

@@ -14,11 +14,11 @@ from aucforest.inspection.explanation import explain
 from aucforest.inspection.models import forest_of
 from aucforest.inspection.scoring import find_metric
 from aucforest.report import plots
-from aucforest.report.data import Training, column_names
+from aucforest.report.data import Training, columns_of
 from aucforest.report.importance import columns_in_order, partial_dependence
 from aucforest.report.metrics import LEVEL
 from aucforest.report.model_comparison import compare_models
-from aucforest.report.page import Plot, Section, Table, estimate, number, shortened, signed
+from aucforest.report.page import Section, Table, estimate, number, shortened, signed
 from aucforest.report.rows import ScoredRows, ordered_classes, predict_scores
 
 _MOST_FEATURES = 30  # maximum number of features in the table of importances
@@ -38,10 +38,10 @@ _MEMBERS = {
 
 
 def importance_section(importance: PermutationImportance, source: str) -> Section:
-    """Return the section on permutation importances; `source` describes the rows that they are computed on."""
+    """Return the section on permutation importances. `source` describes the rows from which they are computed."""
     mean, intervals = importance.importances_mean, np.clip(importance.importances_interval(LEVEL), -1.0, 1.0)
     caption = "Decrease of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
-    widths = np.ptp(intervals, axis=1)
+    widths = np.ptp(intervals, axis=1)  # their geometric mean determines the digits of all rows of the table
     width = float(np.exp(np.log(widths[widths > 0.0]).mean())) if np.any(widths > 0.0) else None
     body = [
         [importance.feature_names[j], *estimate(mean[j], intervals[j, 0], intervals[j, 1], signed, width)]
@@ -57,9 +57,9 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
 
 
 def dependence_sections(rows: ScoredRows, importance: PermutationImportance, seed: int) -> list[Section]:
-    """Return the section on partial dependence with plots of equal scale, or an empty list if all are constant."""
-    names = column_names(rows.X)
-    order = [] if names is None else columns_in_order(importance, rows.model, len(names))
+    """Return the section on partial dependence with plots of equal scale, or an empty list if there are no plots."""
+    n_columns = len(columns_of(rows.X))
+    order = columns_in_order(importance, rows.model, n_columns) if n_columns else []
     dependences = partial_dependence(rows, order[:_MOST_DEPENDENCES], seed)
     if not dependences:
         return []
@@ -81,7 +81,7 @@ def dependence_sections(rows: ScoredRows, importance: PermutationImportance, see
 
 
 def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
-    """Return the section on reasons for the highest scores; only for two classes and a model that can be explained."""
+    """Return the section on reasons for the highest scores, for two classes and a model that can be explained."""
     if len(rows.classes) != 2 or not can_be_explained(rows.model):
         return []
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
@@ -147,27 +147,14 @@ def model_section(model: Any, training: Training | None) -> Section:
                 "best kind alone."
             )
             drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
-        if training is not None and training.has_oob_rows:
-            curves, sentence = _curve(forest, training, suffix)
-            drawn, lead = [*drawn, *curves], f"{lead} {sentence}"
+        if training is not None and training.has_oob_rows and len(forest.trees_) >= _FEWEST_TREES:
+            lead += " The curve shows whether its trees are enough: where it is flat, more do not help."
+            caption = (
+                f"Out-of-bag ROC AUC{suffix} by the number of trees. The first points use fewer rows: those that are "
+                "out of bag for at least one of the first trees."
+            )
+            drawn.append(plots.picture(plots.trees_plot(forest, training), "trees", caption))
     return Section("model", "Model", lead, drawn, tables)
-
-
-def _curve(forest: AUCForestClassifier, training: Training, suffix: str) -> tuple[list[Plot], str]:
-    """Return a plot of the out-of-bag AUC by the number of trees, and a sentence that explains or replaces the plot."""
-    n_trees = len(forest.trees_)
-    if n_trees < _FEWEST_TREES:
-        trees = "A single tree is" if n_trees == 1 else f"{n_trees} trees are"
-        return [], f"{trees} too few for a curve that shows whether more would help."
-    figure = plots.trees_plot(forest, training)
-    if figure is None:
-        return [], ""
-    caption = (
-        f"Out-of-bag ROC AUC{suffix} by the number of trees. The first points use fewer rows: those that are out of "
-        "bag for at least one of the first trees."
-    )
-    sentence = "The curve shows whether its trees are enough: where it is flat, more do not help."
-    return [plots.picture(figure, "trees", caption)], sentence
 
 
 def _forest_table(caption: str, forest: AUCForestClassifier) -> Table:

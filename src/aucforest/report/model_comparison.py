@@ -1,7 +1,7 @@
 """The sections that compare models on the same rows, with a verdict, metrics and curves, or split criteria on folds."""
 
 from collections.abc import Mapping, Sequence
-from itertools import count
+from itertools import count, groupby
 from typing import Any
 
 import narwhals as nw
@@ -68,8 +68,8 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
     """Return the metrics of each model, whose name is the `criterion`, and the differences from the first model.
 
     For two classes, the ROC AUC has DeLong's interval and test. Other intervals are percentiles of stratified bootstrap
-    samples, the same for all models. Their p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the smaller of the
-    numbers of samples with a difference of at least 0 and of at most 0. The + 1 counts the sample of all rows.
+    samples, which are the same for all models. The p-value is 2 (m + 1) / (n_bootstrap + 1). Here m is the number of
+    samples with a difference of at least 0, or of at most 0, whichever is smaller. The + 1 counts the original sample.
     """
     baseline, first = next(iter(scored.items()))
     measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
@@ -100,7 +100,7 @@ def _by_delong(model: str, scored: Mapping[str, ScoredRows], first: ScoredRows) 
 
 
 def verdict(rows: Sequence[ComparisonRow]) -> str:
-    """Return a sentence that says which models rank better or worse than the first by ROC AUC, and by how much."""
+    """Return a sentence on which models rank better or worse than the first by ROC AUC, and by how much."""
     first, *others = rows
     clauses = []
     for row in sorted(others, key=lambda row: -row.difference):
@@ -120,7 +120,7 @@ def verdict(rows: Sequence[ComparisonRow]) -> str:
 
 
 def models_sections(scored: Mapping[str, ScoredRows], overlap: str, n_bootstrap: int, seed: int) -> list[Section]:
-    """Return the sections verdict, metrics and curves; `overlap` says if rows were used for training."""
+    """Return the sections verdict, metrics and curves; the sentence `overlap` says if rows were used for training."""
     (name, first), *others = scored.items()
     compared = compare_models(scored, n_bootstrap, seed)
     titles = [find_metric(metric).title for metric in compared]
@@ -166,8 +166,8 @@ def _pictures(scored: Mapping[str, ScoredRows], first: ScoredRows) -> list[Plot]
     return drawn
 
 
-def criteria_sections(comparison: CriteriaComparison) -> list[Section]:
-    """Return the sections of the page: a plot, and a table for each metric."""
+def criteria_content(comparison: CriteriaComparison) -> tuple[dict[str, str], list[Section]]:
+    """Return the facts below the title of the page, and its sections: a plot, and a table for each metric."""
     pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
     figure = comparison.plot()
     caption = (
@@ -176,10 +176,9 @@ def criteria_sections(comparison: CriteriaComparison) -> list[Section]:
     drawn = plots.picture(figure, "criteria", caption)
     pyplot.close(figure)
     quality, costs = list[Table](), list[Table]()
-    for metric in comparison.metrics:
-        rows = [row for row in comparison.summary() if row.metric == metric]
+    for metric, rows in groupby(comparison.summary(), lambda row: row.metric):
         tables = quality if metric in comparison.metrics_of_quality else costs
-        tables.append(differences_table(metric, rows, "criterion", BASELINE))
+        tables.append(differences_table(metric, list(rows), "criterion", BASELINE))
     stack = " and a stack of a forest," if STACK in comparison.criteria else ""
     lead = (
         f"Forests that differ only in the split criterion,{stack} on the same {len(comparison.folds)} folds; "
@@ -191,17 +190,13 @@ def criteria_sections(comparison: CriteriaComparison) -> list[Section]:
     means = "Means over folds with 95 % intervals."
     tables_by_kind = (("metrics", "Metrics", quality), ("costs", "Fit time and sizes of trees", costs))
     others = [Section(id_, heading, means, tables=tables) for id_, heading, tables in tables_by_kind if tables]
-    return [Section("picture", "At a glance", lead, [drawn]), *others]
-
-
-def criteria_facts(comparison: CriteriaComparison) -> dict[str, str]:
-    """Return the facts of the subtitle: criteria, number of folds, and rows per fold."""
     n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
-    return {
+    facts = {
         "Criteria": ", ".join(comparison.criteria),
         "Folds": str(len(comparison.folds)),
         "Rows per fold": f"{n_train:,} for training, {n_test:,} for testing",
     }
+    return facts, [Section("picture", "At a glance", lead, [drawn]), *others]
 
 
 def differences_table(metric: str, rows: list[ComparisonRow], kind: str, baseline: str) -> Table:

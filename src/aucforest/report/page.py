@@ -14,7 +14,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Table(NamedTuple):
-    """A table with row headers in the first column; `align` has a letter for each of the first columns, "l" or "r"."""
+    """A table with row headers in the first column. `align` has "l" or "r" for the first columns, by default "r"."""
 
     caption: str
     columns: list[str]
@@ -95,8 +95,8 @@ def estimate(
 ) -> list[str]:
     """Return two table cells: an estimate, and its interval, which is a dash if the interval is NaN.
 
-    Decimals suffice for two digits of half of `width`, by default the width of the interval, and are at least three. If
-    more than five would be needed, or the width is 0, each number is formatted by its size instead.
+    There are at least three decimals, and enough to show half of `width` with two digits; `width` is by default that of
+    the interval. If more than five decimals would be needed, or the width is 0, each number is formatted by its size.
     """
     width = high - low if width is None else width
     needed = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else _MOST_DECIMALS + 1
@@ -110,7 +110,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def shorten(texts: Sequence[str], most: int) -> list[str]:
-    """Shorten texts like `shortened`, but show the first difference of texts that would look equal."""
+    """Shorten texts like `shortened`, but show the first difference of texts that would otherwise look equal."""
     short = [shortened(text, most) for text in texts]
     for index, (text, brief) in enumerate(zip(texts, list(short))):
         alike = {other for other in texts if shortened(other, most) == brief}

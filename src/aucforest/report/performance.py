@@ -1,7 +1,7 @@
 """The sections on performance, as text, tables and plots: summary, limits, curves, alerts, thresholds, subgroups."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.thresholds import error_costs
 from aucforest.metrics.validation import are_missing, positive_last
 from aucforest.report import plots
-from aucforest.report.data import as_dates, as_numbers, column_arrays
+from aucforest.report.data import as_array, as_numbers, column_arrays
 from aucforest.report.importance import columns_in_order
 from aucforest.report.metrics import LEVEL, compute_scores, find_thresholds, reliability, top_proportion
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
@@ -62,7 +62,6 @@ def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
 
 
 def _headline(rows: ScoredRows, auc: float) -> str:
-    """Return the headline for readers who do not know the metrics."""
     matrix, totals = rows.confusion, rows.totals
     if len(rows.classes) > 2:
         return (
@@ -91,7 +90,7 @@ def _headline(rows: ScoredRows, auc: float) -> str:
 
 
 def use_section(rows: ScoredRows, intended_use: str | None, overlap: str, has_groups: bool) -> Section:
-    """Return the section on intended use and limits; `overlap` says if rows were used for training."""
+    """Return the section on intended use and limits; the sentence `overlap` says if rows were used for training."""
     points = [
         f"Intended use: {intended_use or 'not stated by the author of this page.'}",
         f"All metrics are estimates from {rows.labels.size:,} rows. They hold for new rows that come from the same "
@@ -109,24 +108,7 @@ def use_section(rows: ScoredRows, intended_use: str | None, overlap: str, has_gr
     return Section("use", "Intended use and limits", lead, points=points)
 
 
-def detailed_sections(
-    rows: ScoredRows, resamples: dict[str, FloatArray], cost: FloatArray | None, groups: Groups
-) -> Iterator[Section]:
-    """Yield the sections on curves, and on alerts, calibration, thresholds and subgroups where they apply."""
-    is_binary = len(rows.classes) == 2
-    yield ranking_section(rows, resamples)
-    if is_binary:
-        yield alerts_section(rows)
-    if rows.is_probability:
-        yield calibration_section(rows)
-    if is_binary:
-        yield threshold_section(rows, cost)
-    if groups:
-        yield subgroups_section(rows, groups)
-
-
 def _by_class(rows: ScoredRows) -> Table:
-    """Return a table of the metrics of each class against all others."""
     confusion, body = rows.confusion, []
     n_predicted = confusion.sum(axis=0)
     for k in rows.present:
@@ -169,13 +151,13 @@ def ranking_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
 
 
 def metrics_of_top(rows: ScoredRows, k: int) -> MetricsAtK:
-    """Return metrics of the k rows with the highest scores; with weights, k / n_rows is a proportion of the weight."""
+    """Return metrics of the k rows with the highest scores, or with weights, of k / n_rows of the total weight."""
     proportion = k / rows.labels.size
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
 
 
 def alert_counts(n_rows: int) -> dict[int, int]:
-    """Return the numbers of alerts by alerts per 1,000 rows, without numbers below one."""
+    """Return a mapping from alerts per 1,000 rows to the number of alerts, without numbers below one."""
     return {rate: round(n_rows * rate / 1000) for rate in _PER_1000 if n_rows * rate >= 1000}
 
 
@@ -234,7 +216,7 @@ def calibration_section(rows: ScoredRows) -> Section:
 
 
 def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
-    """Return the section with the threshold explorer; the costs are in the order of the model's classes."""
+    """Return the section with the threshold explorer; `cost` has the classes in the order of the model."""
     thresholds, order = find_thresholds(rows), positive_last(rows.model)
     negative, positive = rows.classes
     alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {thresholds.tp.size} thresholds."
@@ -250,7 +232,7 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
             "own": thresholds.model_index,
             "cost": None if cost is None else list(error_costs(cost[np.ix_(order, order)])),
         },
-        "start": thresholds.best_g_mean if thresholds.model_index is None else thresholds.model_index,
+        "start": thresholds.start,
         "model_sentence": model_sentence,
         "aims": _aims(rows.model),
         "negative": negative,
@@ -281,7 +263,7 @@ def read_grouping_columns(by: Any, rows: ScoredRows, sample_weight: ArrayLike | 
             if name not in columns:
                 raise ValueError(f"by names {name!r}, which is no column of X_test")
         return {name: columns[name] for name in by}
-    groups = {str(name): as_dates(by[name]) for name in names_of(by) or by}
+    groups = {str(name): as_array(by[name]) for name in names_of(by) or by}
     kept = np.ones(rows.labels.size, np.bool_) if sample_weight is None else np.asarray(sample_weight) != 0.0
     for name, values in groups.items():
         if len(values) != len(kept):
@@ -340,7 +322,6 @@ def rates_by(
 
 
 def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
-    """Return the accuracy in each group of a column."""
     is_right, body = rows.predicted == rows.labels, []
     for group, inside in _group_masks(values):
         n_rows, cells = np.count_nonzero(inside), ["too few", "–"]
@@ -352,7 +333,6 @@ def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
 
 
 def _rate_tables(rows: ScoredRows, name: str, values: NDArray[Any], rates: GroupRates) -> list[Table]:
-    """Return the ROC AUC and the rates of each group of a column, and the differences from the reference group."""
     body, differences = dict[str, list[str]](), dict[str, list[str]]()
     positive, titles = rows.labels == 1, list(dict.fromkeys(rate.title for rate in rates.rates))
     for group, inside in _group_masks(values):
@@ -373,13 +353,12 @@ def _rate_tables(rows: ScoredRows, name: str, values: NDArray[Any], rates: Group
 
 
 def _in_one_cell(*arguments: Any) -> str:
-    """Return an `estimate` with its interval in brackets."""
     value, interval = estimate(*arguments)
     return value if interval == "–" else f"{value} ({interval})"
 
 
 def _group_masks(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Return names and masks of groups: by quartiles or frequent values of a column, and for missing values."""
+    """Return the names and masks of the groups of a column: quartiles or frequent values, and missing values."""
     numeric, missing = as_numbers(values), are_missing(values)
     if numeric is None or (values.dtype == object and np.unique(numeric[0][~missing]).size <= _MOST_GROUPS):
         texts = [str(value) for value in values.tolist()]
@@ -392,13 +371,13 @@ def _group_masks(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
         ends, names = _numeric_groups(numeric[0][~missing], numeric[1])
         indices = np.searchsorted(ends, numeric[0])
     indices[missing] = len(names)
-    names = [*names, "missing"]  # made distinct below, because a category can have this name
+    names = [*names, "missing"]  # a category can have this name, too, so names are made distinct
     names = [name if names.index(name) == index else f"{name} ({index + 1})" for index, name in enumerate(names)]
     return [(name, indices == index) for index, name in enumerate(names) if np.any(indices == index)]
 
 
 def _numeric_groups(values: FloatArray, format_value: Callable[[float], str]) -> tuple[FloatArray, list[str]]:
-    """Return the upper ends of groups and their names. The ends are all values, or the quartiles of many values."""
+    """Return the upper ends and the names of groups. The ends are the distinct values, or quartiles of many values."""
     ends, is_number = np.unique(values), format_value is number
     if is_many := ends.size > _MOST_GROUPS:  # quartiles of dates are not interpolated
         ends = np.unique(np.quantile(values, [0.25, 0.5, 0.75], method="linear" if is_number else "lower"))

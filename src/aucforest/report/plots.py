@@ -66,11 +66,10 @@ def drawing() -> Any:
     return import_optional("matplotlib", purpose="a report", extra="report").rc_context(_STYLE)
 
 
-def _panels(width: float = _WIDTH, height: float = 4.4, rows: int = 1, **options: Any) -> tuple[Any, Any]:
-    """Return a figure of the given size in inches, and its axes."""
+def _panels(width: float = _WIDTH, height: float = 4.4, **options: Any) -> tuple[Any, Any]:
     figures = import_optional("matplotlib.figure", purpose="a report", extra="report")
     figure = figures.Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(rows, **options)
+    return figure, figure.subplots(**options)
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
@@ -101,7 +100,7 @@ def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) 
 
 
 def _rename(value: str, key: str, name: str) -> str:
-    """Return the value of an attribute, with the name of the picture added to ids and references to ids."""
+    """Return the value of an attribute; an id, or a reference to an id, gets the name of the picture as a prefix."""
     if key == "id":
         return f"{name}-{value}"
     if value.startswith("#") and key.endswith("href"):
@@ -156,7 +155,7 @@ def gains_plot(rows: ScoredRows) -> Any:
 
 
 def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
-    """Draw one curve for each model. A line connects each name, below the diagonal, with a dot on its curve."""
+    """Draw one curve for each model. Names are below the diagonal; a line connects a name with a dot on its curve."""
     figure, axes = _panels()
     curves = [_curve(rows, k, kind) for rows in scored.values()]
     top = min(1.0, 1.05 * max(map(np.max, curves))) or 1.0
@@ -193,9 +192,8 @@ def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tup
         for color, class_name, k, means in curves:
             axes.plot(dependence.values, means, "o-", markersize=3, color=color, label=class_name)
             if dependence.missing_means is not None:
-                axes.axhline(
-                    dependence.missing_means[k], color=color, linestyle=":", linewidth=1.2, label="where missing"
-                )
+                style = {"color": color, "linestyle": ":", "linewidth": 1.2}
+                axes.axhline(dependence.missing_means[k], label="where missing", **style)
         axes.set(xlabel=name, ylabel=label, ylim=limits)
         axes.locator_params(axis="x", nbins=5)
     else:
@@ -234,7 +232,7 @@ def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
 
 def score_plot(rows: ScoredRows) -> Any:
     """Draw the distribution of the predicted probabilities of each class."""
-    figure, axes = _panels(rows=2, sharex=True)
+    figure, axes = _panels(nrows=2, sharex=True)
     scores = rows.scores[:, 1]
     limits = (0.0, float(scores.max()) or 1.0)
     for k, panel in enumerate(axes):
@@ -248,7 +246,7 @@ def score_plot(rows: ScoredRows) -> Any:
 
 
 def thresholds_plot(thresholds: Thresholds) -> Any:
-    """Draw metrics against the thresholds, which are evenly spaced as on the slider below the plot."""
+    """Draw metrics against the index of the threshold, which is also the position on the slider below the plot."""
     figure, axes = _panels(5.0, 3.6)
     indices = np.arange(thresholds.thresholds.size, dtype=np.float64)
     descending = threshold_curves(thresholds.tp[::-1], thresholds.fp[::-1])
@@ -277,17 +275,17 @@ def importance_plot(importance: PermutationImportance) -> Any:
 
 def mixture_plot(forest: Any) -> Any:
     """Draw the proportions of trees of each variant and encoding of a mixed forest."""
-    n_bars = sum(len(getattr(forest, name, {"n_trees": ()})["n_trees"]) for name in ("mixture_", "encoding_mixture_"))
-    figure, axes = _panels(height=0.8 + 0.3 * n_bars)
-    MixtureDisplay.from_estimator(forest, ax=axes)
+    figure, axes = _panels()
+    display = MixtureDisplay.from_estimator(forest, ax=axes)
+    figure.set_figheight(0.8 + 0.3 * len(display.names))
     return figure
 
 
 def trees_plot(forest: Any, training: Training) -> Any:
-    """Draw the out-of-bag AUC against the number of trees; None if it is not defined for any number."""
+    """Draw the out-of-bag AUC against the number of trees."""
     figure, axes = _panels(height=2.9)
     with warnings.catch_warnings():
-        # Of two classes, one may have no row that is out of bag for the first trees. Such points are not drawn.
+        # A class may have no row that is out of bag for the first trees. Such points are not drawn.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         display = OOBCurveDisplay.from_estimator(
             forest, training.X, training.y, n_points=12, sample_weight=training.sample_weight, ax=axes
@@ -295,4 +293,4 @@ def trees_plot(forest: Any, training: Training) -> Any:
     axes.set(xscale="log", ylabel="out-of-bag ROC AUC")
     axes.minorticks_off()
     axes.set_xticks(display.n_trees[::-2], [f"{n:,.0f}" for n in display.n_trees[::-2]])
-    return None if np.isnan(display.scores).all() else figure
+    return figure
