@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import aucforest
-from aucforest.inspection.folds import Samples, make_folds, run_folds
+from aucforest.inspection.folds import LabelledRows, make_folds, run_folds
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.tables import text_files
 from aucforest.tables.text_files import TextFiles
@@ -127,7 +127,7 @@ def test_groups_are_never_divided(visits):
     assert content["metrics"]["out of bag"] == [
         {"metric": "roc_auc", "value": pytest.approx(expected.oob_score_), "low": None, "high": None}
     ]
-    samples, forests = Samples(X, y, None, groups), {"": expected.set_params(oob_score=False)}
+    samples, forests = LabelledRows(X, y, None, groups), {"": expected.set_params(oob_score=False)}
     folds = make_folds(X, y, cv=3, groups=groups, random_state=0)
     found = run_folds(forests, samples, folds, ["roc_auc"], np.random.RandomState(0), verbose=0)["roc_auc"].mean()
     assert content["metrics"]["3 folds by customer"][0]["value"] == pytest.approx(found)

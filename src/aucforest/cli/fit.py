@@ -22,7 +22,7 @@ from aucforest.estimators.thresholds import RULES
 from aucforest.fitting.on_disk import FeatureBatches
 from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean
-from aucforest.inspection.folds import Samples, make_folds, run_folds
+from aucforest.inspection.folds import LabelledRows, make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import count_classes, positive_last, recode
@@ -178,7 +178,7 @@ def _cross_validate(
     cv = split_rows(data, n_folds, 1, seed)
     random = np.random.RandomState(seed)
     models = {"model": clone(model).set_params(oob_score=False)}
-    samples = Samples(data.X, data.y, data.weight, data.groups)
+    samples = LabelledRows(data.X, data.y, data.weight, data.groups)
     splits = make_folds(data.X, data.y, cv=cv, random_state=random)
     folds = run_folds(models, samples, splits, QUALITY, random, verbose=int(sys.stderr.isatty()))
     n_classes = len(data.classes)

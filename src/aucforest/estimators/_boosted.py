@@ -67,7 +67,7 @@ class BoostedTrees(NamedTuple):
     scores: NDArray[np.float64]  # (n_rows, n_classes), of training rows by trees that were not fitted to them
 
 
-class _Rows:
+class _BoostedRows:
     """The training rows, which are split into rows to fit and held-out rows for each series."""
 
     def __init__(self, table: RowsInMemory) -> None:
@@ -141,7 +141,7 @@ def fit_boosted(
     with model._fitting():
         table = validate_rows(model)
         seed = _prepare(model, table)
-        rows = _Rows(table)
+        rows = _BoostedRows(table)
         n_classes, fold = rows.growth.n_classes, fold[rows.indices]
         # Whether interactions help depends on the table, so all encodings are fitted, and the best one is kept.
         growths = [replace(rows.growth, encoding=encoding) for encoding in rows.growth.encodings]
@@ -165,7 +165,7 @@ def _max_stages(trees_per_stage: int) -> int:
 
 
 def _fit_series(
-    rows: _Rows, growth: Growth, fold: NDArray[np.int64], seed: int, forest: AUCForestClassifier
+    rows: _BoostedRows, growth: Growth, fold: NDArray[np.int64], seed: int, forest: AUCForestClassifier
 ) -> tuple[float, dict[int, list[BoostedTree]]]:
     """Return the log loss of held-out rows, and the trees of the series of each fold."""
     trees_per_stage, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()

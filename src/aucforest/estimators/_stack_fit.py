@@ -53,7 +53,7 @@ _SAME_AS_FOREST = (
 _Predicted = tuple[Any, NDArray[np.float64]]
 
 
-class _Training(NamedTuple):
+class _StackRows(NamedTuple):
     """The training data of all members."""
 
     X: Any  # as given to `fit`; a sparse matrix is CSR
@@ -62,7 +62,7 @@ class _Training(NamedTuple):
     groups: NDArray[np.int64] | None  # the group of each row as an index, -1 for rows of weight 0
 
     @classmethod
-    def from_target(cls, X: Any, target: Target, class_weight: Any) -> "_Training":
+    def from_target(cls, X: Any, target: Target, class_weight: Any) -> "_StackRows":
         """Return the training data, weighted as in a forest with this `class_weight`."""
         labels, sample_weight = target.labels, target.sample_weight
         # Only the forest has bootstrap samples to balance, so for the others "balanced_subsample" means "balanced".
@@ -116,7 +116,7 @@ def _predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
     return proba.T
 
 
-def _fit_linear(training: _Training, models: list[Any], X: Any) -> list[_Predicted]:
+def _fit_linear(training: _StackRows, models: list[Any], X: Any) -> list[_Predicted]:
     """Return the fitted linear models, each with out-of-fold probabilities; no models if there are too few samples."""
     if not training.has_enough_samples(training.weights > 0.0):
         return []
@@ -171,7 +171,7 @@ class StackFit(DecisionModel, OnnxExport):
             with forest._fitting():
                 table = forest._validate_rows(X, y, sample_weight, groups)
                 rule = self._check_target(table.target, cost)
-                training = _Training.from_target(X, table.target, forest.class_weight)
+                training = _StackRows.from_target(X, table.target, forest.class_weight)
                 features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
                 # A model of the user is fitted before the forest, which takes longer, because it may reject the data.
                 linear = []
@@ -237,7 +237,7 @@ class StackFit(DecisionModel, OnnxExport):
             forest.set_params(random_state=seed)
         return forest
 
-    def _combine(self, training: _Training, linear: list[_Predicted], old: _Predicted | None) -> NDArray[np.float64]:
+    def _combine(self, training: _StackRows, linear: list[_Predicted], old: _Predicted | None) -> NDArray[np.float64]:
         """Fit the other members and the combination; return out-of-bag probabilities, NaN where they are undefined.
 
         Of several linear models, the one is kept whose combination with the other members has the lowest log loss.
@@ -287,7 +287,7 @@ class StackFit(DecisionModel, OnnxExport):
         return oob_proba
 
     def _combine_by_part(
-        self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64], combination: Combination
+        self, scores: list[NDArray[np.float64]], training: _StackRows, rows: NDArray[np.int64], combination: Combination
     ) -> NDArray[np.float64]:
         """Return combined probabilities: for each tenth of the rows, with weights that are fitted to the other rows.
 
@@ -302,7 +302,7 @@ class StackFit(DecisionModel, OnnxExport):
         return combined
 
     def _fit_combination(
-        self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64]
+        self, scores: list[NDArray[np.float64]], training: _StackRows, rows: NDArray[np.int64]
     ) -> Combination:
         """Fit the combination to the scores of the given rows, or to a sample of them if there are many."""
         n_classes, seed = len(self.classes_), self.members_["forest"]._seed
@@ -317,7 +317,7 @@ class StackFit(DecisionModel, OnnxExport):
         n_rarer = rarer_class_size(effective_counts(labels, weights, groups))
         return combine([score[sample] for score in scores], labels, weights, self.penalty * (1.0 + _FEW / n_rarer))
 
-    def _fit_residual(self, training: _Training) -> NDArray[np.float64]:
+    def _fit_residual(self, training: _StackRows) -> NDArray[np.float64]:
         """Fit the residual forest, and return its out-of-bag probabilities."""
         forest, labels = self.members_["forest"], training.target.labels
         label_proba = forest.oob_decision_function_[np.arange(len(labels)), labels]
@@ -333,7 +333,7 @@ class StackFit(DecisionModel, OnnxExport):
         del residual.oob_decision_function_, residual.oob_score_
         return proba
 
-    def _fit_boosted(self, training: _Training) -> NDArray[np.float64]:
+    def _fit_boosted(self, training: _StackRows) -> NDArray[np.float64]:
         """Fit the boosted trees, and return the out-of-fold class scores of the rows."""
         validate_rows = partial(self._validate_for, training=training, weights=training.weights)
         fitted = fit_boosted(self.members_["forest"], validate_rows, training.folds())
@@ -341,7 +341,7 @@ class StackFit(DecisionModel, OnnxExport):
         return fitted.scores
 
     def _validate_for(
-        self, model: AUCForestClassifier, training: _Training, weights: NDArray[np.float64]
+        self, model: AUCForestClassifier, training: _StackRows, weights: NDArray[np.float64]
     ) -> RowsInMemory:
         """Return the training rows for a model that has the target rates of the forest."""
         target = training.target

@@ -15,7 +15,7 @@ from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.spec import criterion_name
-from aucforest.inspection.folds import Samples, make_folds, run_folds
+from aucforest.inspection.folds import LabelledRows, make_folds, run_folds
 from aucforest.inspection.scoring import METRICS, find_metric
 from aucforest.metrics.intervals import require_level, score_interval, t_quantile
 from aucforest.tables.rows import indexable_rows
@@ -121,7 +121,7 @@ def compare_criteria(
     labels = np.asarray(column_or_1d(y))
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     check_consistent_length(X, labels, weights)
-    table = run_folds(forests, Samples(X, labels, weights), folds, metrics, random, verbose)
+    table = run_folds(forests, LabelledRows(X, labels, weights), folds, metrics, random, verbose)
     return CriteriaComparison(tuple(by_name), metrics, table, n_classes=len(np.unique(labels)))
 
 

@@ -25,7 +25,7 @@ from aucforest.metrics.validation import unmask
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # indices of the training and of the test rows
 
 
-class Samples(NamedTuple):
+class LabelledRows(NamedTuple):
     """The arguments of `fit`."""
 
     X: Any
@@ -33,15 +33,15 @@ class Samples(NamedTuple):
     sample_weight: NDArray[np.float64] | None
     groups: NDArray[Any] | None = None  # for bootstrap samples of whole groups
 
-    def take(self, rows: NDArray[np.int64]) -> "Samples":
+    def take(self, rows: NDArray[np.int64]) -> "LabelledRows":
         """Return the samples in the given rows."""
         weights, groups = (None if values is None else values[rows] for values in (self.sample_weight, self.groups))
-        return Samples(safe_indexing(self.X, rows), self.y[rows], weights, groups)
+        return LabelledRows(safe_indexing(self.X, rows), self.y[rows], weights, groups)
 
 
 def run_folds(
     forests: Mapping[str, AUCForestClassifier | AUCStackingClassifier],
-    samples: Samples,
+    samples: LabelledRows,
     folds: Sequence[Fold],
     metrics: Sequence[str],
     random_state: Any,

@@ -215,7 +215,7 @@ def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     return names, np.array([index[value] for value in values])
 
 
-class _Estimate(NamedTuple):
+class _RateEstimate(NamedTuple):
     """A proportion and the `dispersion` of its score interval. For "calibration" also the mean probability."""
 
     proportion: float
@@ -279,15 +279,15 @@ def _find_reference(reference: Any, names: Sequence[Any], present: list[int]) ->
     raise ValueError(f"reference must be a group, such as {groups}, but is {reference!r}")
 
 
-def rate_estimate(is_hit: NDArray[np.bool_], weights: FloatArray) -> _Estimate:
+def rate_estimate(is_hit: NDArray[np.bool_], weights: FloatArray) -> _RateEstimate:
     """Return the weighted proportion of hits, and the inverse of Kish's effective number of rows."""
     total = float(weights.sum())
     if total == 0.0:
-        return _Estimate(np.nan, np.nan)
-    return _Estimate(float(weights[is_hit].sum()) / total, float(np.square(weights / total).sum()))
+        return _RateEstimate(np.nan, np.nan)
+    return _RateEstimate(float(weights[is_hit].sum()) / total, float(np.square(weights / total).sum()))
 
 
-def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatArray) -> _Estimate:
+def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatArray) -> _RateEstimate:
     """Return the estimate for "calibration".
 
     The variance is the observed variance of y - p, or the variance of a proportion if there is only one class.
@@ -297,10 +297,10 @@ def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatA
     if 0.0 < frequency < 1.0:
         variance = float(np.square(shares) @ np.square(residuals - shares @ residuals))
         dispersion = variance / (frequency * (1.0 - frequency))
-    return _Estimate(frequency, dispersion, float(shares @ proba))
+    return _RateEstimate(frequency, dispersion, float(shares @ proba))
 
 
-def _difference(estimate: _Estimate, other: _Estimate, quantile: float) -> tuple[float, float, float]:
+def _difference(estimate: _RateEstimate, other: _RateEstimate, quantile: float) -> tuple[float, float, float]:
     value, low, high = estimate.interval(quantile)
     base, base_low, base_high = other.interval(quantile)
     difference = value - base
