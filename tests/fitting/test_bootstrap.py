@@ -268,7 +268,5 @@ def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
 
 def test_more_rows_than_numpy_samples_from_without_replacement():
     params = {"sampling": "subsample", "max_samples": None, "bootstrap": True, "n_estimators": 100}
-    with pytest.raises(
-        ValueError, match=r"^sampling='subsample' needs fewer than 1,000,000,000 samples"
-    ):
+    with pytest.raises(ValueError, match=r"^sampling='subsample' needs fewer than 1,000,000,000 samples"):
         resolve_sampler(params, np.broadcast_to(np.uint16(0), 10**9), np.arange(1))

@@ -96,7 +96,7 @@ def test_the_smoothed_auc_is_one_minus_the_sigmoid_loss(weighted):
         ({"scores": [[0.0], [1.0], [2.0]]}, r"scores must have 1 dimension\(s\), but has shape \(3, 1\)"),
         *(({"eps": eps}, f"eps == {eps}, must be > 1e-150") for eps in (-1.0, 1e-200)),
         ({"eps": np.inf}, "eps == inf, must be < inf"),
-        ({"eps": np.nan}, "too far apart for eps=nan"),
+        ({"eps": np.nan}, "eps must be a number, but is nan"),
         ({"loss": "hinge"}, "loss must be one of 'exp', 'logistic', 'sigmoid', 'squared_hinge', but is 'hinge'"),
         ({"sample_weight": [1.0, -2.0, 1.0]}, "sample_weight must not be negative, but value 1 is -2.0"),
         ({"sample_weight": [1.0, 0.0, 1.0]}, "sample_weight leaves no pair"),

@@ -77,6 +77,7 @@ def test_timestamps_of_any_kind(make):
         (lambda: Chunks.by_period([1704067200, 1704067201], "D"), "must be dates, but the first is 1704067200"),
         (lambda: Chunks.by_period(np.array([1.5, "2023"], dtype=object), "D"), "must be dates, but the first is 1.5"),
         (lambda: Chunks.by_period([["2023-01-01"]], "D"), "one dimension"),
+        (lambda: Chunks.by_period([], "D"), r"and samples, but has shape \(0,\)"),
         (lambda: Chunks.by_period(["2023-01-01"], "D").split(2), "timestamps has 1 samples, but y_score has 2"),
         (lambda: Chunks.by_number(3).split(2), "2 samples cannot be split into 3 chunks"),
     ],

@@ -254,4 +254,7 @@ def check_loss_scores(scores: ArrayLike, eps: float) -> FloatArray:
 
 def check_eps(eps: float) -> float:
     """Return eps as a float; TypeError or ValueError unless it is a positive and finite number, and not tiny."""
-    return float(check_scalar(eps, "eps", Real, min_val=LEAST_EPS, max_val=np.inf, include_boundaries="neither"))
+    check_scalar(eps, "eps", Real, min_val=LEAST_EPS, max_val=np.inf, include_boundaries="neither")
+    if np.isnan(eps):
+        raise ValueError("eps must be a number, but is nan")
+    return float(eps)

@@ -1,11 +1,12 @@
 """Splitting of data into chunks by size, by number or by calendar period."""
 
-import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -140,26 +141,33 @@ def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int)
 def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
     """Return validated timestamps with a resolution of seconds."""
     times = np.asarray(timestamps)
-    if times.ndim != 1:
-        raise ValueError(f"timestamps must have one dimension, but has shape {times.shape}")
+    if times.ndim != 1 or not times.size:
+        raise ValueError(f"timestamps must have one dimension and samples, but has shape {times.shape}")
     if times.dtype.kind == "O":
         times = np.where(are_missing(times), np.datetime64("NaT"), times)
-    if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
+    if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1].tolist()):
         raise ValueError(f"timestamps must be dates, but the first is {times[0]}")
-    has_zone = getattr(getattr(timestamps, "dtype", None), "time_zone", None) is not None  # of a polars Series
+    if times.dtype.kind == "S":
+        times = times.astype(np.str_)
+    # numpy converts times with a time zone to UTC, and np.asarray of a polars Series drops the zone silently.
+    has_zone = getattr(getattr(timestamps, "dtype", None), "time_zone", None) is not None
+    if has_zone or (times.dtype.kind != "M" and any(map(_has_zone, set(times.tolist())))):
+        raise ValueError("timestamps must not have a time zone: convert them to local time")
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", message=".*timezone")  # raised if numpy converts a time to UTC
-            times = times.astype("datetime64[s]")
-    except Warning:
-        has_zone = True
+        times = times.astype("datetime64[s]")
     except (ValueError, TypeError) as error:
         raise ValueError(f"timestamps must be dates: {error}") from error
-    if has_zone:
-        raise ValueError("timestamps must not have a time zone: convert them to local time")
     if np.isnat(times).any():
         raise ValueError(f"timestamps has {np.count_nonzero(np.isnat(times))} missing values")
     return times
+
+
+def _has_zone(time: Any) -> bool:
+    """Return whether a date has a time zone, or whether its text in ISO 8601 format has one."""
+    if isinstance(time, str):
+        with suppress(ValueError):
+            time = datetime.fromisoformat(time.strip().upper())
+    return getattr(time, "tzinfo", None) is not None
 
 
 def _make_chunk(start: int, end: int, is_full: bool = True) -> Chunk:
