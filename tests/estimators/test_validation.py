@@ -37,7 +37,7 @@ def fitted_forest():
 
 
 def test_columns_and_features():
-    """The names of scikit-learn are those of columns; trees see more features."""
+    """`feature_names_in_` are the columns of X, and `split_features_` the features of trees."""
     forest = fitted_forest()
     assert forest.n_features_in_ == 4
     assert forest.feature_names_in_.tolist() == X.columns.tolist()
@@ -110,7 +110,7 @@ def test_a_monotonic_constraint_is_one_of_the_time():
 
 
 def test_times_have_few_thresholds():
-    """Single days cannot be learned, unless every value is asked for."""
+    """Times have few bins, so that single days cannot be learned, unless max_bins is None."""
     for max_bins, least, most in ((255, 16, TIME_BINS), (None, 2 * TIME_BINS, np.inf)):
         forest = small_forest(20, date_parts=["time"], splitter="best", criterion="gini", max_bins=max_bins)
         trees = forest.fit(X[["booked"]], Y).trees_
