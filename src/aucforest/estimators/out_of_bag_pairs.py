@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from aucforest._compile import bare_kernel
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._evidence import count_columns
 from aucforest.fitting.growing import thread_map
@@ -36,16 +37,19 @@ _PAIR_TIME, _ROW_TIME = 5e-10, 3e-8
 _TIE = 1e-12
 
 
-def _sum_pairs(difference: NDArray[np.float64], n_trees: NDArray[np.float64], weights: NDArray[np.float64]) -> Any:
-    """Return three sums over pairs of rows: weights of correctly ordered pairs, weights, and weights / number of trees.
+@bare_kernel
+def _sum_pairs(difference, n_trees, weights, other_weights, sums):
+    """Add pairs of rows to three sums: weights of correctly ordered pairs, weights, and weights / number of trees.
 
-    `difference` is the sum of the differences between the probabilities of the two rows over n_trees trees.
+    `difference` is the sum of the differences between the probabilities of two rows over n_trees trees.
     """
-    weights, n_trees = np.where(n_trees > 0.0, weights, 0.0), np.maximum(n_trees, 1.0)
-    mean = difference / n_trees
-    is_correct = np.where(mean > _TIE, 1.0, np.where(mean >= -_TIE, 0.5, 0.0))
-    # The cumulative sum adds one pair after the other, so rounding errors are the same on all machines.
-    return [np.cumsum(terms)[-1] for terms in (weights * is_correct, weights, weights / n_trees)]
+    for i in range(len(weights)):
+        for j in range(len(other_weights)):
+            if n_trees[i, j] > 0.0:
+                mean, weight = difference[i, j] / n_trees[i, j], weights[i] * other_weights[j]
+                sums[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
+                sums[1] += weight
+                sums[2] += weight / n_trees[i, j]
 
 
 def noise_share(scores: tuple[float, float], per_tree: tuple[float, float]) -> float:
@@ -193,17 +197,18 @@ class OutOfBagPairs:
         pair_sums = np.zeros((n_classes, n_classes, 3, 3))
         halves = [(self._is_out[:n_trees][half == i], self._proba[:, :n_trees][:, half == i]) for i in (0, 1)]
 
-        def compare(task: tuple[int, int, int]) -> Any:
+        def compare(task: tuple[int, int, int]) -> NDArray[np.float64]:
             label, other, first = task
             rows = slice(first, min(first + _ROWS_OF_TASK, starts[label + 1]))
-            others, sums = slice(starts[other], starts[other + 1]), []
+            others, pairs, sums = slice(starts[other], starts[other + 1]), [], np.zeros((3, 3))
             for is_out, proba_by_class in halves:
                 proba = proba_by_class[label if n_classes > 2 else 0]
-                n_common = is_out[:, rows].T @ is_out[:, others]
-                sums.append((proba[:, rows].T @ is_out[:, others] - is_out[:, rows].T @ proba[:, others], n_common))
-            sums.append(tuple(first + second for first, second in zip(*sums)))
-            weights = np.outer(self._weights[rows], self._weights[others])
-            return [_sum_pairs(difference, n_common, weights) for difference, n_common in sums]
+                difference = proba[:, rows].T @ is_out[:, others] - is_out[:, rows].T @ proba[:, others]
+                pairs.append((difference, is_out[:, rows].T @ is_out[:, others]))
+            pairs.append((pairs[0][0] + pairs[1][0], pairs[0][1] + pairs[1][1]))
+            for (difference, n_common), trees_sums in zip(pairs, sums):
+                _sum_pairs(difference, n_common, self._weights[rows], self._weights[others], trees_sums)
+            return sums
 
         tasks = [
             (label, other, first)
