@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_sample_weight
 from threadpoolctl import threadpool_limits
@@ -196,26 +196,6 @@ def test_rows_of_nearly_no_weight_are_no_evidence():
     one, other = (calibrate(each, np.array([0.5, 0.5]), None, 300) for each in (few, light))
     assert one.slope == pytest.approx(other.slope, rel=0.05)
     assert one.slope_std == pytest.approx(other.slope_std, rel=0.15)
-
-
-def test_the_standard_error_of_a_rare_class_of_which_all_samples_are_scored():
-    """Only some samples of the other class are in the sample, with large weights."""
-    fitted = []
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        odds = rng.normal(-6.0, 1.5, 60_000)
-        labels = (rng.random(60_000) < expit(1.6 * odds + 3.0)).astype(np.uint32)
-        frequencies = np.bincount(labels) / 60_000
-        of_others = rng.choice(np.flatnonzero(labels == 0), 2000, replace=False)
-        scored = np.concatenate((np.flatnonzero(labels == 1), of_others))
-        labels, p = labels[scored], expit(odds[scored])
-        weights = (frequencies / np.bincount(labels))[labels]
-        half = Sums(np.column_stack((1.0 - p, p)) * 10, np.full(len(p), 10))
-        sample = CalibrationSample(labels, weights / weights.mean(), None, [half, half])
-        fitted.append(calibrate(sample, frequencies, None, 300)[::2])
-    slopes, stds = np.transpose(fitted)
-    assert np.mean(slopes) == pytest.approx(1.6, abs=0.1)
-    assert 0.7 < np.mean(stds) / np.std(slopes) < 1.4
 
 
 def test_sums_do_not_depend_on_the_threads_of_blas():

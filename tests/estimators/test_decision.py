@@ -53,7 +53,11 @@ BAD_ARGUMENTS = {
         (("f1", X), OF_BAG),
         (("f1", X[::-1], Y), "^X " + IN_ORDER % "samples"),
         (("f1", X[:299], Y[:299]), "^X and y must be the training data: the trees were grown on 300 of 300 samples"),
+        (("f1", X, Y, WEIGHT), "on 300 of 300 samples, but with this data it would be ([12]..) of \\1 samples"),
         (("f1", X, Y, WEIGHT[:9]), r"sample_weight.*; to tune a threshold on other samples, pass oob=False$"),
+        (("f1", X, Y, -np.ones(300)), "Negative values"),
+        (("f1", X, Y[:299]), "^y has 299 samples, but X has 300"),
+        (("f1", X, np.where(Y == "rare", "z", Y)), "the label 'z'"),
         (("f1", X, Y[::-1]), "^y " + IN_ORDER % "labels"),
         (("f1", X, np.where(Y == "rare", "common", "rare")), "^y " + IN_ORDER % "labels"),
         (("best",), "^threshold must be one of prevalence, gmean, youden, f1, but is 'best'$"),
@@ -89,16 +93,6 @@ def test_refused_arguments_change_nothing(method, arguments, sentence, fitted):
         with pytest.raises(ValueError, match=sentence):
             getattr(model, name)(*arguments, **options)
         assert vars(model) == before
-
-
-def test_a_threshold_that_fails_late_changes_nothing():
-    forest = small_forest(sampling="subsample", max_samples=1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="needs out-of-bag samples of both classes: increase n_estimators"):
-        forest.set_threshold("f1", X, Y)
-    assert forest.threshold is None
-    assert forest.threshold_ is None
-    with pytest.raises(ValueError, match="out-of-bag samples need a forest with bootstrap=True"):
-        small_forest(bootstrap=False).fit(X, Y).set_threshold("f1", X, Y)
 
 
 def of_prevalence(proba, prior, prevalence):

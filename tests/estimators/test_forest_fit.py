@@ -31,18 +31,12 @@ def test_warm_start():
     assert_same(everything(forest, X), everything(whole, X))
     with pytest.raises(ValueError, match=r"^warm_start: n_estimators=5 must be at least 7, the number of existing"):
         forest.set_params(n_estimators=5).fit(X, Y)
-    assert len(forest) == 7
+    with pytest.warns(UserWarning, match="^warm_start: n_estimators=7 trees exist already, no tree is") as caught:
+        forest.set_params(n_estimators=7).fit(X, Y)
+    assert caught[0].filename == __file__
+    assert_same(everything(forest, X), everything(whole, X))
     forest, big = (small_forest(n, random_state=np.random.RandomState(0)).fit(X, Y) for n in (3, 5))
     assert digest(forest.set_params(n_estimators=5, warm_start=True).fit(X, Y)) == digest(big)
-
-
-def test_a_warm_start_without_new_trees():
-    forest = small_forest(3, warm_start=True).fit(X, Y)
-    before = digest(forest)
-    with pytest.warns(UserWarning, match="^warm_start: n_estimators=3 trees exist already, no tree is") as caught:
-        forest.fit(X, Y)
-    assert caught[0].filename == __file__
-    assert digest(forest) == before
 
 
 @pytest.mark.parametrize(
@@ -104,8 +98,6 @@ def test_what_groups_are_called_does_not_matter():
     for groups in (names[GROUPS], pd.Series(names[GROUPS], dtype="category"), (GROUPS * 1.5).tolist()):
         other = small_forest(8, oob_score=True).fit(X_GROUPS, Y_GROUPS, groups=groups)
         assert_same(everything(first, X_GROUPS), everything(other, X_GROUPS))
-    other = small_forest(8, oob_score=True).fit(X_GROUPS, Y_GROUPS, groups=np.roll(GROUPS, 1))
-    assert digest(other) != digest(first)
 
 
 def test_a_warm_start_with_groups():

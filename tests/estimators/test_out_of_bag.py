@@ -237,24 +237,6 @@ def test_the_rows_drawn_are_those_that_fill_the_leaves(params, grouped, weight):
 SHUFFLED = np.random.default_rng(0).permutation(300)
 
 
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        ((X_TRAIN[:299], LABELS[:299], None), "the trees were grown on 300 of 300 samples, but .* 299 of 299 samples"),
-        ((X_TRAIN, LABELS, TRAIN_WEIGHT), "the trees were grown on 300 of 300 samples, but .* 240 of 240 samples"),
-        ((X_TRAIN[SHUFFLED], LABELS[SHUFFLED], None), "^X must be the training samples in the order of fit"),
-        ((X_TRAIN, LABELS[:299], None), "y has 299 samples, but X has 300"),
-        ((X_TRAIN, np.where(Y_TRAIN == 2, "z", LABELS), None), "the label 'z'"),
-        ((X_TRAIN, LABELS[SHUFFLED], None), "y must be the training labels in the order of fit"),
-        ((X_TRAIN, LABELS, -np.ones(300)), "Negative values"),
-    ],
-)
-def test_other_data_are_refused(data, sentence):
-    forest = small_forest(3).fit(X_TRAIN, LABELS)
-    with pytest.raises(ValueError, match=sentence):
-        training_rows(forest, *data)
-
-
 @pytest.mark.parametrize("params", [{"max_depth": 1}, {"class_weight": "balanced_subsample"}], ids=str)
 def test_labels_and_weights_in_another_order_are_refused(params):
     """Even if all leaves have all classes, and with class weights."""

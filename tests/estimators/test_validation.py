@@ -12,7 +12,7 @@ import pytest
 
 from aucforest import AUCTreeClassifier, LinearAUCClassifier
 from aucforest.fitting.coding import TIME_BINS
-from aucforest.inspection import explain, export_text, forest_summary, oob_permutation_importance
+from aucforest.inspection import explain, export_text, forest_summary
 from tests.estimators.data import small_forest
 from tests.estimators.test_model_files import at, check_refused, read
 
@@ -125,11 +125,9 @@ def test_an_explicit_category_is_not_expanded():
 
 def test_names_of_features():
     explanation = explain(fitted_forest(), X[:40])
-    assert list(explanation.feature_names) == NAMES
     reasons = [reason for row in explanation.top(7) for reason in row]
     times = {str(reason.value) for reason in reasons if reason.feature == "booked: time" and reason.value}
     assert times <= {str(moment) for moment in X["booked"].dt.floor("s")}
     assert list(forest_summary(fitted_forest()).feature_names) == NAMES
-    assert list(oob_permutation_importance(fitted_forest(), X, Y, n_repeats=1).feature_names) == NAMES
     text = export_text(AUCTreeClassifier(random_state=0, date_parts=["time"]).fit(X[["booked"]], Y))
     assert "|--- booked: time <= 2024-" in text

@@ -162,7 +162,7 @@ class DecisionModel(Model):
         return getattr(self, "prevalence_", self.class_prior_)
 
     def _validate_prevalence(self, prevalence: Any) -> NDArray[np.float64]:
-        """Validate the argument of `set_prevalence`, and return the frequencies of all classes."""
+        """Return the frequencies of all classes, given the argument of `set_prevalence`."""
         if self._class_weight is not None:
             reason = f"it has class_weight={self._class_weight!r}"
             raise ValueError(f"set_prevalence needs a model without class weights, but {reason}")
@@ -217,7 +217,6 @@ class DecisionModel(Model):
         return positive_last(self)[-1]
 
     def _set_fixed_threshold(self, threshold: Any) -> None:
-        """Set the threshold by a rule that is not tuned."""
         if threshold == "prevalence":
             frequencies = self._frequencies
             self.threshold_ = float(frequencies[self._positive]) if len(frequencies) == 2 else frequencies

@@ -62,7 +62,7 @@ def _mixture_weights(gains: NDArray[np.float64], factor: float, default: NDArray
 
 
 def jackknife_error(estimates: NDArray[np.float64]) -> Any:
-    """Return the jackknife standard error of estimates along the last axis, each without one part of the rows."""
+    """Return the jackknife standard error over the last axis of estimates, each without one part of the rows."""
     return np.sqrt((estimates.shape[-1] - 1) * np.var(estimates, axis=-1))
 
 

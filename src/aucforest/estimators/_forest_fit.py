@@ -194,7 +194,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self._seed, self._sample_records, self._groups = seed, records, target.groups
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
-        """Resolve the parameters against the labels and features."""
         target, n_classes, n_trees = table.target, len(table.target.classes), self.n_estimators
         spec = FitSpec.resolve(self._params(), target, table.names, table.n_features, start.seed, table.dates)
         if start.before is not None:
@@ -313,7 +312,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_), self.n_jobs)
 
     def _estimate_dispersion(self, rows: TrainingRows) -> float:
-        """Return the dispersion of the mean over trees, estimated on a random sample of the rows."""
         n_trees, n_kept = len(self.trees_), rows.bags.sampler.n_rows
         generator = np.random.default_rng([self._seed, HALF_SAMPLES])
         n_rows = min(n_kept, max_dispersion_rows(n_trees, len(self.classes_)))

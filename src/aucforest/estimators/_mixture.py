@@ -78,6 +78,6 @@ def weights_of_trees(existing: Sequence[int], weights: NDArray[np.float64], *, c
 
 
 def drop_small(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the weights with 0 in place of small ones, normalized."""
+    """Set small weights to 0, and normalize the others."""
     weights = np.where(weights < _LEAST_WEIGHT, 0.0, weights)
     return np.asarray(weights / weights.sum())
