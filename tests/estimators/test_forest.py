@@ -231,9 +231,3 @@ def test_a_factor_of_all_weights_changes_nothing(options, n_classes, values):
             for name in ("feature", "threshold", "missing_left"):
                 np.testing.assert_array_equal(getattr(tree, name), getattr(twin, name))
         np.testing.assert_allclose(one.predict_proba(table), other.predict_proba(table), rtol=0, atol=atol)
-
-
-def test_html_shows_the_parameters_and_links_nowhere_else():
-    html = small_forest().fit(X, Y)._repr_html_()
-    assert "n_estimators" in html
-    assert "href=" not in html

@@ -146,14 +146,6 @@ def test_without_evidence_all_variants_have_as_many_trees():
     assert set(mixed(40).fit(X, rare).mixture_["n_trees"]) <= {4, 5, 6}
 
 
-def test_a_forest_of_one_criterion_has_no_mixture():
-    forest = mixed(20).fit(X, Y)
-    assert "mixture_" in vars(forest)
-    forest.set_params(criterion="auc").fit(X, Y)
-    assert "mixture_" not in vars(forest)
-    assert forest.variants_ == [("auc", "best")] * 20
-
-
 def test_a_tree_of_the_forest_knows_its_variant():
     forest = mixed(10, criterion=["auc", own_auc], splitter="best", warm_start=True).fit(X, Y)
     assert forest.variants_[:2] == [("auc", "best"), ("own_auc()", "best")]
