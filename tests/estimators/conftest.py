@@ -1,4 +1,4 @@
-"""Tables of tests are small, and what takes no time has no threads: here it has them."""
+"""Fixtures. Short tasks are run by threads in these tests, although tables are small."""
 
 import pytest
 

@@ -12,7 +12,7 @@ from aucforest.tree.tree import Tree
 
 @numba.njit
 def own_auc(left, node):
-    """The mean over pairs of classes of the AUC of a split, less 1/2."""
+    """A custom criterion: the mean over pairs of classes of the AUC of a split, minus 1/2."""
     score, n_pairs = 0.0, 0
     for i in range(len(node)):
         for j in range(i):
@@ -23,7 +23,7 @@ def own_auc(left, node):
 
 
 def make_table(n_rows=240, n_features=5, n_classes=2, *, seed=0, missing=0.0):
-    """Return X, its values exact in float32, and y: the classes are of falling size, the last features are noise."""
+    """Return X, with float32 values, and y. Each class is smaller than the one before; only two features matter."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_features)).astype(np.float32).astype(np.float64)
     score = X[:, 0] + 0.7 * X[:, 1] + rng.normal(scale=0.7, size=n_rows)
@@ -32,8 +32,15 @@ def make_table(n_rows=240, n_features=5, n_classes=2, *, seed=0, missing=0.0):
     return X, y
 
 
+def make_noisy(n_rows):
+    """Return X and noisy labels, which depend on two of ten features, so that much shrinkage is best."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 10))
+    return X, rng.random(n_rows) < 1 / (1 + np.exp(-0.6 * (X[:, 0] + X[:, 1])))
+
+
 def make_rare(n_rows, *, seed=0):
-    """Return X and labels of text, of which about a sixth is rare."""
+    """Return X and the labels "rare", about a sixth, and "common"."""
     X, y = make_table(n_rows, seed=seed)
     return X, np.where((y == 1) & (np.arange(n_rows) % 3 == 0), "rare", "common")
 
@@ -57,7 +64,7 @@ both = pytest.mark.parametrize("make", [small_tree, small_forest])
 
 
 def refuse(model, message, *data, error=ValueError, **more):
-    """Fit; it must fail with one sentence and leave nothing fitted."""
+    """Assert that a fit fails with a message of one line, and sets no fitted attribute."""
     with pytest.raises(error, match=message) as caught:
         model.fit(*data, **more)
     assert "\n" not in str(caught.value).strip()
@@ -65,7 +72,7 @@ def refuse(model, message, *data, error=ValueError, **more):
 
 
 def best_threshold(rule, is_positive, scores, weights=None, *, n_rows=None):
-    """Return the best threshold by a rule of a model; a number of alerts is one of `n_rows` rows."""
+    """Return the best threshold by a rule of a model. A number of alerts is for `n_rows` rows, by default all."""
     given = {} if isinstance(rule, str) else dict(rule)
     cost = given.pop("cost", None)
     if given.get("alerts", 0) > 1:
@@ -81,12 +88,12 @@ def digest(model):
 
 
 def everything(model, table):
-    """Return what a fitted forest knows and says."""
+    """Return the trees and the predictions of a fitted forest."""
     return digest(model), model.predict_proba(table), model.apply(table), model.oob_decision_function_
 
 
 def assert_same(one, other):
-    """Assert that two values are the same to the last bit, types included: of models, what they know."""
+    """Assert that two values have equal types and bits; models are compared by their attributes."""
     assert type(one) is type(other) or {type(one), type(other)} <= {float, np.float64}
     if isinstance(one, BaseEstimator):
         one, other = known(one), known(other)
@@ -109,11 +116,11 @@ def assert_same(one, other):
 
 
 def known(model, *, is_fitted=False):
-    """Return what a model knows, or has only since its fit, without what it makes anew when it is needed."""
+    """Return the attributes of a model, or only the fitted ones, without its cache."""
     names = [name for name in sorted(vars(model)) if name != "_cached"]
     return {name: vars(model)[name] for name in names if not is_fitted or name[0] == "_" or name[-1] == "_"}
 
 
 def assert_same_fit(one, other):
-    """Assert that two models have learned the same, whatever their parameters."""
+    """Assert that two models have equal fitted attributes; parameters may differ."""
     assert_same(known(one, is_fitted=True), known(other, is_fitted=True))

@@ -1,10 +1,10 @@
-"""Recorded forests: small fits over all that a tree can be grown with, whatever the code that grows them.
+"""Recorded forests: small fits with all options of trees, to see whether a change of the code changes a forest.
 
-Run as a script, `python -m tests.estimators.golden`, it records them anew. Trees are written in pre-order, so that the
-numbers of nodes do not matter.
+`python -m tests.estimators.golden` records them again. The nodes of a tree are recorded in pre-order, so that their
+indices do not matter.
 """
 
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 from itertools import product
 from pathlib import Path
 from zlib import crc32
@@ -17,24 +17,20 @@ from aucforest.fitting.target_rates import MOST_IN_SETS
 from .data import own_auc
 
 FILE = Path(__file__).parents[1] / "data" / "golden_forests.npz"
-# So many nodes of a case are recorded as they are, all nodes by a checksum.
-N_PLAIN = 90
-FIELDS = ("tree", "feature", "threshold", "missing_left", "gain", "n_samples", "weight", "value", "goes_left")
-
 
 # A fit: the arguments of `make_table`, the kind of sample weights, and the parameters of the estimator.
 Case = namedtuple("Case", "table weights params estimator")
 
 
 def draw(n, n_values, seed):
-    """Return n integers below n_values: splitmix64 of a counter, so that they are the same wherever numpy runs."""
+    """Return n pseudo-random integers below n_values (splitmix64), which do not depend on the version of numpy."""
     state = (np.arange(1, n + 1, dtype=np.uint64) + np.uint64(seed << 32)) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((state ^ (state >> np.uint64(31))) % np.uint64(n_values)).astype(np.int64)
 
 
-# How many values a column has; those with a c hold categories.
+# Number of values of a kind of column; a "c" stands for categories.
 N_VALUES = {"wide": 2**40, "few": 7, "two": 2, "thousand": 1000, "one": 1, "c5": 5, "c30": 30, "c300": 300}
 KINDS = {
     "numeric": ("wide", "few", "wide", "copy", "two", "one"),
@@ -44,7 +40,7 @@ KINDS = {
 
 
 def make_table(n=300, kind="numeric", n_classes=2, missing=None, infinite=False, dtype=np.float64):
-    """Return X, y and which columns are categorical; `kind` is one of KINDS or columns."""
+    """Return X, y and the indices of categorical columns; `kind` is a key of KINDS, or a tuple of kinds of columns."""
     columns, score = [], draw(n, 96, 1000)
     names = KINDS.get(kind, kind)
     for i, name in enumerate(names):
@@ -94,7 +90,7 @@ def add(name, weights=None, *, estimator=AUCForestClassifier, table=None, **para
     CASES[name] = Case(table or {}, weights, params, estimator)
 
 
-# Every criterion, with either splitter, for several numbers of classes; kinds and weights take turns.
+# Every criterion, with both splitters, for several numbers of classes; tables and weights alternate.
 criteria = ("auc", "gini", "entropy", "hellinger", own_auc)
 for i, (criterion, splitter, n_classes) in enumerate(product(criteria, ("best", "random"), (2, 3, 8, 26))):
     kind, weight = list(KINDS)[i % 3], (None, "floats", "integers", "multiples")[(i + i // 4) % 4]
@@ -103,8 +99,7 @@ for i, (criterion, splitter, n_classes) in enumerate(product(criteria, ("best", 
     name = f"{name}, {splitter}, {n_classes} classes, {kind}, {weight}"
     add(name, weight, table=table, criterion=criterion, splitter=splitter)
 
-# Weights of samples and of classes, constraints, codes of several widths: one fit of each, since tests/tree compares
-# all with a slow reference.
+# Weights, constraints and widths of codes: one fit of each, because tests/tree compares all of them.
 add("large weights, auc", "large", criterion="auc")
 add("spread weights, gini, 3 classes", "spread", criterion="gini", table={"n_classes": 3})
 add("40 classes, both kinds, gini", table={"n": 500, "kind": "both", "n_classes": 40}, criterion="gini")
@@ -132,7 +127,7 @@ add("duplicates and constants", table=duplicates, max_features=1)
 many = {"kind": ("wide", "few", "two", "one", "thousand") * 6}
 add("30 features, 0.3 of them", table=many, max_features=0.3)
 
-# Trees of all samples or of some; what is chosen out of bag; the single tree; many samples.
+# Ways of sampling, choices by out-of-bag predictions, single trees, and many samples.
 add("no bootstrap, integers", "integers", bootstrap=False, criterion="gini", shrinkage=3.0)
 add("share of the samples", max_samples=0.4)
 add("balanced", sampling="balanced", table={"n_classes": 3})
@@ -145,7 +140,7 @@ out_of_bag = {"n_estimators": 24, "shrinkage": "auto", "oob_score": True, "max_d
 add("out of bag", **out_of_bag, threshold="youden")
 add("out of bag, floats", "floats", **out_of_bag, threshold="gmean", criterion="gini")
 add("out of bag, 3 classes, sets", **out_of_bag, table={"kind": "sets", "n_classes": 3}, threshold="prevalence")
-# 40 trees: variants are weighed after 32 of them, or after 16.
+# Variants are evaluated after 32 or 16 of the 40 trees.
 mixed = {"criterion": "auto", "n_estimators": 40, "max_depth": 3}
 add("mixed", **mixed, shrinkage="auto", table={"kind": "both", "missing": "some"})
 add("mixed, 3 classes, floats", "floats", **mixed, table={"n_classes": 3})
@@ -179,13 +174,13 @@ def grow(name, fit=lambda model, *data: model.fit(*data)):
             defaults["categorical_encoding"] = "sets"
     model = fit(estimator(**defaults | params), X, y, WEIGHTS[weights](len(X)))
     probe = X[:15].copy()
-    for i in range(len(probe)):  # a feature is given one after the other
+    for i in range(len(probe)):  # each sample has one such value
         probe[i, i % X.shape[1]] = (np.nan, np.inf, 777.0, -np.inf)[(i + i // X.shape[1]) % 4]
     return model, probe
 
 
 def pre_order(tree, node=0):
-    """Yield the nodes of a tree, a node before its children, the left child first."""
+    """Yield the nodes of a tree in pre-order."""
     yield node
     if tree.left_child[node] >= 0:
         yield from pre_order(tree, tree.left_child[node])
@@ -193,52 +188,35 @@ def pre_order(tree, node=0):
 
 
 def describe(model, probe):
-    """Return a fitted estimator as arrays: a row of FIELDS and a checksum of them for every node, in pre-order.
-
-    `tree` is the number of a node's tree. `goes_left` has the bits of the codes that go left in a node that cuts a
-    categorical feature, 0 in others.
-    """
-    parts = []
+    """Return a fitted estimator as arrays: a checksum of each node, predictions, and the numbers that `fit` chose."""
+    checksums = []
     for number, tree in enumerate(model.trees_):
         order = list(pre_order(tree))
         assert len(order) == tree.n_nodes
-        goes_left = np.zeros((tree.n_nodes, 32), dtype=np.uint8)
+        goes_left = np.zeros((tree.n_nodes, 32), dtype=np.uint8)  # the codes that go left, as bits
         for node in tree.set_nodes:
             goes_left[node] = np.packbits(np.append(tree.goes_left(node), False))
-        fields = {name: getattr(tree, name)[order] for name in FIELDS[1:-1]}
-        parts.append({"tree": np.full(len(order), number), **fields, "goes_left": goes_left[order]})
-    nodes = {name: np.concatenate([part[name] for part in parts]) for name in FIELDS}
-    rows = zip(*(nodes[name] for name in FIELDS))
-    checksum = np.array([crc32(b"".join(value.tobytes() for value in row)) for row in rows], dtype=np.uint32)
+        fields = (tree.feature, tree.threshold, tree.missing_left, tree.gain, tree.n_samples, tree.weight, tree.value)
+        for row in zip(*(values[order] for values in (*fields, goes_left))):
+            checksums.append(crc32(b"".join(value.tobytes() for value in (np.int64(number), *row))))
     chosen = [getattr(model, name, None) for name in ("shrinkage_", "threshold_", "oob_score_")]
-    numbers = [np.ravel(np.nan if value is None else value) for value in chosen]
-    return {**nodes, "checksum": checksum, "proba": model.predict_proba(probe), "chosen": np.concatenate(numbers)}
+    numbers = np.concatenate([np.ravel(np.nan if value is None else value) for value in chosen])
+    return {"node": np.array(checksums, np.uint32), "proba": model.predict_proba(probe), "chosen": numbers}
 
 
 def record():
-    """Write the file: of every kind of array those of all cases, one after the other, and their shapes.
-
-    Of the fields of nodes only the first `N_PLAIN` rows of a case: all would take some MB.
-    """
     described = {name: describe(*grow(name)) for name in CASES}
-    arrays = {"names": np.array(list(described))}
-    for field in next(iter(described.values())):
-        parts = [case[field][: N_PLAIN if field in FIELDS else None] for case in described.values()]
-        arrays[f"{field}_shape"] = np.array([(*part.shape, 1)[:2] for part in parts])
-        arrays[field] = np.concatenate([part.ravel() for part in parts])
+    arrays = {f"{name}/{part}": array for name, parts in described.items() for part, array in parts.items()}
     np.savez_compressed(FILE, **arrays)
 
 
 def read():
-    """Return what is recorded, by case."""
+    """Return the recorded arrays of each case, by name."""
+    cases = defaultdict(dict)
     with np.load(FILE) as file:
-        arrays = dict(file)
-    cases = {str(name): {} for name in arrays.pop("names")}
-    for field in [field for field in arrays if not field.endswith("_shape")]:
-        shapes = arrays[f"{field}_shape"]
-        parts = np.split(arrays[field], np.cumsum(shapes.prod(axis=1))[:-1])
-        for case, part, shape in zip(cases.values(), parts, shapes):
-            case[field] = part.reshape(shape) if field in ("value", "goes_left", "proba") else part
+        for name, array in file.items():
+            case, _, part = name.rpartition("/")
+            cases[case][part] = array
     return cases
 
 

@@ -1,4 +1,4 @@
-"""A table with a column of so many categories that a forest makes target rates of it."""
+"""Tables with a column of many categories, which forests replace by target rates."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ N_MERCHANTS = 80
 
 
 def make_rated(n_rows=600, n_classes=2, seed=0):
-    """Return a frame and labels: merchants matter a lot, an amount less, and a kind of three categories little."""
+    """Return a frame and labels that depend on merchants a lot, less on an amount, and little on a kind."""
     random = np.random.default_rng(seed)
     merchant, kind = random.integers(0, N_MERCHANTS, n_rows), random.integers(0, 3, n_rows)
     amount = random.normal(size=n_rows)
@@ -25,7 +25,7 @@ def make_rated(n_rows=600, n_classes=2, seed=0):
 
 
 def make_interaction(n_rows=1500, seed=0):
-    """Return a frame and labels: what a merchant means depends on the night, and shops are noise."""
+    """Return a frame and labels that depend on the pair of merchant and night; shops are noise."""
     random = np.random.default_rng(seed)
     merchant, night, shop = (random.integers(0, n, n_rows) for n in (60, 2, 300))
     effect = random.normal(0.0, 1.5, (60, 2))

@@ -1,4 +1,4 @@
-"""What the tree and the forest share: which data they take, which they refuse, and what a failed fit leaves."""
+"""Data and parameters that the tree and the forest accept or refuse, and fits that fail."""
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -267,33 +267,19 @@ def test_trees_of_many_classes_store_what_is_not_zero():
     assert isinstance(small_forest(1).fit(ROWS, ROW_LABELS).trees_[0].frequencies, np.ndarray)
 
 
-def predict_in_groups(monkeypatch, forest, n_groups=3):
-    """Let the leaves of all trees predict too much."""
-    monkeypatch.setattr(_prediction, "_MOST_PREDICTED", 0)
-    monkeypatch.setattr(_prediction, "_PREDICTED_AT_ONCE", forest._n_predicted() // n_groups)
-
-
-@pytest.mark.filterwarnings("ignore:y has 100 classes")
 def test_predictions_of_some_trees_at_a_time_are_the_same(monkeypatch):
-    forest = small_forest(7, shrinkage=2.0).fit(ROWS, MANY)
-    expected = forest.predict_proba(ROWS)
-    predict_in_groups(monkeypatch, forest)
-    forest._cache.clear()
-    assert len(list(forest._in_groups())) > 2
-    np.testing.assert_array_equal(forest.predict_proba(ROWS), expected)
-
-
-def test_out_of_bag_sums_of_some_trees_at_a_time_are_the_same(monkeypatch):
     params = {"shrinkage": 2.0, "oob_score": True, "threshold": "gmean", "sampling": "balanced"}
     forest = small_forest(40, **params).fit(ROWS, ROW_LABELS)
-    predict_in_groups(monkeypatch, forest)
+    monkeypatch.setattr(_prediction, "_MOST_PREDICTED", 0)
+    monkeypatch.setattr(_prediction, "_PREDICTED_AT_ONCE", forest._n_predicted() // 3)
     parted = small_forest(40, **params).fit(ROWS, ROW_LABELS)
+    assert len(list(parted._in_groups())) > 2
+    np.testing.assert_array_equal(parted.predict_proba(ROWS), forest.predict_proba(ROWS))
     np.testing.assert_array_equal(parted.oob_decision_function_, forest.oob_decision_function_)
     assert (parted.threshold_, parted.threshold_std_) == (forest.threshold_, forest.threshold_std_)
 
 
 def test_threads_that_predict_first_at_the_same_time(tmp_path):
-    """What leaves predict must not be seen before all of it is there."""
     rng = np.random.default_rng(0)
     table = rng.normal(size=(500, 5))
     forest = small_forest(10).fit(table, rng.integers(0, 40, 500))

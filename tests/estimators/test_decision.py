@@ -1,4 +1,4 @@
-"""Thresholds that are set after the fit."""
+"""Thresholds and class frequencies that are set after the fit."""
 
 import copy
 
@@ -43,37 +43,56 @@ def fitted():
     return small_forest(30, threshold="gmean").fit(X, Y), small_stack(30, stack={"threshold": "gmean"}).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("f1",), "^threshold='f1' is tuned on out-of-bag samples: pass the X and y of fit$"),
-        (("f1", X), "^threshold='f1' is tuned on out-of-bag samples: pass the X and y of fit$"),
-        (("f1", X[::-1], Y), "^X must be the training samples in the order of fit"),
+COSTS = {"cost": np.ones((300, 2, 2)) - np.eye(2)}
+OF_BAG = "^threshold='f1' is tuned on out-of-bag samples: pass the X and y of fit$"
+IN_ORDER = "must be the training %s in the order of fit.*; to tune a threshold on other samples, pass oob=False$"
+BETWEEN = "^prevalence must be a number between 0 and 1"
+BAD_ARGUMENTS = {
+    "set_threshold": [
+        (("f1",), OF_BAG),
+        (("f1", X), OF_BAG),
+        (("f1", X[::-1], Y), "^X " + IN_ORDER % "samples"),
         (("f1", X[:299], Y[:299]), "^X and y must be the training data: the trees were grown on 300 of 300 samples"),
-        (("f1", X, Y[::-1]), "^y must be the training labels in the order of fit, but the classes of a leaf differ"),
-        (("f1", X, np.where(Y == "rare", "common", "rare")), "^y must be the training labels in the order of fit"),
+        (("f1", X, Y, WEIGHT), "on 300 of 300 samples, but with this data it would be ([12]..) of \\1 samples"),
+        (("f1", X, Y, WEIGHT[:9]), r"sample_weight.*; to tune a threshold on other samples, pass oob=False$"),
+        (("f1", X, Y, -np.ones(300)), "Negative values"),
+        (("f1", X, Y[:299]), "^y has 299 samples, but X has 300"),
+        (("f1", X, np.where(Y == "rare", "z", Y)), "the label 'z'"),
+        (("f1", X, Y[::-1]), "^y " + IN_ORDER % "labels"),
+        (("f1", X, np.where(Y == "rare", "common", "rare")), "^y " + IN_ORDER % "labels"),
         (("best",), "^threshold must be one of prevalence, gmean, youden, f1, but is 'best'$"),
         ((1.5,), "^threshold must be a number between 0 and 1, but is 1.5$"),
         ((np.nan,), "^threshold must be a number between 0 and 1, but is nan$"),
         (([0.5],), r"^threshold must be a number between 0 and 1, but is \[0.5\]$"),
+        (("cost", X, Y), r"^threshold='cost' has its costs from fit\(X, y, cost=...\): here pass {'cost': array}$"),
     ],
+    "tune on other samples": [
+        (("f1",), "^threshold='f1' is tuned on samples: pass X and y$"),
+        (("f1", X, np.full(300, "rare")), "^threshold='f1' needs samples of both classes in y$"),
+        (("f1", X, np.full(300, "other")), "^y has the label 'other', which is no class of the model$"),
+        (("f1", X, Y[1:]), "^y has 299 "),
+        ((COSTS, X[:9], Y[:9]), "^threshold: cost has 300 matrices, but there are 9 samples$"),
+    ],
+    "set_prevalence": [
+        ((0.0,), f"{BETWEEN}, or positive frequencies of all classes that sum to 1, but is 0.0"),
+        *(((given,), BETWEEN) for given in (1.0, float("nan"), [0.5, 0.4])),
+        (([0.5, 0.4, 0.1],), "^prevalence must be a frequency for each of 2 classes"),
+        (({"rare": 0.1, "usual": 0.9},), r"has the classes \['rare', 'usual'\], but the model \['common', 'rare'\]"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "sentence"),
+    [(method, *case) for method, method_cases in BAD_ARGUMENTS.items() for case in method_cases],
 )
-def test_a_threshold_that_cannot_be_set(arguments, sentence, fitted):
+def test_refused_arguments_change_nothing(method, arguments, sentence, fitted):
+    name, options = (method, {}) if "_" in method else ("set_threshold", {"oob": False})
     for model in fitted:
         before = dict(vars(model))
         with pytest.raises(ValueError, match=sentence):
-            model.set_threshold(*arguments)
+            getattr(model, name)(*arguments, **options)
         assert vars(model) == before
-
-
-def test_a_threshold_that_fails_late_changes_nothing():
-    forest = small_forest(sampling="subsample", max_samples=1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="needs out-of-bag samples of both classes: increase n_estimators"):
-        forest.set_threshold("f1", X, Y)
-    assert forest.threshold is None
-    assert forest.threshold_ is None
-    with pytest.raises(ValueError, match="out-of-bag samples need a forest with bootstrap=True"):
-        small_forest(bootstrap=False).fit(X, Y).set_threshold("f1", X, Y)
 
 
 def of_prevalence(proba, prior, prevalence):
@@ -159,24 +178,6 @@ def test_a_warm_start_begins_with_the_class_frequencies_of_the_training():
     np.testing.assert_allclose(forest.calibration_.intercepts, before)
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (0.0, "must be a number between 0 and 1, or positive frequencies of all classes that sum to 1, but is 0.0"),
-        (1.0, "must be a number between 0 and 1"),
-        (float("nan"), "must be a number between 0 and 1"),
-        ([0.5, 0.4], "must be a number between 0 and 1"),
-        ([0.5, 0.4, 0.1], "must be a frequency for each of 2 classes"),
-        ({"rare": 0.1, "usual": 0.9}, r"has the classes \['rare', 'usual'\], but the model \['common', 'rare'\]"),
-    ],
-    ids=str,
-)
-def test_invalid_prevalences_are_refused(fitted, given, sentence):
-    for model in fitted:
-        with pytest.raises(ValueError, match=f"^prevalence {sentence}"):
-            model.set_prevalence(given)
-
-
 def test_weighted_classes_and_those_without_samples_have_no_prevalence():
     for model in (small_forest(5, class_weight="balanced"), small_stack(30, class_weight={"rare": 3})):
         with pytest.raises(ValueError, match=r"^set_prevalence needs a model without class weights, but it has"):
@@ -188,14 +189,12 @@ def test_weighted_classes_and_those_without_samples_have_no_prevalence():
 
 
 def test_sampling_by_class_without_calibration_and_back():
-    """Out-of-bag tuning is for the prevalence, the mean of the trees comes back, and certain samples stay positive."""
+    """The mean over trees is restored, and samples of probability 1 stay positive."""
     forest = small_forest(30, calibration=None, sampling="balanced", threshold="f1").fit(X, Y)
     before, labels = forest.predict_proba(X), forest.predict(X)
     with pytest.warns(UserWarning, match="other class frequencies"):
         forest.set_prevalence(0.3)
     np.testing.assert_array_equal(forest.predict(X), labels)
-    rule = forest._rule_on_training("f1", (Y == "rare").astype(int), None)
-    assert rule.weights[Y == "rare"].sum() / rule.weights.sum() == pytest.approx(0.3)
     with pytest.warns(UserWarning, match="other class frequencies"):
         forest.set_prevalence(None)
     assert forest.calibration_ is None

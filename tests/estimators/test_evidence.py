@@ -1,21 +1,18 @@
-"""How much nodes lean on their ancestors: amounts that are given, and the choice among them out of bag."""
+"""Shrinkage: given amounts, the choice by out-of-bag scores, and the optimism of this choice."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
-from sklearn.base import clone
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.estimators import _evidence
 from aucforest.estimators._calibration import MIN_PROBA
 from aucforest.estimators._evidence import AMOUNTS, ENCODING_FACTOR, PRIOR, SCORED_TREES
-from aucforest.estimators._forest_fit import Alternatives
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import parts_of_rows
-from aucforest.tables.target_rates import SETS
 from aucforest.tree.prediction import PackedTrees
-from tests.estimators.data import UNSCORED, assert_same_fit, digest, make_table, small_forest
+from tests.estimators.data import UNSCORED, assert_same_fit, digest, make_noisy, make_table, small_forest
 from tests.reference import shrinkage as reference
 from tests.reference.metrics import hand_till
 from tests.reference.optimism import Trees, chosen_amount, optimism
@@ -28,7 +25,7 @@ NOISE_PARAMS = {"criterion": "gini", "calibration": None, "oob_score": True, "ra
 
 
 def by_hand(forest, table, amount):
-    """Return the mean over trees of the shrunk frequencies in a row's leaf."""
+    """Return the mean over trees of the shrunk class frequencies of leaves."""
     shrunk = [reference.shrink(tree.left_child, tree.weight, tree.value, amount) for tree in forest.trees_]
     return np.mean([np.array(values)[leaves] for values, leaves in zip(shrunk, forest.apply(table).T)], axis=0)
 
@@ -45,10 +42,7 @@ def test_amounts_that_are_given(amount, bootstrap, table, labels):
 def test_no_rows_to_choose_by():
     forest = small_forest(bootstrap=False).fit(X, Y)
     assert forest.shrinkage_ == PRIOR == 5.0
-    mixed = small_forest(3, warm_start=True, max_samples=0.5, calibration=None).fit(X, Y)
-    mixed.set_params(n_estimators=5, max_samples=None).fit(X, Y)
-    assert mixed.shrinkage_ == PRIOR
-    np.testing.assert_allclose(mixed.predict_proba(X), by_hand(mixed, X, PRIOR))
+    np.testing.assert_allclose(forest.predict_proba(X), by_hand(forest, X, PRIOR))
 
 
 @pytest.mark.parametrize("params", [{}, {"class_weight": "balanced"}, {"class_weight": "balanced_subsample"}], ids=str)
@@ -60,20 +54,22 @@ def test_integer_weights_are_copies_where_trees_see_all_rows(params):
     np.testing.assert_allclose(weighted.predict_proba(X3), repeated.predict_proba(X3), rtol=1e-9)
 
 
-def test_an_amount_counts_mean_rows():
-    plain = small_forest(3, shrinkage=10.0).fit(X, Y)
-    assert {tree.shrinkage for tree in plain.trees_} == {10.0}
-    weighted = small_forest(3, shrinkage=10.0).fit(X, Y, WEIGHT)
-    assert {tree.shrinkage for tree in weighted.trees_} == {10.0 * WEIGHT.mean()}
-    by_class = small_forest(3, shrinkage=10.0, class_weight={0: 1.0, 1: 5.0}).fit(X, Y)
-    assert {tree.shrinkage for tree in by_class.trees_} == {10.0 * np.where(Y == 1, 5.0, 1.0).mean()}
-    some = np.where(np.arange(240) < 40, 0.0, WEIGHT)
-    fewer = small_forest(3, shrinkage=10.0).fit(X, Y, some)
-    assert fewer.trees_[0].shrinkage == pytest.approx(10.0 * WEIGHT[40:].mean())
+@pytest.mark.parametrize(
+    ("class_weight", "weight", "unit"),
+    [
+        (None, None, 1.0),
+        (None, WEIGHT, WEIGHT.mean()),
+        ({0: 1.0, 1: 5.0}, None, np.where(Y == 1, 5.0, 1.0).mean()),
+        (None, np.where(np.arange(240) < 40, 0.0, WEIGHT), WEIGHT[40:].mean()),
+    ],
+)
+def test_an_amount_counts_mean_rows(class_weight, weight, unit):
+    forest = small_forest(3, shrinkage=10.0, class_weight=class_weight).fit(X, Y, weight)
+    assert [tree.shrinkage for tree in forest.trees_] == pytest.approx([10.0 * unit] * 3, rel=1e-15)
 
 
 def trees_of(forest, X, y, weight, amounts, groups=None):
-    """Return what the reference knows of a forest: the trees that are scored, with these amounts of shrinkage."""
+    """Return the scored trees of a forest for the reference, with these amounts of shrinkage."""
     rows, kept = training_rows(forest, X, y, weight), np.arange(len(y)) if weight is None else np.flatnonzero(weight)
     trees, weights = forest.trees_[:SCORED_TREES], np.ones(len(y)) if weight is None else weight[kept]
     leaves = PackedTrees(trees).find_leaves(np.require(rows.take(kept), np.float64, "C"))
@@ -91,7 +87,7 @@ def trees_of(forest, X, y, weight, amounts, groups=None):
 
 
 class BalancedTrees(Trees):
-    """Trees whose mean is divided by the rates of sampling; the correction is fitted after the choice."""
+    """Trees whose mean is divided by the sampling rates of classes."""
 
     def score(self, amount, factors, weights):
         factors = self.is_out * factors[:, None]
@@ -102,7 +98,7 @@ class BalancedTrees(Trees):
 
 
 def chosen(table, labels, weight=None, **params):
-    """Return the shrinkage of a forest, which is that by definition."""
+    """Return the shrinkage of a forest, and assert that the reference chooses it."""
     forest = small_forest(**params, max_features=None).fit(table, labels, weight)
     trees = trees_of(forest, table, labels, weight, AMOUNTS)
     trees = BalancedTrees(*trees) if params.get("sampling") == "balanced" else trees
@@ -119,28 +115,21 @@ def test_an_amount_without_clear_evidence(n_classes, seed):
     assert chosen(table, labels, weight, criterion="auc", **params) == PRIOR
 
 
-def noisy(n_rows):
-    """Return labels that two of ten features tell a little of: the nearest rows say less than the many."""
-    rng = np.random.default_rng(0)
-    table = rng.normal(size=(n_rows, 10))
-    return table, rng.random(n_rows) < 1 / (1 + np.exp(-0.6 * (table[:, 0] + table[:, 1])))
-
-
 def chequered(n_rows):
-    """Return labels without noise that only small cells tell: their ancestors know nothing."""
+    """Return a chequerboard and its colors, which large nodes cannot predict, so that no shrinkage is best."""
     table = np.random.default_rng(0).random((n_rows, 2))
     return table, np.floor(8 * table).sum(axis=1) % 2 == 1
 
 
 def test_the_choice_depends_on_the_data():
     params = {"n_estimators": 100, "criterion": "gini", "random_state": 1}
-    assert chosen(*noisy(1500), **params) >= 50.0
+    assert chosen(*make_noisy(1500), **params) >= 50.0
     assert chosen(*chequered(600), **params) == 0.0
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "weights"])
 def test_sums_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
-    """With 5 threads each half of the trees is summed in three parts of the rows, which begin within blocks."""
+    """5 threads sum each half of the trees for three parts of the rows, which begin within blocks."""
     monkeypatch.setattr(_evidence, "_LEAST_TASK", 1e-9)
     table, labels = make_table(n_rows=9000, n_classes=3, seed=0, missing=0.0 if kind == "sparse" else 0.1)
     weight = np.arange(9000) % 3 if kind == "weights" else None
@@ -152,7 +141,7 @@ def test_sums_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
 
 
 def noise_table(n_classes, kind):
-    """Return features and labels that have nothing to do with each other, weights or None, and groups or None."""
+    """Return features, independent labels, weights or None, and groups or None."""
     random = np.random.default_rng(8)
     if kind == "numbers":
         X = random.normal(size=(240, 2))
@@ -171,7 +160,6 @@ def noise_table(n_classes, kind):
     ids=["numbers", "two", "weights", "groups", "three"],
 )
 def test_the_optimism_of_choices_equals_that_by_definition(n_classes, kind, shrinkage):
-    """Without encodings to choose from and with a given shrinkage, nothing is chosen."""
     X, y, weight, groups = noise_table(n_classes, kind)
     forest = AUCForestClassifier(60, shrinkage=shrinkage, **NOISE_PARAMS).fit(X, y, weight, groups=groups)
     is_auto = shrinkage == "auto"
@@ -184,12 +172,10 @@ def test_the_optimism_of_choices_equals_that_by_definition(n_classes, kind, shri
     assert not hasattr(forest, "oob_optimism_")
 
 
-def test_forests_that_choose_nothing_have_no_optimism():
+def test_encodings_that_were_not_chosen_have_no_optimism():
     """Encodings are chosen after four trees of each."""
     X, y, _, _ = noise_table(2, "categories")
-    for n, encoding in ((8, "auto"), (30, "rates"), (30, "auto")):
-        forest = AUCForestClassifier(n, categorical_encoding=encoding, shrinkage=2.0, **NOISE_PARAMS).fit(X, y)
-        assert (forest.oob_optimism_ == 0.0) == ((n, encoding) != (30, "auto"))
+    assert AUCForestClassifier(8, shrinkage=2.0, **NOISE_PARAMS).fit(X, y).oob_optimism_ == 0.0
 
 
 @pytest.mark.parametrize("sampling", ["bootstrap", "balanced"])
@@ -204,19 +190,17 @@ def test_the_choice_from_all_rows_is_that_of_the_fit(sampling, monkeypatch):
     monkeypatch.setattr(_evidence.OutOfBagScores, "choose_amount", record)
     table, labels = make_table(n_rows=400, n_classes=3, seed=2, missing=0.1)
     forest = small_forest(110, sampling=sampling, oob_score=True, random_state=3).fit(table, labels)
-    assert len(amounts) == 12  # of the fit, of all rows, and without each tenth
+    assert len(amounts) == 12  # by the fit, and in `optimism` by all rows and without each tenth
     assert amounts[0] == amounts[1] == forest.shrinkage_
 
 
-@pytest.mark.parametrize(
-    "estimator", [AUCForestClassifier(60), AUCStackingClassifier(AUCForestClassifier(60))], ids=["forest", "stack"]
-)
-def test_the_optimism_is_subtracted_from_the_score(estimator, monkeypatch):
+def test_the_optimism_is_subtracted_from_the_score_of_a_stack(monkeypatch):
     X, y, _, _ = noise_table(2, "categories")
     scores = []
     for value in (0.0, 0.125):
         monkeypatch.setattr(_evidence.OutOfBagScores, "optimism", lambda *args, value=value, **params: value)
-        scores.append(clone(estimator).set_params(oob_score=True, random_state=1).fit(X, y).oob_score_)
+        stack = AUCStackingClassifier(AUCForestClassifier(60), oob_score=True, random_state=1)
+        scores.append(stack.fit(X, y).oob_score_)
     assert scores[1] == pytest.approx(scores[0] - 0.125, abs=1e-12)
 
 
@@ -228,7 +212,7 @@ def test_parts_without_a_class_are_left_out_of_the_optimism():
 
 
 def test_a_warm_start_chooses_anew():
-    table, labels = noisy(1200)
+    table, labels = make_noisy(1200)
     forest, whole = (small_forest(n, max_features=None, random_state=1).fit(table, labels) for n in (1, 20))
     assert whole.shrinkage_ != forest.shrinkage_
     forest.set_params(n_estimators=20, warm_start=True).fit(table, labels)
@@ -239,9 +223,7 @@ def test_a_warm_start_chooses_anew():
 
 
 def test_classes_of_few_rows():
-    one = np.arange(240) == 7
-    assert small_forest(30).fit(X, one).shrinkage_ == PRIOR
-    assert small_forest(30).fit(X, np.where(one, 2, Y)).shrinkage_ in AMOUNTS
+    assert small_forest(30).fit(X, np.where(np.arange(240) == 7, 2, Y)).shrinkage_ in AMOUNTS
     assert small_forest(1).fit(X[:2], [0, 1]).shrinkage_ == PRIOR
 
 
@@ -254,15 +236,21 @@ def test_too_many_classes_to_choose_by():
 @pytest.mark.parametrize("criterion", ["auc", "auto"])
 @pytest.mark.parametrize("shrinkage", ["auto", None, _evidence.COMPARISON_AMOUNT, 7.5])
 @pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
-def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
+def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion, monkeypatch):
+    scorers, add = [], _evidence.OutOfBagScores.add
+
+    def record(scorer, *args):
+        scorers.append(scorer)
+        add(scorer, *args)
+
+    monkeypatch.setattr(_evidence.OutOfBagScores, "add", record)
     forest = small_forest(shrinkage=shrinkage, criterion=criterion)
     rows = forest._validate_rows(table, labels, None)
-    spec = forest._resolve(rows, forest._start())
-    names = Alternatives(spec.variant_names, len(spec.variant_names), (SETS,))
-    scores = forest._make_scorer(forest._training_rows(rows, spec), rows.target, spec, names, unit=1.0)
-    for_sums, of_half = sum(array.nbytes for array in scores._sums), scores._sums.whole[0].nbytes
-    # Means of each half and of both are scored, and the sums of both are needed for them.
-    assert for_sums + 4 * of_half == spec.evidence_bytes > 0
+    forest._fit_rows(rows, forest._start())
+    sums = scorers[0]._sums
+    # For each half and for both, means are scored. The sums of both are computed, too.
+    n_bytes = sum(array.nbytes for array in sums) + 4 * sums.whole[0].nbytes
+    assert n_bytes == rows._spec.evidence_bytes > 0
 
 
 @pytest.mark.parametrize(
@@ -271,9 +259,9 @@ def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
      (362, 7_240, 8, 2), (363, 7_260, 8, 0), (512, 10_240, 1, 2), (513, 10_260, 1, 0)],
 )  # fmt: skip
 def test_numbers_of_scored_rows_of_a_class(n_classes, n_rows, n_variants, n_scored):
-    """Of 26 classes, 2**15 / 26 rows of small tables are scored, an eighth of the rows of large ones, 4096 at most.
+    """With 26 classes, 2**15 / 26 rows are scored, or an eighth of the rows if this is more, but at most 4096.
 
-    There is no evidence with more classes than the docstring of `calibration` says.
+    No rows are scored with more classes than the docstring of `calibration` says.
     """
     labels = np.arange(n_rows, dtype=np.uint16) % n_classes
     rows = _evidence.rows_to_score(labels, n_classes, n_variants, seed=3)

@@ -17,17 +17,16 @@ from aucforest import AUCForestClassifier, AUCTreeClassifier
 from tests.estimators.data import X4, Y4, assert_same, digest, everything, make_table, own_auc, refuse, small_forest
 from tests.reference.tree import walk
 
-# of few trees and few rows
 pytestmark = pytest.mark.filterwarnings("ignore:.* no out-of-bag prob|(ROC AUC|Hand and Till's M) is not defined")
 X, Y = make_table(missing=0.1)
 BEST_FIRST = {"criterion": own_auc, "max_leaf_nodes": 20, "splitter": "random", "class_weight": "balanced"}
 
 
 def inherent(forest):
-    """Name the checks that no forest with draws can pass."""
+    """Name the checks that no forest with bootstrap samples can pass."""
     if not forest.bootstrap:
         return {}
-    reason = "draws are made for rows: repeated rows are drawn apart, a weighted row is drawn as one"
+    reason = "rows are sampled: repeated rows independently, but a weighted row as one"
     return dict.fromkeys((f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")), reason)
 
 
@@ -55,7 +54,7 @@ def test_results_do_not_depend_on_the_backend(backend):
     def run():
         params, weight = {"oob_score": True, "class_weight": "balanced_subsample"}, np.linspace(0.5, 2, 300)
         forest, own = small_forest(40, **params).fit(X4, Y4, weight), small_forest(2, criterion=own_auc).fit(X4, Y4 > 0)
-        # more than a megabyte, which processes would see as a memory map
+        # more than a megabyte, so that processes get a memory map
         wide = small_forest(2, max_depth=3).fit(np.tile(X4, (250, 4)), np.tile(Y4, 250))
         return everything(forest, X4), digest(own), digest(wide), wide.predict_proba(np.tile(X4, 4))
 
@@ -168,16 +167,6 @@ def test_max_samples_counts_rows_of_positive_weight():
     refuse(small_forest(max_samples=121), "^max_samples=121 must be at most 120, the number", X, Y, np.arange(240) % 2)
 
 
-def test_balanced_subsamples_balance_every_tree():
-    every = small_forest(class_weight="balanced_subsample").fit(X4, Y4)
-    for tree in every.trees_:
-        np.testing.assert_allclose(tree.value[0], np.full(4, 0.25))
-        assert tree.weight[0] == pytest.approx(300)
-    once = small_forest(class_weight="balanced").fit(X4, Y4)
-    assert np.ptp([tree.value[0, 0] for tree in once.trees_]) > 0.01
-    assert np.mean([tree.value[0, 0] for tree in once.trees_]) == pytest.approx(0.25, abs=0.05)
-
-
 def test_members():
     params = {"criterion": "gini", "max_depth": 4, "class_weight": "balanced_subsample", "calibration": None}
     forest = small_forest(**params).fit(X4, Y4)
@@ -211,26 +200,6 @@ def test_the_paths_of_a_row():
     assert paths.dtype == np.int64
 
 
-@pytest.mark.parametrize(
-    ("params", "n_rows", "groups"),
-    [
-        *(({}, 240, groups) for groups in (None, np.arange(240) // 4)),
-        ({"sampling": "subsample"}, 152, None),
-        *(({"max_samples": given}, n_rows, None) for given, n_rows in ((50, 50), (0.25, 60), (1e-9, 1))),
-    ],
-)
-def test_bootstrap_samples_are_those_that_trees_were_grown_on(params, n_rows, groups):
-    forest = small_forest(4, **params).fit(X, Y, groups=groups)
-    samples = forest.estimators_samples_
-    assert len(samples) == 4
-    for tree, rows in zip(forest.trees_, samples):
-        assert len(rows) == tree.weight[0] == n_rows
-        assert len(np.unique(rows)) == tree.n_samples[0]
-        np.testing.assert_allclose(np.bincount(Y[rows], minlength=2) / len(rows), tree.value[0])
-        if groups is not None:
-            assert np.ptp(np.bincount(rows, minlength=240).reshape(-1, 4), axis=1).max() == 0
-
-
 def test_bootstrap_samples_that_are_not_known():
     of_all = small_forest(2, bootstrap=False).fit(X, Y).estimators_samples_
     assert [rows.tolist() for rows in of_all] == [[*range(240)]] * 2
@@ -248,7 +217,7 @@ def test_bootstrap_samples_that_are_not_known():
 )
 @pytest.mark.parametrize("values", [[1.0], [0.3, 0.7, 1.9], [1.0, 2.0, 3.0]], ids=["alike", "fractions", "integers"])
 def test_a_factor_of_all_weights_changes_nothing(options, n_classes, values):
-    """Up to rounding, if any. Constant weights are as none. Columns are of few values, so that many splits tie."""
+    """Equal weights are like no weights. Columns have few values, so that many splits tie."""
     table, labels = make_table(300, n_classes=n_classes, seed=n_classes)
     table = np.column_stack([table.round(), table[:, 0] + 3 * table[:, 1]])
     weights = np.random.default_rng(0).choice(values, 300)
@@ -262,9 +231,3 @@ def test_a_factor_of_all_weights_changes_nothing(options, n_classes, values):
             for name in ("feature", "threshold", "missing_left"):
                 np.testing.assert_array_equal(getattr(tree, name), getattr(twin, name))
         np.testing.assert_allclose(one.predict_proba(table), other.predict_proba(table), rtol=0, atol=atol)
-
-
-def test_html_shows_the_parameters_and_links_nowhere_else():
-    html = small_forest().fit(X, Y)._repr_html_()
-    assert "n_estimators" in html
-    assert "href=" not in html

@@ -1,18 +1,17 @@
-"""Growing on: the trees of one fit, refusals that lose no tree, other draws, groups and target rates."""
+"""Fits of forests: warm starts, groups and target rates."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from sklearn.metrics import get_scorer, roc_auc_score
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.model_selection import GroupKFold, cross_validate
 
 from aucforest.estimators._evidence import PRIOR, PRIOR_WITH_RATES
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import oob_permutation_importance
 from tests.estimators.data import UNSCORED, assert_same, digest, everything, make_table, refuse, small_forest
 from tests.estimators.test_model_files import at, check_refused, read, saved
-from tests.reference.tree import walk
 
 pytestmark = pytest.mark.filterwarnings(UNSCORED)
 X, Y = make_table()
@@ -32,18 +31,12 @@ def test_warm_start():
     assert_same(everything(forest, X), everything(whole, X))
     with pytest.raises(ValueError, match=r"^warm_start: n_estimators=5 must be at least 7, the number of existing"):
         forest.set_params(n_estimators=5).fit(X, Y)
-    assert len(forest) == 7
+    with pytest.warns(UserWarning, match="^warm_start: n_estimators=7 trees exist already, no tree is") as caught:
+        forest.set_params(n_estimators=7).fit(X, Y)
+    assert caught[0].filename == __file__
+    assert_same(everything(forest, X), everything(whole, X))
     forest, big = (small_forest(n, random_state=np.random.RandomState(0)).fit(X, Y) for n in (3, 5))
     assert digest(forest.set_params(n_estimators=5, warm_start=True).fit(X, Y)) == digest(big)
-
-
-def test_a_warm_start_without_new_trees():
-    forest = small_forest(3, warm_start=True).fit(X, Y)
-    before = digest(forest)
-    with pytest.warns(UserWarning, match="^warm_start: n_estimators=3 trees exist already, no tree is") as caught:
-        forest.fit(X, Y)
-    assert caught[0].filename == __file__
-    assert digest(forest) == before
 
 
 @pytest.mark.parametrize(
@@ -75,7 +68,7 @@ def test_a_warm_start_that_fails_keeps_all(table, labels, message):
     ],
 )
 def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after, n_rows, drawn):
-    """Draws are not kept but drawn anew: those of other sizes would call rows unseen that a tree was grown from."""
+    """The samples of trees are drawn again, and those of other sizes would differ from the samples of the fit."""
     forest, rows = small_forest(3, warm_start=True, **before).fit(X, Y), (X[:n_rows], Y[:n_rows])
     not_calibrated = f"^warm_start: shrinkage, mixture and calibration stay, because trees .* different ways: {drawn}$"
     with pytest.warns(UserWarning, match=not_calibrated) as caught:
@@ -89,36 +82,6 @@ def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after
     forest.set_params(oob_score=False, calibration=None).fit(*rows)
     forest.set_params(warm_start=False, n_estimators=40, oob_score=True).fit(*rows)
     assert 0 <= forest.oob_score_ <= 1
-
-
-@pytest.mark.parametrize("params", [{}, {"max_samples": 0.3}, {"max_samples": 7}, {"sampling": "subsample"}])
-@pytest.mark.parametrize("weight", [None, WEIGHT])
-def test_trees_sample_whole_groups(params, weight):
-    forest = small_forest(4, max_depth=4, **params).fit(X_GROUPS, Y_GROUPS, weight, groups=GROUPS)
-    counts = training_rows(forest, X_GROUPS, Y_GROUPS, weight).counts(range(4))
-    is_kept = np.full(300, True) if weight is None else weight > 0
-    n_groups, is_subsample = len(set(GROUPS[is_kept])), "sampling" in params
-    share = 0.632 if is_subsample else params.get("max_samples", 1.0)
-    for tree, count in zip(forest.trees_, counts.T):
-        # a number for all rows of a group
-        times = dict(set(zip(GROUPS[is_kept].tolist(), count[is_kept].tolist())))
-        assert len(times) == n_groups == len(set(zip(GROUPS[is_kept], count[is_kept])))
-        assert sum(times.values()) == (share if share == 7 else round(share * n_groups))
-        assert max(times.values()) == 1 or not is_subsample
-        leaves = np.array([walk(tree, row)[-1] for row in X_GROUPS])
-        for leaf in np.flatnonzero(tree.is_leaf):
-            assert np.count_nonzero(count[leaves == leaf]) == tree.n_samples[leaf]
-    assert not counts[~is_kept].any()
-
-
-def test_a_group_that_repeats_is_not_scored_by_trees_that_know_it():
-    """Rows of a group are copies, and labels are noise: rows alone seem to be predictable."""
-    rng = np.random.default_rng(1)
-    table, labels = np.repeat(rng.normal(size=(200, 4)), 5, axis=0), np.repeat(rng.integers(2, size=200), 5)
-    params = {"criterion": "auc", "shrinkage": 0.0, "oob_score": True, "n_jobs": 2}
-    forest, groups = small_forest(100, **params), np.repeat(np.arange(200), 5)
-    assert forest.fit(table, labels).oob_score_ > 0.95
-    assert abs(forest.fit(table, labels, groups=groups).oob_score_ - 0.5) < 0.15
 
 
 @pytest.mark.parametrize("params", [{}, {"sampling": "subsample"}, {"class_weight": "balanced_subsample"}], ids=str)
@@ -135,8 +98,6 @@ def test_what_groups_are_called_does_not_matter():
     for groups in (names[GROUPS], pd.Series(names[GROUPS], dtype="category"), (GROUPS * 1.5).tolist()):
         other = small_forest(8, oob_score=True).fit(X_GROUPS, Y_GROUPS, groups=groups)
         assert_same(everything(first, X_GROUPS), everything(other, X_GROUPS))
-    other = small_forest(8, oob_score=True).fit(X_GROUPS, Y_GROUPS, groups=np.roll(GROUPS, 1))
-    assert digest(other) != digest(first)
 
 
 def test_a_warm_start_with_groups():
@@ -178,7 +139,7 @@ def content(tmp_path_factory):
 
 
 def groups(change):
-    """Return what changes the groups of a file."""
+    """Return a function that changes the groups in the content of a file."""
     return lambda arrays, metadata: arrays.update(groups=change(arrays["groups"]))
 
 
@@ -229,20 +190,18 @@ def test_groups_of_rows_of_weight_zero_are_absent():
 
 
 def test_groups_and_weights_are_routed():
-    params, options = {"groups": GROUPS, "sample_weight": WEIGHT}, {"cv": GroupKFold(3)}
-    indices = {"return_estimator": True, "return_indices": True}
+    options = {"cv": GroupKFold(3), "params": {"groups": GROUPS, "sample_weight": WEIGHT}}
+    options |= {"return_estimator": True, "return_indices": True}
     with sklearn.config_context(enable_metadata_routing=True):
         forest = small_forest(5).set_fit_request(groups=True, sample_weight=True).set_score_request(sample_weight=False)
-        options["scoring"] = get_scorer("roc_auc").set_score_request(sample_weight=True)
-        result = cross_validate(forest, X_GROUPS, Y_GROUPS, params=params, **indices, **options)
-        search = GridSearchCV(forest, {"max_depth": [2]}, **options).fit(X_GROUPS, Y_GROUPS, **params)
+        scorer = get_scorer("roc_auc").set_score_request(sample_weight=True)
+        result = cross_validate(forest, X_GROUPS, Y_GROUPS, scoring=scorer, **options)
     train, test = (result["indices"][name][0] for name in ("train", "test"))
     data = X_GROUPS[train], Y_GROUPS[train], WEIGHT[train]
     expected, by_row = small_forest(5).fit(*data, groups=GROUPS[train]), small_forest(5).fit(*data)
     assert digest(result["estimator"][0]) == digest(expected) != digest(by_row)
     scores = expected.predict_proba(X_GROUPS[test])[:, 1]
     assert result["test_score"][0] == roc_auc_score(Y_GROUPS[test], scores, sample_weight=WEIGHT[test])
-    assert search.best_estimator_._sample_records[0].n_groups == len(set(GROUPS[WEIGHT > 0]))
 
 
 @pytest.mark.parametrize("n_groups", [1, 9, 10])
@@ -294,12 +253,12 @@ def test_the_plan_has_room_for_groups():
 
 
 def test_a_warm_start_with_more_rows_keeps_what_was_chosen():
-    """There are no common out-of-bag rows to choose by, and the defaults would rank worse than the old forest."""
+    """There are no out-of-bag rows of all trees to choose by."""
     table, labels = make_table(n_rows=400, seed=4)
     params = {"criterion": ["gini", "entropy"], "splitter": "best", "warm_start": True}
     forest = small_forest(60, **params).fit(table[:240], labels[:240])
     calibration = forest.calibration_
-    # neither is what a fit without a choice has
+    # differ from the defaults
     forest.shrinkage_, forest.variants_ = 50.0, [("gini", "best")] * 45 + [("entropy", "best")] * 15
     with pytest.warns(UserWarning, match="^warm_start: shrinkage, mixture and calibration stay"):
         forest.set_params(n_estimators=120).fit(table, labels)
@@ -384,13 +343,3 @@ def test_shrinkage_without_clear_evidence(encoding, amount):
     X = pd.DataFrame({"shop": pd.Categorical(random.integers(0, 200, 400))})
     forest = small_forest(40, categorical_encoding=encoding).fit(X, random.integers(0, 2, 400))
     assert forest.shrinkage_ == amount
-
-
-def test_noise_of_many_categories_does_not_look_good_out_of_bag():
-    scores = []
-    for seed in range(6):
-        random = np.random.default_rng(seed)
-        X = pd.DataFrame({"x": random.normal(size=3000), "shop": pd.Categorical(random.integers(0, 600, 3000))})
-        y = random.permutation(np.arange(3000) % 8 == 0)
-        scores.append(small_forest(60, random_state=seed, oob_score=True).fit(X, y).oob_score_)
-    assert abs(np.mean(scores) - 0.5) < 0.02

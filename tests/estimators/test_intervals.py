@@ -1,4 +1,4 @@
-"""Intervals of class probabilities: the analysis of variance, coverage by simulation, and what they need."""
+"""Confidence intervals of class probabilities."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_the_dispersion_depends_on_nothing_but_data_and_seed(forest, tmp_path):
     assert np.array_equal(forest.predict_interval(X), loaded.predict_interval(X))
     for tree, rows in zip(loaded.trees_, loaded.estimators_samples_):
         assert tree.value[0, 1] == pytest.approx(TWO[rows].mean())
-    assert loaded.set_threshold("f1", X, TWO).threshold_ > 0.0  # by samples that are taken again
+    assert loaded.set_threshold("f1", X, TWO).threshold_ > 0.0  # from samples that are drawn again
 
 
 def test_whole_groups_are_halved():

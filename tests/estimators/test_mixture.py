@@ -1,4 +1,4 @@
-"""Mixed forests: which variant every tree is of, and what the mixture says."""
+"""Mixed forests: the variant of every tree, and `mixture_`."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
 from aucforest.estimators._mixture import stages_of
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.spec import BUILT_IN, SPLITTERS
-from tests.estimators.data import assert_same_fit, make_table, own_auc
+from tests.estimators.data import assert_same_fit, make_noisy, make_table, own_auc
 from tests.reference.metrics import auc, hand_till
 
 X, Y = make_table(n_rows=400, n_features=6, missing=0.1)
@@ -25,7 +25,7 @@ def mixed(n_estimators=120, **params):
 
 
 def weights_by_hand(forest, table, labels, n_trees, weight=None):
-    """Return the weights of the variants after so many trees, by the definition in the notes of the forest."""
+    """Return the weights of the variants after n_trees trees, by the definition in docs/mathematics/forests.md."""
     n_classes = len(forest.classes_)
     values = np.stack([tree.predict_proba(table) for tree in forest.estimators_[:n_trees]])
     out = (training_rows(forest, table, labels, weight).counts(range(n_trees)) == 0).T
@@ -33,7 +33,6 @@ def weights_by_hand(forest, table, labels, n_trees, weight=None):
     n_of = np.bincount(index, minlength=8)
 
     def score(times):
-        # Each tree counts so many times.
         n = np.einsum("t,tn->n", times, out)
         seen = n > 0
         proba = np.einsum("t,tn,tnk->nk", times, out, values)[seen] / n[seen, None]
@@ -132,9 +131,7 @@ def test_trees_of_other_criteria_come_before():
 
 
 def test_trees_of_other_criteria_are_scored_for_shrinkage():
-    rng = np.random.default_rng(0)
-    table = rng.normal(size=(1500, 10))
-    labels = rng.random(1500) < 1 / (1 + np.exp(-0.6 * (table[:, 0] + table[:, 1])))
+    table, labels = make_noisy(1500)
     forest = AUCForestClassifier(100, criterion="gini", max_features=None, warm_start=True, random_state=0)
     first = forest.fit(table, labels).shrinkage_
     assert first > 5.0
@@ -147,14 +144,6 @@ def test_without_evidence_all_variants_have_as_many_trees():
     assert np.all(np.isnan(forest.mixture_["oob_score"]))
     rare = np.where(np.arange(400) == 7, 1, 0)
     assert set(mixed(40).fit(X, rare).mixture_["n_trees"]) <= {4, 5, 6}
-
-
-def test_a_forest_of_one_criterion_has_no_mixture():
-    forest = mixed(20).fit(X, Y)
-    assert "mixture_" in vars(forest)
-    forest.set_params(criterion="auc").fit(X, Y)
-    assert "mixture_" not in vars(forest)
-    assert forest.variants_ == [("auc", "best")] * 20
 
 
 def test_a_tree_of_the_forest_knows_its_variant():

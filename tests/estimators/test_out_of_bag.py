@@ -1,6 +1,7 @@
-"""Out-of-bag scores by scikit-learn's scorers: what they would say of the out-of-bag probabilities."""
+"""Out-of-bag scores by any scorer, and the check that data are the training data."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.inspection import oob_permutation_importance
 from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
-from tests.estimators.data import WEIGHT, X3, Y3, best_threshold, make_table, small_forest
+from tests.estimators.data import GROUPS, WEIGHT, X3, Y3, best_threshold, make_table, small_forest
 from tests.reference.metrics import hand_till
 from tests.reference.tree import walk
 
@@ -57,7 +58,7 @@ MANY = {
 
 
 def cross_fitted(y, scores, weight):
-    """Return labels by the best threshold for the geometric mean of recalls on the rows of nine other parts."""
+    """Return the labels of each tenth of the rows by the best threshold on the other rows."""
     parts, labels = parts_of_rows(y.astype(np.uint16), None), np.empty(len(y), dtype=int)
     for part in range(10):
         rest = parts != part
@@ -67,7 +68,7 @@ def cross_fitted(y, scores, weight):
 
 
 def check(forest, table, y, weight, by_hand):
-    """Compare a score with the same metric of the known probabilities, where there are any."""
+    """Compare the out-of-bag score with the same metric of the out-of-bag probabilities that are not NaN."""
     with pytest.warns(UserWarning, match="of every one of the 4 trees, .* ignored in oob_score_") as seen:
         forest.fit(table, y, weight)
     assert {warning.filename for warning in seen} == {__file__}
@@ -106,7 +107,6 @@ def test_callable_scorers_see_out_of_bag_predictions():
     known = forest.oob_decision_function_
     for found, expected in zip(*seen, (X, Y, known, known[:, 1] >= 0.2), strict=True):
         np.testing.assert_array_equal(found, expected)
-    # The forest itself answers as before.
     assert np.any(forest.predict_proba(X) != known)
 
 
@@ -178,7 +178,7 @@ def test_a_scorer_that_returns_no_number_or_fails():
 
 
 def test_a_class_that_is_never_out_of_bag():
-    """One tree draws the only row of the rare class."""
+    """The sample of the tree contains the only row of the rare class."""
     y = np.where(np.arange(300) == 0, "rare", np.where(Y == 0, "a", "b"))
     forest = small_forest(1, oob_score="neg_log_loss", random_state=1)
     with pytest.warns(UserWarning, match="no out-of-bag probability"):
@@ -197,17 +197,32 @@ def test_a_class_that_is_never_out_of_bag():
 X_TRAIN, Y_TRAIN = make_table(n_rows=300, n_classes=3, missing=0.1)
 LABELS = NAMES[Y_TRAIN]
 TRAIN_WEIGHT = np.where(np.arange(300) % 5 == 0, 0.0, 1.0 + np.arange(300) % 2)
+SUBSAMPLE = {"sampling": "subsample"}
 
 
 @pytest.mark.parametrize(
-    "params",
-    [{}, {"max_samples": 0.3}, {"max_bins": 5}, *({"sampling": s} for s in ("balanced", "subsample", {"a": 0.5}))],
+    ("params", "grouped"),
+    [
+        *product(({}, {"max_samples": 0.3}, {"max_samples": 7}, SUBSAMPLE), (False, True)),
+        *((params, False) for params in ({"max_bins": 5}, {"sampling": "balanced"}, {"sampling": {"a": 0.5}})),
+    ],
 )
 @pytest.mark.parametrize("weight", [None, TRAIN_WEIGHT])
-def test_the_rows_drawn_are_those_that_fill_the_leaves(params, weight):
-    forest = small_forest(4, max_depth=4, **params).fit(X_TRAIN, LABELS, weight)
+def test_the_rows_drawn_are_those_that_fill_the_leaves(params, grouped, weight):
+    """Samples of rows and of whole groups also have the given size."""
+    groups = GROUPS if grouped else None
+    forest = small_forest(4, max_depth=4, **params).fit(X_TRAIN, LABELS, weight, groups=groups)
     rows = training_rows(forest, X_TRAIN, LABELS, weight)
     counts = rows.counts(range(4))
+    kept = np.flatnonzero(TRAIN_WEIGHT) if weight is not None else np.arange(300)
+    if params.get("sampling", "subsample") == "subsample":
+        _, first = np.unique(GROUPS[kept] if grouped else kept, return_index=True)
+        size = params.get("max_samples", 0.632 if params == SUBSAMPLE else 1.0)
+        for count, sample in zip(counts.T[:, kept], forest.estimators_samples_, strict=True):
+            assert count[first].sum() == (7 if size == 7 else round(size * len(first)))
+            assert params != SUBSAMPLE or count.max() == 1
+            np.testing.assert_array_equal(np.repeat(np.arange(len(kept)), count), sample)
+            assert not grouped or len(set(zip(GROUPS[kept], count))) == len(first)
     np.testing.assert_array_equal(rows.labels, Y_TRAIN)
     assert not counts[TRAIN_WEIGHT == 0].any() or weight is None
     np.testing.assert_array_equal(rows.counts(range(2, 4)), counts[:, 2:])
@@ -222,27 +237,9 @@ def test_the_rows_drawn_are_those_that_fill_the_leaves(params, weight):
 SHUFFLED = np.random.default_rng(0).permutation(300)
 
 
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        ((X_TRAIN[:299], LABELS[:299], None), "the trees were grown on 300 of 300 samples, but .* 299 of 299 samples"),
-        ((X_TRAIN, LABELS, TRAIN_WEIGHT), "the trees were grown on 300 of 300 samples, but .* 240 of 240 samples"),
-        ((X_TRAIN[SHUFFLED], LABELS[SHUFFLED], None), "^X must be the training samples in the order of fit"),
-        ((X_TRAIN, LABELS[:299], None), "y has 299 samples, but X has 300"),
-        ((X_TRAIN, np.where(Y_TRAIN == 2, "z", LABELS), None), "the label 'z'"),
-        ((X_TRAIN, LABELS[SHUFFLED], None), "y must be the training labels in the order of fit"),
-        ((X_TRAIN, LABELS, -np.ones(300)), "Negative values"),
-    ],
-)
-def test_other_data_are_refused(data, sentence):
-    forest = small_forest(3).fit(X_TRAIN, LABELS)
-    with pytest.raises(ValueError, match=sentence):
-        training_rows(forest, *data)
-
-
 @pytest.mark.parametrize("params", [{"max_depth": 1}, {"class_weight": "balanced_subsample"}], ids=str)
 def test_labels_and_weights_in_another_order_are_refused(params):
-    """Also where all leaves have all classes; classes may have other weights in trees."""
+    """Even if all leaves have all classes, and with class weights."""
     weight = np.random.default_rng(0).lognormal(sigma=3.0, size=300)
     forest = small_forest(3, min_samples_leaf=30, **params).fit(X_TRAIN, LABELS, weight)
     training_rows(forest, X_TRAIN, LABELS, weight)

@@ -1,34 +1,20 @@
-"""The nodes on the way to leaves against the definitions."""
+"""Decision paths and sums of shrunk predictions, against the definitions."""
 
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.estimators._paths import OutOfBagRows, ShrinkageBuffers, ShrunkSums, add_shrunk, path_indicator
 from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
-from tests.reference.paths import path
 from tests.reference.tree import leaf_of
 from tests.tree.chains import make_chain
 
 
-@pytest.mark.parametrize("n_splits", [0, 1, 2, 30])
-@pytest.mark.parametrize("seed", range(3))
-def test_paths_equal_the_reference(n_splits, seed):
-    tree = make_tree(seed, n_splits)
-    left, right = tree.left_child.tolist(), tree.right_child.tolist()
-    leaves = np.random.default_rng(seed).permutation(np.flatnonzero(tree.is_leaf).repeat(2))
-    found = path_indicator(tree, leaves)
-    assert found.shape == (len(leaves), tree.n_nodes)
-    rows = np.split(found.indices, found.indptr[1:-1])
-    assert [nodes.tolist() for nodes in rows] == [path(left, right, leaf) for leaf in leaves]
-
-
 def test_chains_take_time_in_proportion_to_their_nodes():
-    """Seconds are not measured, since machines differ: with the square of the nodes, this would take far too long."""
+    """If the time were proportional to the square of the nodes, the test would not end."""
     chain = make_chain(10**6)
     found = path_indicator(chain, np.array([1, chain.n_nodes - 1]))
     assert found.indices.tolist() == [0, 1, *range(0, chain.n_nodes, 2)]
@@ -36,14 +22,14 @@ def test_chains_take_time_in_proportion_to_their_nodes():
 
 
 def sum_shrunk(tree, leaves, is_out, amounts, n_columns):
-    """Return the predictions of the last classes for every amount by the definition, 0 for rows that are not out."""
+    """Return by definition the predictions of the last classes for every amount; 0 for rows that are not out of bag."""
     by_amount = [np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount)) for amount in amounts]
     return np.where(is_out[:, None, None], np.stack(by_amount, axis=2)[leaves, -n_columns:], 0.0)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4, 20]), st.booleans())
 def test_add_shrunk(seed, n_classes, last_alone):
-    """Frequencies of 20 classes, most of which are 0, are stored in a sparse matrix; the second column holds codes."""
+    """The frequencies of 20 classes are a sparse matrix. The second column contains codes of categories."""
     rng = np.random.default_rng(seed)
     amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), int(rng.choice([0, 1, 9, 33]))
     weighted_index = int(rng.integers(4))
@@ -71,13 +57,12 @@ def test_add_shrunk(seed, n_classes, last_alone):
 
 
 def make_sums(n_rows, n_columns, n_amounts, *, has_variants=False):
-    """Return sums over no trees of two variants."""
     by_variant = np.zeros((2, n_rows if has_variants else 0, n_columns))
     return ShrunkSums(np.zeros((n_rows, n_columns, n_amounts)), by_variant, np.zeros((2, n_rows), dtype=np.int64))
 
 
 def test_buffers_do_not_grow_with_the_depth():
-    """All rows but one go right at every node of a chain, and at the end they are alone."""
+    """One row goes left at every node of a chain."""
     rows, sums = np.arange(1000.0), make_sums(1000, 1, 1)
     columns, amounts = OutOfBagRows(0, rows[None], np.zeros((1, 1000), dtype=np.uint16)), np.array([5.0])
     add_shrunk([make_chain(1000)], [0], columns, amounts, 0, sums)

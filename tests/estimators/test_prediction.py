@@ -1,4 +1,4 @@
-"""Prediction of the tree and the forest, their copies, and the tools of scikit-learn that use them."""
+"""Predictions and importances of the tree and the forest."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_importances_are_gains_by_weight(make, max_depth):
     gains = np.array([np.bincount(t.feature[nodes], (t.gain * t.weight)[nodes], 5) for t, nodes in splits])
     means = (gains / gains.sum(axis=1, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(model.feature_importances_, means, rtol=1e-12)
-    if make is small_forest:  # criteria have gains of different units, and a tree without a split has none
+    if make is small_forest:  # every tree counts alike, except for trees without splits
         leaf, larger = small_tree().fit(np.zeros((4, 5)), [0, 1, 1, 1]).trees_, small_forest(1).fit(X, Y)
         larger.trees_ = [replace(tree, gain=1e300 * tree.gain) for tree in model.trees_[:3]] + model.trees_[3:] + leaf
         np.testing.assert_allclose(larger.feature_importances_, means, rtol=1e-12)
@@ -53,7 +53,7 @@ def test_memory_maps_predict_alike(make, tmp_path):
 
 
 def test_large_forests_predict_what_single_rows_do():
-    """More than 2**17 nodes are prefetched tree by tree, but not for a few rows, which walk in another way."""
+    """Trees are prefetched if they have more than 2**17 nodes; single rows are predicted by another kernel."""
     table, random = np.random.default_rng(0).normal(size=(4000, 5)), np.random.default_rng(1)
     forest = small_forest(60, max_depth=None, splitter="random").fit(table, random.integers(0, 3, 4000))
     assert sum(tree.n_nodes for tree in forest.trees_) > 2**17

@@ -1,4 +1,4 @@
-"""Labels from probabilities: rules that are tuned out of bag against all cuts there are, and those that are not."""
+"""Threshold rules: tuned out of bag, tuned on other samples, and fixed."""
 
 from types import SimpleNamespace
 
@@ -33,7 +33,7 @@ RULES = ["gmean", "youden", "f1", COST, *BOUNDS, BUDGET]
 def test_rules_that_are_tuned(rule, params, weight):
     forest = small_forest(threshold=rule, oob_score=True, **{"n_estimators": 30, **params}).fit(X, Y, weight)
     seen = ~np.isnan(forest.oob_decision_function_[:, 1])
-    # alerts are of the training rows, though some may not be out of bag
+    # The number of alerts is for all training rows.
     n_rows = 300 if weight is None else np.count_nonzero(weight)
     known = Y[seen] == "rare", forest.oob_decision_function_[seen, 1], take(weight, seen)
     assert forest.threshold_ == best_threshold(rule, *known, n_rows=n_rows)
@@ -47,7 +47,7 @@ def test_rules_that_are_tuned(rule, params, weight):
 
 @pytest.mark.slow
 def test_the_spread_of_a_threshold():
-    """A threshold over resampled trees varies less the more trees there are, and as much as over other trees."""
+    """The threshold varies less with more trees, and about as much as between forests of other seeds."""
 
     def fit(n_trees, seed):
         return small_forest(n_trees, threshold="gmean", random_state=seed).fit(X, Y)
@@ -58,7 +58,7 @@ def test_the_spread_of_a_threshold():
 
 
 def test_many_rows_have_the_spread_of_some_of_them(monkeypatch):
-    """The threshold is still that of all rows."""
+    """The threshold itself is tuned on all rows."""
     for rule in ("gmean", {"alerts": 40}):
         whole = small_forest(threshold=rule, n_estimators=60).fit(X, Y, WEIGHT)
         with monkeypatch.context() as fewer:
@@ -72,7 +72,7 @@ def test_many_rows_have_the_spread_of_some_of_them(monkeypatch):
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
 @pytest.mark.parametrize("alerts", [{}, {"alerts": 0.08}], ids=["any", "few"])
 def test_costs_of_rows(alerts, weight, tmp_path):
-    """The cheapest threshold of all, or of those with few alerts; costs are in the rule or an argument of fit."""
+    """Costs are in the rule or an argument of fit, with and without a maximum number of alerts."""
     costs = np.zeros((300, 2, 2))
     costs[:, 0, 1], costs[:, 1, 0] = np.random.default_rng(1).exponential([1.0, 20.0], (300, 2)).T
     rule, rule_of_file = alerts | {"cost": costs}, alerts | {"cost": "fit"} if alerts else "cost"
@@ -88,7 +88,7 @@ def test_costs_of_rows(alerts, weight, tmp_path):
         model.save(tmp_path / "model")
         loaded = load(tmp_path / "model").set_params(warm_start=True, n_estimators=40)
         assert (loaded.threshold_, loaded.threshold) == (forest.threshold_, rule_of_file)
-        # Costs of the rows are not in the file, so trees are not added by another rule.
+        # The costs of the rows are not in the file.
         with pytest.raises(ValueError, match=f"^threshold={rule_of_file!r} needs the costs of errors for each sample"):
             loaded.fit(X, Y, weight)
         assert len(loaded) == 30
@@ -109,25 +109,6 @@ def test_a_threshold_of_other_samples(bootstrap):
     assert forest.set_threshold("prevalence", oob=False).threshold_ == np.mean(Y == "rare")
 
 
-def test_other_samples_that_are_none():
-    forest = small_forest(20).fit(X, Y)
-    for arguments in ((X[:100], Y[:100]), (X, Y, WEIGHT[:9])):
-        with pytest.raises(ValueError, match=r"; to tune a threshold on other samples, pass oob=False$"):
-            forest.set_threshold("f1", *arguments)
-    costs = {"cost": np.ones((300, 2, 2)) - np.eye(2)}
-    for rule, arguments, sentence in (
-        ("f1", (), "^threshold='f1' is tuned on samples: pass X and y$"),
-        ("f1", (X, np.full(300, "rare")), "^threshold='f1' needs samples of both classes in y$"),
-        ("f1", (X, np.full(300, "other")), "^y has the label 'other', which is no class of the model$"),
-        ("f1", (X, Y[1:]), "^y has 299 "),
-        (costs, (X[:9], Y[:9]), "^threshold: cost has 300 matrices, but there are 9 samples$"),
-        ("cost", (X, Y), r"^threshold='cost' has its costs from fit\(X, y, cost=...\): here pass {'cost': array}$"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            forest.set_threshold(rule, *arguments, oob=False)
-    assert forest.threshold is None
-
-
 def test_the_spread_of_one_tree_is_unknown():
     assert np.isnan(small_forest(1, threshold="f1").fit(X, Y).threshold_std_)
     assert small_forest(2, threshold="f1").fit(X, Y).threshold_std_ >= 0
@@ -146,14 +127,6 @@ def test_prevalence(weight):
     np.testing.assert_allclose(many.threshold_, np.bincount(Y3, weights) / weights.sum())
     np.testing.assert_array_equal(many.predict(X3), (many.predict_proba(X3) / many.class_prior_).argmax(axis=1))
     assert np.any(many.predict(X3) != many.predict_proba(X3).argmax(axis=1))
-
-
-@pytest.mark.parametrize("threshold", [0.0, 0.2, 1, None])
-def test_thresholds_that_are_numbers(threshold):
-    forest = small_forest(30, threshold=threshold).fit(X, Y)
-    assert forest.threshold_ == threshold
-    proba = forest.predict_proba(X)[:, 1]
-    np.testing.assert_array_equal(forest.predict(X) == "rare", proba > 0.5 if threshold is None else proba >= threshold)
 
 
 def test_costs_of_many_classes():
@@ -243,7 +216,7 @@ def test_the_positive_class_may_be_the_first(rule):
             expected = best_threshold(rule, is_positive[seen], scores[seen], n_rows=300)
             forest.set_threshold(given, X, y, oob=is_out_of_bag)
         assert forest.threshold_ == pytest.approx(expected, rel=1e-15)
-    assert 0.0 < forest.oob_score_ < 1.0 or rule == BUDGET  # which leaves few alerts
+    assert 0.0 < forest.oob_score_ < 1.0 or rule == BUDGET  # with few alerts the recall may be 0
     np.testing.assert_array_equal(forest.predict(X) == "a rare one", scores >= forest.threshold_)
 
 

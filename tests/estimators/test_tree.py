@@ -1,4 +1,4 @@
-"""One tree as a scikit-learn classifier: the checks of scikit-learn, parameters kept to, weights, nodes."""
+"""One tree as a scikit-learn classifier: the checks of scikit-learn, parameters, weights and ties."""
 
 import pickle
 
@@ -36,7 +36,7 @@ def test_criteria_differ_and_log_loss_is_entropy(make):
 BOUNDS = {
     "max_depth": (3, lambda tree: tree.max_depth == 3),
     "min_samples_split": (24, lambda tree: tree.n_samples[~tree.is_leaf].min() >= 24),
-    # A fraction is one of the rows that weigh something.
+    # The fraction is of the rows of positive weight.
     "min_samples_leaf": (0.1, lambda tree: 12 <= tree.n_samples[tree.is_leaf].min() < 24),
     "min_weight_fraction_leaf": (0.1, lambda tree: np.all(tree.weight[tree.is_leaf] >= 0.1 * tree.weight[0])),
     "max_leaf_nodes": (7, lambda tree: tree.n_leaves == 7),
@@ -64,7 +64,7 @@ def test_max_features_are_drawn_anew_at_every_node(make):
 
 @both
 def test_max_bins(make):
-    # Every value has its own code already, so there is no difference; with two bins there is one threshold a feature.
+    # With 240 bins every value has its own bin; with two bins a feature has one threshold.
     assert digest(make(max_bins=240).fit(X, Y)) == digest(make(max_bins=None).fit(X, Y))
     coarse = make(max_bins=2).fit(X, Y)
     cuts = np.concatenate(
@@ -84,7 +84,7 @@ def test_parameters_of_any_number_type_compile_nothing(make):
     assert len(growing._grow_for_more_classes.signatures) == before
 
 
-# Values on a coarse grid: the bins do not depend on weights.
+# With few values, the bins do not depend on weights.
 COARSE = np.round(X, 1)
 
 
@@ -140,7 +140,7 @@ KINDS = FRAME.assign(c=list("uvw") * 80)
 
 @given(st.integers(0, 2**31 - 1), st.sampled_from([*CRITERIA, own_auc]), st.data())
 def test_probabilities_are_monotone(seed, criterion, more):
-    """They move one way along every constrained feature, to the last bit."""
+    """Probabilities are monotone in every constrained feature, to the last bit."""
     table, labels = make_table(n_rows=more.draw(st.integers(10, 120)), seed=seed, missing=0.1)
     signs = more.draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=5, max_size=5))
     params = {
@@ -219,7 +219,7 @@ def test_functions_that_are_no_criteria():
 
 
 def grow(X, y, weights=None, **params):
-    """Grow one tree, on one column where X is flat."""
+    """Fit a tree; a flat X is one column."""
     X = np.reshape(np.asarray(X, dtype=np.float64), (len(y), -1))
     return AUCTreeClassifier(**{"random_state": 0, **params}).fit(X, y, weights)
 
@@ -242,8 +242,8 @@ def test_how_little_a_cut_may_gain(criterion, params, n_nodes):
     ("unit", "params", "threshold"), [(1, {}, 2.5), (0.1, {}, 1.5), (1, {"monotonic_cst": [1]}, 2.5)], ids=str
 )
 def test_auc_of_two_classes_tells_integers_apart(unit, params, threshold):
-    # the rows in the middle have the fractions above: cuts after 1 and 2 gain 1/8, and 1/8 and 1.2e-13;
-    # tenths are no multiples of the least weight
+    # The rows in the middle have the fractions above. The split after 2 gains 1.2e-13 more than the split after 1. Only
+    # integer weights show this.
     x, y = [1, 2, 2, 3, 3], [0, 0, 1, 0, 1]
     weights = np.array([500_000, 1_000_000, 999_999, 500_001, 1_000_000])
     assert grow(x, y, weights * unit, max_depth=1, **params).tree_.threshold[0] == threshold

@@ -12,7 +12,7 @@ import pytest
 
 from aucforest import AUCTreeClassifier, LinearAUCClassifier
 from aucforest.fitting.coding import TIME_BINS
-from aucforest.inspection import explain, export_text, forest_summary, oob_permutation_importance
+from aucforest.inspection import explain, export_text, forest_summary
 from tests.estimators.data import small_forest
 from tests.estimators.test_model_files import at, check_refused, read
 
@@ -37,7 +37,7 @@ def fitted_forest():
 
 
 def test_columns_and_features():
-    """The names of scikit-learn are those of columns; trees see more features."""
+    """`feature_names_in_` are the columns of X, and `split_features_` the features of trees."""
     forest = fitted_forest()
     assert forest.n_features_in_ == 4
     assert forest.feature_names_in_.tolist() == X.columns.tolist()
@@ -110,7 +110,7 @@ def test_a_monotonic_constraint_is_one_of_the_time():
 
 
 def test_times_have_few_thresholds():
-    """Single days cannot be learned, unless every value is asked for."""
+    """Times have few bins, so that single days cannot be learned, unless max_bins is None."""
     for max_bins, least, most in ((255, 16, TIME_BINS), (None, 2 * TIME_BINS, np.inf)):
         forest = small_forest(20, date_parts=["time"], splitter="best", criterion="gini", max_bins=max_bins)
         trees = forest.fit(X[["booked"]], Y).trees_
@@ -125,11 +125,9 @@ def test_an_explicit_category_is_not_expanded():
 
 def test_names_of_features():
     explanation = explain(fitted_forest(), X[:40])
-    assert list(explanation.feature_names) == NAMES
     reasons = [reason for row in explanation.top(7) for reason in row]
     times = {str(reason.value) for reason in reasons if reason.feature == "booked: time" and reason.value}
     assert times <= {str(moment) for moment in X["booked"].dt.floor("s")}
     assert list(forest_summary(fitted_forest()).feature_names) == NAMES
-    assert list(oob_permutation_importance(fitted_forest(), X, Y, n_repeats=1).feature_names) == NAMES
     text = export_text(AUCTreeClassifier(random_state=0, date_parts=["time"]).fit(X[["booked"]], Y))
     assert "|--- booked: time <= 2024-" in text

@@ -23,7 +23,7 @@ from aucforest.tree.criteria.table import CRITERIA
 
 
 class _DateParts(StrOptions):
-    """Constraint for "auto" or a list of the parts of dates."""
+    """Constraint for "auto" or a list of parts of dates, such as "month"."""
 
     def is_satisfied_by(self, value: Any) -> bool:
         is_list = isinstance(value, list | tuple) and len(value) > 0 and all(part in PARTS for part in value)
@@ -33,7 +33,7 @@ class _DateParts(StrOptions):
         return f"'auto', a list of {', '.join(map(repr, PARTS))}"
 
 
-# Constraints for a positive number, such as a number of samples, and for a fraction.
+# Constraints for a positive integer, and for a fraction.
 NUMBER, FRACTION = Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "criterion": [StrOptions(set(CRITERIA)), callable],
@@ -59,7 +59,7 @@ class TreeBasedClassifier(TreeExports):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
 
     def _params(self) -> dict[str, Any]:
-        """Return the parameters by name, without the slow inspection of the signature in `get_params`."""
+        """Return the parameters by name, faster than `get_params`."""
         return {name: getattr(self, name) for name in self._parameter_constraints}
 
     def _validate_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, cost: Any = None) -> RowsInMemory:
@@ -71,7 +71,7 @@ class TreeBasedClassifier(TreeExports):
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, self.dates_, target)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
-        """Encode the training data, and set the attributes for classes, categories and features."""
+        """Encode the training data, and set the fitted attributes that describe classes and features."""
         coding = table.code(spec)
         check_signs(spec.params.signs, coding.categories)
         self.classes_, self.categories_, self.dates_ = table.target.classes, coding.categories, coding.dates
@@ -96,7 +96,7 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The importance of each column of X: the sum over the features that are computed from it."""
+        """The importance of each column of X: the sum of the importances of the features that are computed from it."""
         check_is_fitted(self, "trees_")
         total = np.zeros(self.n_features_in_)
         np.add.at(total, self._columns_of_features, self.split_importances_)
@@ -104,7 +104,7 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def split_importances_(self) -> NDArray[np.float64]:
-        """The proportion of each feature in the total gain of a tree, averaged over trees and normalized to sum to 1.
+        """The mean over trees of the proportion of each feature in the total gain of a tree, with the sum 1.
 
         This impurity-based importance favors features with many distinct values, even if they are noise.
         """

@@ -1,8 +1,8 @@
 """Calibration of a forest's class probabilities by its out-of-bag samples.
 
-A forest is under-confident, so p_k becomes p_k ** b * exp(a_k), normalized. The slope b and the intercepts a_k are
-fitted to out-of-bag samples by penalized maximum likelihood. If they cannot be fitted, only the prior correction is
-used: p_k is divided by the rate at which class k was sampled. Derivation: docs/mathematics/forests.md.
+A forest is under-confident, so the probability p_k of class k becomes p_k ** b * exp(a_k), normalized. The slope b and
+the intercepts a_k maximize a penalized likelihood of out-of-bag samples. If they cannot be fitted, only the prior
+correction is used: p_k is divided by the rate at which class k was sampled. Derivation: docs/mathematics/forests.md.
 """
 
 from collections.abc import Sequence
@@ -24,16 +24,16 @@ MIN_PROBA = 1e-6
 # prior correction, and c is larger for a slope below 1: docs/mathematics/forests.md says why. The constants were chosen
 # on the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _PENALTY, _PENALTY_ABOVE_1, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
-# With groups, trees recognize a group by its similar rows. Forests are then often over-confident, so the penalty of a
-# slope below 1 is smaller. The constant was chosen with benchmarks/grouped_oob.py calibration.
+# With groups, forests are often over-confident, because trees recognize the similar rows of a group. So the penalty of
+# a slope below 1 is smaller. The constant was chosen with benchmarks/grouped_oob.py calibration.
 _PENALTY_BELOW_1_OF_GROUPS = 5.0
-# No calibration is fitted if, in a half of the trees, a sample is out of bag for fewer trees on average.
+# No calibration is fitted if a sample is, on average, out of bag for fewer trees of one half of the trees.
 _LEAST_TREES = 0.5
 # Probabilities with a smaller range differ only by rounding errors, and do not determine the slope.
 _LEAST_RANGE = 1e-9
 # Fisher scoring stops after a step that changes the objective by about _LAST_STEP or less, or after _MOST_STEPS steps.
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
-# Number of probabilities that are calibrated at once, so that they fit into the caches and temporary arrays are small.
+# Number of probabilities that are calibrated at once, so that temporary arrays fit into the caches.
 _BLOCK = 2**15
 
 
@@ -61,7 +61,7 @@ class Calibration(NamedTuple):
 
 
 def prior_correction(sampler: BootstrapSampler | None, n_classes: int) -> Calibration | None:
-    """Return the calibration that undoes the sampling rates of classes, or None if all classes have the same rate."""
+    """Return the calibration that divides by the sampling rates of classes; None if all rates are equal."""
     if sampler is None or len(sampler.sizes) < n_classes:
         return None
     rates = sampler.rates[~np.isnan(sampler.rates)]
@@ -81,7 +81,7 @@ class CalibrationSample(NamedTuple):
 def effective_counts(
     labels: NDArray[Any], weights: NDArray[np.float64], groups: NDArray[Any] | None
 ) -> NDArray[np.float64]:
-    """Return the effective number of samples, or groups, of each class (Kish 1965)."""
+    """Return the effective number of samples, or of groups if they are given, of each class (Kish 1965)."""
     counts = []
     for k in range(int(labels.max()) + 1):
         weights_of_class = weights[labels == k]
@@ -101,14 +101,17 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
     """Return the penalty of a slope below 1, and the penalty of a slope of at least 1."""
     grouped = 0.0
     if sample.groups is not None:
-        # Twice the proportion of rows that are not the first of their group: 0 for single rows, 1 for groups of two.
+        # Twice the proportion of rows that are not the first of their group, which is 1 for groups of two rows.
         grouped = min(1.0, 2.0 - 2.0 * len(np.unique(sample.groups)) / len(sample.groups))
     below_1 = _PENALTY_BELOW_1 * (_PENALTY_BELOW_1_OF_GROUPS / _PENALTY_BELOW_1) ** grouped
     return below_1 / rarer_class_size(counts), _PENALTY_ABOVE_1 / rarer_class_size(counts)
 
 
 def _can_fit(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:
-    """Return whether all `parts` have enough out-of-bag samples of all classes, and probabilities are not constant."""
+    """Return whether there are enough out-of-bag samples of all classes, and their probabilities are not constant.
+
+    `parts` are the sums over all trees and over each half of them.
+    """
     is_seen = [sums.n_trees > 0 for sums in parts]
     has_trees = min(sums.n_trees.mean() for sums in parts) >= _LEAST_TREES
     if not has_trees or any(len(np.unique(labels[rows])) < n_classes for rows in is_seen):
@@ -128,9 +131,9 @@ def calibrate(
     """Fit a calibration for a forest of n_trees trees.
 
     `frequencies` are the class frequencies to calibrate for, including class weights. The result is `prior`, the prior
-    correction, if a class has no out-of-bag samples or if there are very few trees. A sample is out of bag for only
-    about a third of the trees, and fewer trees need a smaller slope. Therefore the parameters are fitted to the sums
-    over all trees and over each half of them, and extrapolated linearly in 1 / n_trees.
+    correction, if a class has no out-of-bag samples or if there are very few trees. Fewer trees need a smaller slope,
+    and a sample is out of bag for only about a third of the trees. Therefore the parameters are fitted to the sums over
+    all trees and over each half of them, and extrapolated linearly in 1 / n_trees.
     """
     offsets = np.zeros(len(frequencies)) if prior is None else prior.intercepts
     is_sampled = (frequencies > 0.0) & np.isfinite(offsets)
@@ -141,7 +144,7 @@ def calibrate(
     if not _can_fit(parts, labels, len(offsets)):
         return prior
     base = np.log(frequencies[is_sampled])
-    # Shrinkage and averaging pull probabilities to the class frequencies in the trees, whose logarithms are `centre`.
+    # Shrinkage and averaging pull probabilities to the class frequencies in the samples of trees: exp(centre).
     centre, counts = base - offsets, effective_counts(labels, sample.weights, sample.groups)
     penalties = _slope_penalties(sample, counts)
 
@@ -160,9 +163,9 @@ def calibrate(
         scale = min(scale, unscaled.weight_factor(fitted))
     scaled = likelihood(0, scale)
     fitted = scaled.minimize(fitted)
-    map_parts = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
+    map_parts = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # approximate seconds per task
     half_fitted = 0.5 * sum(map_parts(lambda part: likelihood(part, scale).minimize(fitted), (1, 2)))
-    # The change of 1 / n_trees from the out-of-bag trees to the forest, divided by that from half to all of them.
+    # The change of 1 / n_trees from all out-of-bag trees to the forest, divided by that from half of them to all.
     inverse, first, second = (1.0 / sums.n_trees.mean() for sums in parts)
     extrapolation = float((inverse - 1.0 / n_trees) / (0.5 * (first + second) - inverse))
     parameters = fitted + extrapolation * (fitted - half_fitted)
@@ -175,8 +178,8 @@ def calibrate(
 class _Likelihood:
     """Penalized negative log likelihood of the parameters: log slope, and intercepts minus that of the first class.
 
-    `logs` are the logarithms of probabilities minus `centre`, (n_classes, n_samples). `base` are the class scores where
-    `logs` are 0. `slope_penalties` are the penalty of a slope below 1, and the penalty of a slope of at least 1.
+    `logs` are centered logarithms of probabilities, (n_classes, n_samples), and `base` are the logarithms of calibrated
+    probabilities where `logs` are 0. `slope_penalties` are the result of `_slope_penalties`.
     """
 
     def __init__(
@@ -188,7 +191,7 @@ class _Likelihood:
         slope_penalties: tuple[float, float],
     ) -> None:
         n_classes, self._weights, self._slope_penalties = len(logs), weights, slope_penalties
-        # The first class is the reference. With two classes, leaving it out halves the work.
+        # The first class is the reference, which halves the work for two classes.
         self._log_odds, self._base = logs[1:] - logs[0], base[1:] - base[0]
         self._is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
         # The matrix of the quadratic form log(slope)**2 + sum((intercepts - mean(intercepts))**2), times _PENALTY.
@@ -197,7 +200,7 @@ class _Likelihood:
         self._quadratic *= _PENALTY
 
     def _penalty(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the matrix of the penalty, which depends on whether the slope is below 1."""
+        """Return the matrix of the penalty, a quadratic form."""
         penalty = self._quadratic.copy()
         penalty[0, 0] += self._slope_penalties[int(parameters[0] >= 0.0)]
         return penalty
@@ -214,7 +217,7 @@ class _Likelihood:
     def _derivatives(
         self, parameters: NDArray[np.float64], log_proba: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the gradient of each sample, (n_parameters, n_samples), and the Fisher information; no penalty."""
+        """Return the gradient of each sample, (n_parameters, n_samples), and the Fisher information."""
         proba, scaled = np.exp(log_proba), np.exp(parameters[0]) * self._log_odds
         weighted, deviation = proba * self._weights, scaled - np.einsum("kn,kn->n", proba, scaled)
         information = np.empty((len(parameters), len(parameters)))
@@ -230,10 +233,10 @@ class _Likelihood:
         return float(np.sqrt(np.linalg.inv(information + 2.0 * self._penalty(parameters))[0, 0]))
 
     def weight_factor(self, parameters: NDArray[np.float64]) -> float:
-        """Return the factor of the weights for which the Fisher information gives the correct variance of the slope.
+        """Return a factor of the weights, with which the Fisher information gives the correct variance of the slope.
 
-        The variance by the Fisher information is divided by the sandwich estimate, which is also correct for weights
-        that are not numbers of samples (Huber 1967).
+        It is the ratio of this variance to the sandwich estimate, which is also correct for weights that are not
+        numbers of samples (Huber 1967).
         """
         gradients, information = self._derivatives(parameters, self._evaluate(parameters)[1])
         inverse = np.linalg.pinv(information, hermitian=True)[0]

@@ -10,7 +10,7 @@ from aucforest.metrics.validation import count_classes
 
 
 def sample_classes(labels: NDArray[Any], n_classes: int, max_rows: int, seed: Sequence[int]) -> NDArray[np.int64]:
-    """Return the indices, in ascending order, of a random sample of at most `max_rows` rows of each class.
+    """Return the ascending indices of a random sample of at most `max_rows` rows of each class.
 
     `seed` should include a constant of `tree.random`, so that samples for different purposes are independent.
     """

@@ -83,10 +83,11 @@ class DecisionModel(Model):
     def set_prevalence(self, prevalence: Any) -> Self:
         """Predict probabilities for a population of other class frequencies than the training data, without a new fit.
 
-        This corrects for sampling by class, such as dropping most of the negatives: the odds of each class are
-        multiplied by the ratio of the new frequency of the class to the frequency in the training data [1]_. It assumes
-        that samples of a class have the same distribution in both. With two classes the ranking does not change. All
-        probabilities (also out-of-bag), thresholds, saved and exported models, and CBPE use the new frequencies.
+        This corrects for sampling by class, such as dropping most of the negatives: the probability of each class is
+        multiplied by the ratio of its new frequency to its frequency in the training data, and normalized [1]_. It is
+        assumed that samples of a class have the same distribution in the population and in the training data. With two
+        classes the ranking does not change. All probabilities (also out-of-bag), thresholds, saved and exported models,
+        and CBPE use the new frequencies.
 
         Parameters
         ----------
@@ -130,7 +131,7 @@ class DecisionModel(Model):
             return self
         new = self.class_prior_ if prevalence is None else self._validate_prevalence(prevalence)
         shift = np.log(new) - np.log(self._frequencies)
-        # An uncalibrated forest gets a calibration by the shift, which raises lower probabilities. A stack does not.
+        # The shift of an uncalibrated forest is a calibration, which raises probabilities below MIN_PROBA.
         min_proba = MIN_PROBA if getattr(self, "calibration_", self) is None else 0.0
         self._shift_scores(shift)
         if prevalence is None:
@@ -143,31 +144,25 @@ class DecisionModel(Model):
         if not is_tuned(self.threshold, len(self.classes_)):
             self._set_fixed_threshold(self.threshold)
             return self
-        # The threshold is lowered a little, so that the same samples are positive in spite of rounding errors.
-        self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, min_proba)
+        if not np.isinf(self.threshold_):
+            positive, threshold = self._positive, self.threshold_
+            with np.errstate(divide="ignore"):
+                log_odds = np.log(max(threshold, min_proba)) - np.log(max(1.0 - threshold, min_proba))
+            # Lowered a little, so that the same samples are positive in spite of rounding errors.
+            self.threshold_ = float(expit(log_odds + shift[positive] - shift[1 - positive])) * (1.0 - ROUNDING)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
             advice = "the same samples stay positive; call set_threshold to tune it for the new frequencies"
             warn(f"threshold={self.threshold!r} was tuned for other class frequencies: {advice}")
         return self
 
-    def _shifted_threshold(self, shift: NDArray[np.float64], min_proba: float) -> float:
-        """Return the tuned threshold after a shift of the log odds, lowered a little to allow for rounding errors.
-
-        Lower probabilities are raised to `min_proba` before the logarithm.
-        """
-        positive, threshold = self._positive, self.threshold_
-        with np.errstate(divide="ignore"):
-            before = np.log(max(threshold, min_proba)) - np.log(max(1.0 - threshold, min_proba))
-        return float(expit(before + shift[positive] - shift[1 - positive])) * (1.0 - ROUNDING)
-
     @property
     def _frequencies(self) -> NDArray[np.float64]:
-        """The class frequencies that probabilities refer to."""
+        """The class frequencies of the population that probabilities refer to."""
         return getattr(self, "prevalence_", self.class_prior_)
 
     def _validate_prevalence(self, prevalence: Any) -> NDArray[np.float64]:
-        """Validate the argument of `set_prevalence`, and return the frequencies of all classes."""
+        """Return the frequencies of all classes, given the argument of `set_prevalence`."""
         if self._class_weight is not None:
             reason = f"it has class_weight={self._class_weight!r}"
             raise ValueError(f"set_prevalence needs a model without class weights, but {reason}")
@@ -195,11 +190,11 @@ class DecisionModel(Model):
         return self.class_weight
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
-        """Add `shift`, a number for each class, to the logarithms of class probabilities. These are then normalized."""
+        """Add `shift`, a number for each class, to the logarithms of unnormalized class probabilities."""
         raise NotImplementedError
 
     def _rule_on_training(self, threshold: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> TunedRule:
-        """Return a rule for training samples, weighted to the class frequencies `prevalence_` if it is set."""
+        """Return a threshold rule to tune on training samples, with weights for the prevalence if it is set."""
         if hasattr(self, "prevalence_"):
             frequencies = class_frequencies(labels, weights, len(self.classes_))
             factors = (self.prevalence_ / np.maximum(frequencies, np.finfo(np.float64).tiny))[labels]
@@ -207,7 +202,7 @@ class DecisionModel(Model):
         return TunedRule(threshold, labels, weights, self._positive)
 
     def _check_target(self, target: Target, cost: Any) -> Any:
-        """Return the threshold rule; raise ValueError if the labels do not allow a fit with this rule or scorer."""
+        """Return the threshold rule; raise ValueError if it or `oob_score` is not available for the training data."""
         n_classes = len(target.classes)
         rule = resolve_threshold(self.threshold, cost, n_classes, len(target.labels))
         target.check_classes()
@@ -222,7 +217,6 @@ class DecisionModel(Model):
         return positive_last(self)[-1]
 
     def _set_fixed_threshold(self, threshold: Any) -> None:
-        """Set the threshold by a rule that is not tuned."""
         if threshold == "prevalence":
             frequencies = self._frequencies
             self.threshold_ = float(frequencies[self._positive]) if len(frequencies) == 2 else frequencies
@@ -236,7 +230,7 @@ class DecisionModel(Model):
         raise NotImplementedError
 
     def _warn_of_positive(self, threshold: Any) -> None:
-        """Warn if a rule for the positive class may be intended for the other class."""
+        """Warn if the user may not know which class is positive, and the rule depends on it."""
         if threshold == "f1" or has_bound(threshold):
             warn_of_positive(f"threshold={threshold!r}", self)
 
@@ -252,6 +246,6 @@ class DecisionModel(Model):
     def _params_to_store(self) -> dict[str, Any]:
         params = super()._params_to_store()
         if isinstance(self.threshold, dict) and np.ndim(self.threshold.get("cost", 0)) == 3:
-            # Costs of the training rows are not stored. A new fit of the loaded model needs the costs of its rows.
+            # Costs of single samples are not stored. To fit the loaded model again, they are passed to `fit`.
             params["threshold"] = self.threshold | {"cost": FIT_COSTS} if "alerts" in self.threshold else ROW_COSTS
         return params

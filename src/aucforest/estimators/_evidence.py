@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.utils import gen_even_slices
 
 from aucforest.estimators._calibration import Calibration, CalibrationSample, rarer_class_size
 from aucforest.estimators._class_sample import sample_classes
@@ -23,25 +23,26 @@ from aucforest.tree.tree import Tree
 # All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
 # The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
-# The amount that is used unless another one is clearly better, for example on small data sets. The second one is for
-# forests with trees on target rates (benchmarks/DEFAULTS.md).
+# The amount that is used unless another one is clearly better; the second one is for forests with trees on target rates
+# (benchmarks/DEFAULTS.md).
 PRIOR, PRIOR_WITH_RATES = 5.0, 50.0
 # The amount for comparing variants.
 COMPARISON_AMOUNT = 1.0
+# The factor c in the weights exp(c n g) of variants, where n is the effective number of rows and g the gain in AUC.
+_VARIANT_FACTOR = 2.0
 # The factor s in the weights exp(s g) of encodings, chosen with benchmarks/many_categories.py. The gains g are in
-# standard errors, because on noise they differ more than those of variants, which read the same features.
+# standard errors, because gains on noise differ more between encodings than between variants.
 ENCODING_FACTOR = 1.5
 # Another amount than the prior is used only if its AUC is greater by this number of standard errors.
 _MIN_STANDARD_ERRORS = 1.5
-# Maximum number of scored rows. With more rows the choice is slower but not better. With many classes, a row takes
-# longer. So the maximum is only _ROWS_TIMES_CLASSES / n_classes, but not less than _LEAST_PROPORTION of the training
-# rows, or _LEAST_ROWS_OF_CLASS rows of each class.
+# Maximum number of scored rows. With more rows the choice is slower but not better. Rows of many classes take longer,
+# so there the maximum is _ROWS_TIMES_CLASSES / n_classes, but at least _LEAST_PROPORTION of the training rows, and at
+# least _LEAST_ROWS_OF_CLASS rows of each class.
 _MOST_ROWS, _ROWS_TIMES_CLASSES, _LEAST_PROPORTION, _LEAST_ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
-# Number of scored trees. It is _MOST_SCORED_TREES if several encodings share the trees, or if scoring takes little of
-# the time of a fit, with at least _SAMPLES_PER_SCORED_ROW training samples for each scored row. Many classes need more
-# trees, because the AUC of few trees is not yet linear in 1 / n_trees.
+# Number of scored trees. It is _MOST_SCORED_TREES if trees have several encodings, or if scoring takes little of the
+# time of a fit: with at least _SAMPLES_PER_SCORED_ROW training samples for each scored row.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_PER_SCORED_ROW = 96, 300, 4
-# The trees of each variant are divided into two halves, for extrapolation to more trees.
+# The trees of each variant are divided into halves, for extrapolation to more trees.
 _N_HALVES = 2
 # Maximum number of sums of out-of-bag predictions.
 _MOST_SUMS = 2**23
@@ -51,14 +52,16 @@ _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
 _LEAST_TASK = 1e-3
 
 
-def mixture_weights(gains: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
-    """Return the weights of variants or encodings, given their gains."""
+def _mixture_weights(gains: NDArray[np.float64], factor: float, default: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weights of variants or encodings, given their gains in AUC; `default` if an AUC is not defined."""
+    if np.any(np.isnan(gains)):
+        return default
     weights = np.exp(factor * (gains - gains.max()))
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def jackknife_error(estimates: NDArray[np.float64]) -> Any:
-    """Return the jackknife standard error over the last axis, where each estimate leaves out a part of the rows."""
+    """Return the jackknife standard error over the last axis of estimates, each without one part of the rows."""
     return np.sqrt((estimates.shape[-1] - 1) * np.var(estimates, axis=-1))
 
 
@@ -82,12 +85,12 @@ def amounts_to_score(shrinkage: float | str | None) -> NDArray[np.float64]:
     """Return the amounts of shrinkage to score: those of "auto", or the given one and `COMPARISON_AMOUNT`."""
     if shrinkage == "auto":
         return AMOUNTS
-    # Two amounts, even if they are equal, because kernels are compiled for each number of amounts.
+    # There are always two amounts, because kernels are compiled for each number of amounts.
     return np.sort([float(shrinkage or 0.0), COMPARISON_AMOUNT])
 
 
 def count_columns(n_classes: int) -> int:
-    """Return the number of columns of class probabilities: all classes, or only the second of two."""
+    """Return the number of stored class probabilities of a row: of all classes, or only of the second of two."""
     return 1 if n_classes == 2 else n_classes
 
 
@@ -105,9 +108,9 @@ def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int, 
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
-    """Return the indices of the rows to score, in ascending order: a random sample of the rows of each class.
+    """Return the ascending indices of the rows to score: a random sample of the rows of each class.
 
-    The array is empty if fewer than two rows of each class could be scored.
+    There are none if the sample would have fewer than two rows of each class.
     """
     least = max(int(_LEAST_PROPORTION * len(labels)), _LEAST_ROWS_OF_CLASS * n_classes)
     n_rows = min(_MOST_ROWS, max(_ROWS_TIMES_CLASSES // n_classes, least))
@@ -120,9 +123,10 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
 class OutOfBagScores:
     """ROC AUC (Hand and Till's M for many classes) of out-of-bag probabilities for several amounts of shrinkage.
 
-    `rows` are the indices of the rows to score, in ascending order. `amounts` are in samples, and `unit` is the weight
-    of a sample in trees. Amounts are compared after `calibration`. Variants are compared without it, so that the trees
-    do not depend on it. The sums of a variant and an encoding have the index variant * n_encodings + encoding.
+    `rows` are the ascending indices of the rows to score. `amounts` are in samples, and `unit` is the weight of a
+    sample in trees. Amounts of shrinkage are compared by calibrated probabilities. Variants and encodings are compared
+    by uncalibrated ones, so that the trees do not depend on `calibration`. The sums of a variant and an encoding have
+    the index variant * n_encodings + encoding.
     """
 
     def __init__(
@@ -156,12 +160,7 @@ class OutOfBagScores:
             np.zeros((_N_HALVES, n_sums, n_rows), dtype=np.int64),
         )
         self._n_added = np.zeros(n_sums, dtype=np.int64)
-        self.has_weighed_encodings = False  # whether the weights of encodings were chosen by these scores
-
-    def restart(self) -> None:
-        """Remove all trees."""
-        for array in (*self._sums, self._n_added):
-            array[:] = 0
+        self._has_weighed_encodings = False
 
     @property
     def n_scored_trees(self) -> int:
@@ -170,16 +169,11 @@ class OutOfBagScores:
         return _MOST_SCORED_TREES if is_large or self._n_encodings > 1 else SCORED_TREES
 
     def _counts_by_class(self) -> NDArray[np.int64]:
-        """Return the number of scored rows of each class that occurs; with groups, the number of groups instead."""
+        """Return the number of scored rows, or of groups if there are any, of each class that occurs."""
         labels = self._labels
         if self._groups is not None:
             labels = np.unique(np.stack((labels, self._groups)), axis=1)[0]
         return np.unique(labels, return_counts=True)[1]
-
-    @property
-    def n_rows(self) -> float:
-        """The effective number of rows or groups; with two classes about the number of rows of the rarer class."""
-        return rarer_class_size(self._counts_by_class())
 
     def _next_halves(self, variants: Sequence[int]) -> NDArray[np.int64]:
         """Return the half of each of the next trees; the trees of each variant alternate between the halves 0 and 1."""
@@ -190,7 +184,10 @@ class OutOfBagScores:
         return np.array(halves)
 
     def add(self, first: int, trees: Sequence[Tree], variants: Sequence[int], encodings: Sequence[int]) -> None:
-        """Add consecutive trees, starting with the tree of index `first`, given their variants and encodings."""
+        """Add consecutive trees from the index `first` on; if it is 0, trees that were added before are removed."""
+        if first == 0:
+            for array in (*self._sums, self._n_added):
+                array[:] = 0
         if not trees:
             return
         halves, encoding_of_tree = self._next_halves(variants), np.array(encodings)
@@ -213,13 +210,12 @@ class OutOfBagScores:
         n_rows, n_columns = len(self._labels), self._sums.whole.shape[3]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
         n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
-        bounds = np.linspace(0, n_rows, n_parts + 1).astype(np.int64).tolist()
-        tasks = [(half, slice(*pair)) for pair in pairwise(bounds) for half in range(_N_HALVES)]
+        tasks = [(half, part) for part in gen_even_slices(n_rows, n_parts) for half in range(_N_HALVES)]
         for _ in thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks):
             pass
 
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Yield slices of the scored rows in `rows`, each with a dense (n_features, n_rows) matrix of its rows."""
+        """Yield parts of the slice `rows` of the scored rows, each with its dense (n_features, n_rows) matrix."""
         if isinstance(self._table, SparseRows):
             for block_rows, block in self._table.blocks(rows):
                 yield block_rows, np.ascontiguousarray(block.T)
@@ -250,15 +246,15 @@ class OutOfBagScores:
 
     @cached_property
     def _jackknife_weights(self) -> NDArray[np.float64]:
-        """The row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows): one part has weight 0.
+        """The row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows), each with weight 0 for one part.
 
-        Rows get the weight 0 instead of being removed, so that ranks are computed only once for all parts.
+        The rows of the part are not removed, so that ranks are computed only once for all parts.
         """
         is_left_out = parts_of_rows(self._labels, self._groups) == np.arange(N_PARTS)[:, None]
         return np.where(is_left_out, 0.0, self._weights)
 
     def _sums_of_halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
-        """Return the sums over each half of the trees, for all amounts; trees are weighted by a factor per encoding."""
+        """Return the sums over each half of the trees for all amounts; `factors` are weights of trees by encoding."""
         total: NDArray[Any] = self._sums.whole
         n_trees: NDArray[Any] = self._sums.n_trees
         if factors is not None:
@@ -298,10 +294,22 @@ class OutOfBagScores:
         # Rounding errors can make the variance negative for a score of about 1.
         return np.stack((scores, np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)))
 
-    def variant_gains(self) -> NDArray[np.float64]:
+    def weigh(
+        self, weights: NDArray[np.float64], encoding_weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return new weights of the variants and of the encodings, given the present weights."""
+        if len(weights) > 1:
+            factor = _VARIANT_FACTOR * rarer_class_size(self._counts_by_class())
+            weights = _mixture_weights(self._variant_gains()[: len(weights)], factor, weights)
+        if len(encoding_weights) > 1:
+            encoding_weights = _mixture_weights(self._encoding_gains()[0], ENCODING_FACTOR, encoding_weights)
+            self._has_weighed_encodings = True
+        return weights, encoding_weights
+
+    def _variant_gains(self) -> NDArray[np.float64]:
         """Return, for each variant, the gain in AUC of the whole forest if the variant had more trees.
 
-        The number of additional trees is the mean number of trees of a variant. Their sums are estimated from its
+        The number of additional trees is the mean number of trees of a variant. They are assumed to predict like its
         existing trees. docs/mathematics/forests.md says why the AUC of the variant alone is not used.
         """
         by_variant, n_added = self._sums_of("variant"), self._n_added.reshape(-1, self._n_encodings).sum(axis=1)
@@ -312,13 +320,13 @@ class OutOfBagScores:
         scores = self._score(candidates, self._weights[None])[:, 0]
         return scores[1:] - scores[0]
 
-    def encoding_gains(self, all_weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def _encoding_gains(self, all_weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return the gain in AUC by more trees of each encoding, minus the largest gain, in standard errors.
 
-        `all_weights`, (n_weights, n_rows), are several row weights, by default only those of all rows. The result is
-        (n_weights, n_encodings): 0 for the best encoding, at most 0 for others, and -inf for dropped encodings, which
-        have no trees. The number of additional trees is the mean number of trees of an encoding. Each AUC is that of
-        the best amount of shrinkage, because few trees on rates need more shrinkage than a whole forest.
+        `all_weights`, (n_weights, n_rows), are several row weights, by default only one for all rows. The result is
+        (n_weights, n_encodings): 0 for the best encoding, and -inf for dropped encodings, which have no trees. The
+        number of additional trees is the mean number of trees of an encoding. Each AUC is that of the best amount of
+        shrinkage, because few trees on rates need more shrinkage than a whole forest.
         """
         candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding)]
         weights = self._weights[None] if all_weights is None else all_weights
@@ -358,9 +366,9 @@ class OutOfBagScores:
     ) -> float:
         """Return the amount of shrinkage with the best estimated AUC for a forest of n_trees trees.
 
-        Fewer trees need more shrinkage, so the AUC is extrapolated linearly in 1 / n_trees from the AUCs of all scored
-        trees and of the two halves. The result is `prior`, one of the amounts, unless another amount is better by
-        `_MIN_STANDARD_ERRORS` standard errors. By default, no row is left out and all trees have equal weights.
+        Fewer trees need more shrinkage, so the AUC is extrapolated linearly in 1 / n_trees from all scored trees and
+        their two halves. The result is `prior`, one of the amounts, unless another amount is better by
+        `_MIN_STANDARD_ERRORS` standard errors. By default, all rows are used and all trees have equal weights.
         """
         halves = self._sums_of_halves() if halves is None else halves
         all_trees = Sums(*(first + second for first, second in zip(*halves)))
@@ -384,12 +392,12 @@ class OutOfBagScores:
     def optimism(self, n_trees: int, amount: float, *, chooses_amount: bool) -> float:
         """Return by how much the AUC is too high because shrinkage and weights of encodings were chosen by it.
 
-        The choice is repeated without each part of the rows. The AUC of a part is computed with the choice by all rows,
-        and with the choice without this part. The result is the mean difference of the two. If the amount of shrinkage
-        is chosen, `amount` is the prior. All trees get the weights of their encoding, even those that were grown before
-        the choice. Variants are not chosen again: on noise, their choice raises the AUC by less than 0.001.
+        The choice is repeated without each part of the rows. The AUC of the part is computed with this choice and with
+        the choice by all rows. The result is the mean difference. `amount` is the shrinkage, or the prior if shrinkage
+        is chosen. Trees are weighted by encoding, even those that were grown before the choice. Variants are not chosen
+        again, because on noise their choice raises the AUC by less than 0.001.
         """
-        if not (chooses_amount or self.has_weighed_encodings):
+        if not (chooses_amount or self._has_weighed_encodings):
             return 0.0
         jackknife_weights, chosen = self._jackknife_weights, []
         all_weights = np.vstack((self._weights, jackknife_weights))
@@ -404,10 +412,10 @@ class OutOfBagScores:
         return float(differences.mean()) if len(differences) > 0 else 0.0
 
     def _encoding_factors(self, all_weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a factor per encoding for each of the row weights, by which its trees get the chosen total weight."""
-        n_added, factors = self._n_added_by_encoding, np.ones((len(all_weights), self._n_encodings))
-        if self.has_weighed_encodings:
-            for index, gains in enumerate(self.encoding_gains(all_weights)):
-                if not np.any(np.isnan(gains)):
-                    factors[index] = mixture_weights(gains, ENCODING_FACTOR) * n_added.sum() / np.maximum(n_added, 1)
-        return factors
+        """Return for each of the row weights a factor per encoding, by which its trees get the chosen total weight."""
+        n_added = self._n_added_by_encoding
+        if not self._has_weighed_encodings:
+            return np.ones((len(all_weights), self._n_encodings))
+        present = n_added / n_added.sum()
+        chosen = [_mixture_weights(gains, ENCODING_FACTOR, present) for gains in self._encoding_gains(all_weights)]
+        return np.array(chosen) * n_added.sum() / np.maximum(n_added, 1)

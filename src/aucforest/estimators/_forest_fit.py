@@ -16,7 +16,6 @@ from aucforest.estimators._calibration import Calibration, calibrate, prior_corr
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._evidence import (
-    ENCODING_FACTOR,
     PRIOR,
     PRIOR_WITH_RATES,
     OutOfBagScores,
@@ -26,7 +25,13 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._intervals import estimate_dispersion, max_dispersion_rows
-from aucforest.estimators._mixture import VARIANT_FACTOR, Mixture, assign_alternatives, describe_alternatives, stages_of
+from aucforest.estimators._mixture import (
+    assign_alternatives,
+    describe_alternatives,
+    drop_small,
+    stages_of,
+    weights_of_trees,
+)
 from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
@@ -54,28 +59,20 @@ from aucforest.tree.tree import Tree
 
 
 class Start(NamedTuple):
-    """The start of a fit: the seed and, with a warm start, the forest before the fit."""
+    """The start of a fit: its seed and, with a warm start, the existing trees."""
 
     seed: int
-    before: "ForestFit | None"
-
-    @property
-    def trees(self) -> list[Tree]:
-        """The existing trees."""
-        return [] if self.before is None else self.before.trees_
-
-    @property
-    def variants(self) -> list[tuple[str, str]]:
-        """The criterion and the splitter of each existing tree."""
-        return [] if self.before is None else self.before.variants_
+    before: "ForestFit | None" = None  # a copy of the forest before the fit, None without a warm start
+    trees: Sequence[Tree] = ()
+    variants: Sequence[tuple[str, str]] = ()  # the criterion and the splitter of each existing tree
 
 
 class Alternatives(NamedTuple):
-    """The names of the variants and of the encodings that trees can have."""
+    """The names of the variants and of the encodings of trees."""
 
     variants: list[tuple[str, str]]  # (criterion, splitter); the variants of new trees come first
     n_new: int  # number of variants of new trees
-    encodings: tuple[str, ...]
+    encodings: tuple[str, ...]  # of columns of many categories
 
 
 class ForestFit(DecisionModel, TreeBasedClassifier):
@@ -85,12 +82,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     encodings_: list[str]
     shrinkage_: float
     _groups: NDArray[np.int32] | None = None  # the group of each row of positive weight, if trees sample groups
-    _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
+    _sample_records: list[SampleRecord]  # one for all trees, unless a warm start sampled them in different ways
 
     def _start(self) -> Start:
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            return Start(seed, None)
+            return Start(seed)
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
@@ -98,7 +95,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             )
         if self.n_estimators == n_trees:
             warn(f"warm_start: n_estimators={n_trees} trees exist already, no tree is added")
-        return Start(self._seed, copy(self))
+        return Start(self._seed, copy(self), self.trees_, self.variants_)
 
     def _check_table(self, table: TrainingTable) -> None:
         """Raise ValueError if the training data of a warm start have other features or classes than this forest."""
@@ -110,7 +107,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             raise ValueError(f"warm_start: y has the classes {classes}, but the existing trees have {tree_classes}")
 
     def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
-        """Raise ValueError if categories or dates differ from those of these trees, or an encoding is missing."""
+        """Raise ValueError unless the training data of a warm start are encoded like those of the existing trees."""
         check_same_categories(self.categories_, coding.categories)
         check_same_dates(self.dates_, coding.dates)
         if (coding.rates is None) != (self.target_rates_ is None) or not set(self.encodings_) <= set(encodings):
@@ -120,18 +117,17 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             )
 
     def _calibration_of_training(self) -> Calibration | None:
-        """Return the calibration of the fit, without the shift of the intercepts by `set_prevalence`."""
+        """Return the calibration for the class frequencies of the training data, which `set_prevalence` may change."""
         if self.calibration_ is None or not hasattr(self, "prevalence_"):
             return self.calibration_
         shift = np.log(self.prevalence_) - np.log(self.class_prior_)
         return self.calibration_._replace(intercepts=self.calibration_.intercepts - shift)
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
-        """Add a shift to the intercepts of the calibration; a calibration without effect becomes None."""
         before = self.calibration_ or Calibration(1.0, np.zeros(len(shift)))
         after = before._replace(intercepts=before.intercepts + shift)
-        has_no_effect = self.calibration is None and np.ptp(after.intercepts) < 1e-9  # the intercepts were shifted back
-        self.calibration_ = None if has_no_effect else after
+        # An uncalibrated forest has no calibration again after its prevalence is restored.
+        self.calibration_ = None if self.calibration is None and np.ptp(after.intercepts) < 1e-9 else after
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Grow the trees, then choose shrinkage, calibration and threshold by out-of-bag predictions."""
@@ -151,24 +147,38 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         encodings = possible_encodings(spec.encodings, coding.rates)
         if before is not None:
             before._check_coding(coding, encodings)
-        # Samples are drawn again to find out-of-bag rows, but only by one sampler. If trees were sampled in different
-        # ways, shrinkage, mixture and calibration, which are chosen by these rows, are those of the previous fit.
+        # One sampler draws the samples of all trees again to find out-of-bag rows. If trees were sampled in different
+        # ways, this is not possible, and shrinkage, mixture and calibration are those of the previous fit.
         reused = before if len(records) > 1 else None
         self._set_sampling(target, start.seed, records)
-        # Without a fitted calibration, it is the prior correction or the calibration of the previous fit.
+        # This calibration is kept if none can be fitted.
         default = prior_correction(spec.sampler, n_classes) if reused is None else reused._calibration_of_training()
         self.calibration_ = None if self.calibration is None else default
-        # Probabilities are for the class frequencies of the training data or, without calibration, of the samples.
+        # Without calibration, probabilities are for the class frequencies of the bootstrap samples.
         frequencies = count_classes(target.labels, n_classes, target.sample_weight)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
             frequencies = frequencies * np.nan_to_num(spec.sampler.rates)
         self.class_prior_ = frequencies / frequencies.sum()
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
-        rows = self._training_rows(table, spec) if reused is None else None
-        # The existing trees may have other variants.
         variants = list(dict.fromkeys([*spec.variant_names, *start.variants]))
         names = Alternatives(variants, len(spec.variant_names), encodings)
-        scores = None if rows is None else self._make_scorer(rows, target, spec, names, unit)
+        rows: TrainingRows | None = None
+        scores: OutOfBagScores | None = None
+        if spec.sampler is not None and reused is None:
+            bags = Bags(spec.sampler, tree_keys(spec.seed, range(self.n_estimators)), target.kept)
+            rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
+        if rows is not None and len(spec.scored) > 0 and self._needs_scorer(names.n_new, len(encodings)):
+            scores = OutOfBagScores(
+                rows,
+                target.rows_at(spec.scored),
+                n_classes=n_classes,
+                n_variants=len(variants),
+                n_encodings=len(encodings),
+                amounts=amounts_to_score(self.shrinkage),
+                unit=unit,
+                calibration=self.calibration_,
+                n_jobs=self.n_jobs,
+            )
         self.trees_ = self._grow(table, names, start, scores, keep=reused is not None)
         self._shrink(scores, unit, reused)
         self._calibrate(scores, spec)
@@ -179,12 +189,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self._score_out_of_bag(rows, sums, rule, scores)
 
     def _set_sampling(self, target: Target, seed: int, records: list[SampleRecord]) -> None:
-        """Set the positive class and the attributes by which the bootstrap samples can be sampled again."""
+        """Set the positive class, and the attributes from which bootstrap samples are drawn again."""
         self.pos_label_ = find_positive(self.pos_label, target.classes)
         self._seed, self._sample_records, self._groups = seed, records, target.groups
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
-        """Resolve the parameters against the labels and features."""
         target, n_classes, n_trees = table.target, len(table.target.classes), self.n_estimators
         spec = FitSpec.resolve(self._params(), target, table.names, table.n_features, start.seed, table.dates)
         if start.before is not None:
@@ -202,48 +211,22 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if self.sampling == HALVES:
             evidence_bytes += 8 * (n_classes + 1) * n_trees * max_dispersion_rows(n_trees, n_classes)
         if is_tuned(self.threshold, n_classes):
-            # The sums over groups of trees are in memory twice.
+            # The sums over groups of trees and their stacked copy.
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), THRESHOLD_STD_ROWS)
-        # The number of arrays of out-of-bag sums of all rows that are in memory at the same time.
+        # The maximum number of arrays of out-of-bag sums of all rows in memory.
         n_sums = 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
         return replace(spec, scored=scored, compared=compared, n_sums=n_sums, evidence_bytes=evidence_bytes)
 
     def _needs_scorer(self, n_variants: int, n_encodings: int) -> bool:
-        """Return whether out-of-bag scores choose variants, encodings or the shrinkage, or a calibration is fitted."""
+        """Return whether out-of-bag predictions choose variants, encodings, shrinkage or calibration."""
         return n_variants * n_encodings > 1 or self.shrinkage == "auto" or self.calibration is not None
-
-    def _training_rows(self, table: TrainingTable, spec: FitSpec) -> TrainingRows | None:
-        """Return the training data with the bootstrap samples of all trees; None without a bootstrap."""
-        if spec.sampler is None:
-            return None
-        target = table.target
-        bags = Bags(spec.sampler, tree_keys(spec.seed, range(self.n_estimators)), target.kept)
-        return TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
-
-    def _make_scorer(
-        self, rows: TrainingRows, target: Target, spec: FitSpec, names: Alternatives, unit: float
-    ) -> OutOfBagScores | None:
-        """Return a scorer of the rows `spec.scored`, to which trees can be added; None if it is not needed."""
-        if len(spec.scored) == 0 or not self._needs_scorer(names.n_new, len(names.encodings)):
-            return None
-        return OutOfBagScores(
-            rows,
-            target.rows_at(spec.scored),
-            n_classes=len(target.classes),
-            n_variants=len(names.variants),
-            n_encodings=len(names.encodings),
-            amounts=amounts_to_score(self.shrinkage),
-            unit=unit,
-            calibration=self._calibration,
-            n_jobs=self.n_jobs,
-        )
 
     def _grow(
         self, table: TrainingTable, names: Alternatives, start: Start, scores: OutOfBagScores | None, *, keep: bool
     ) -> list[Tree]:
-        """Return all trees, the existing ones first; variants and encodings that rank better get more trees.
+        """Return all trees, the existing ones first. Variants and encodings that rank better get more trees.
 
-        With keep=True, variants and encodings keep the proportions that they have among the existing trees.
+        With keep=True, new trees have variants and encodings in the same proportions as the existing trees.
         """
         trees, n_encodings = list(start.trees), len(names.encodings)
         variants = [names.variants.index(variant) for variant in start.variants]
@@ -253,15 +236,17 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         def grow(numbers: Sequence[int]) -> list[Tree]:
             return table.grow({number: variants[number] * n_encodings + encodings[number] for number in numbers})
 
-        mixture, encoding_mixture = Mixture(names.n_new), Mixture(n_encodings)
+        weights, encoding_weights = (np.full(n, 1.0 / n) for n in (names.n_new, n_encodings))
         if keep:
-            mixture.set_from_trees(variants)
-            encoding_mixture.set_from_trees(encodings, were_chosen=hasattr(start.before, "encoding_mixture_"))
+            weights = weights_of_trees(variants, weights, chosen=False)
+            # An encoding without trees was dropped.
+            is_chosen = hasattr(start.before, "encoding_mixture_")
+            encoding_weights = weights_of_trees(encodings, encoding_weights, chosen=is_chosen)
         n_alternatives = (names.n_new, n_encodings) if scores is not None else (1, 1)
         for stage in stages_of(*n_alternatives, self.n_estimators):
             n_trees = max(stage.stop, len(trees))
-            variants = assign_alternatives(mixture.weights, variants, [0] * n_trees, n_trees)
-            encodings = assign_alternatives(encoding_mixture.weights, encodings, variants, n_trees)
+            variants = assign_alternatives(weights, variants, [0] * n_trees, n_trees)
+            encodings = assign_alternatives(encoding_weights, encodings, variants, n_trees)
             if len(trees) < stage.stop:
                 trees += grow(range(len(trees), stage.stop))
             if scores is None:
@@ -270,17 +255,18 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             scores.add(stage.start, trees[scored], variants[scored], encodings[scored])
             if stage.stop == self.n_estimators:
                 break
-            self._update_weights(mixture, encoding_mixture, scores)
-            if stage.start == 0 and not start.trees and encoding_mixture.drop_small():
-                # Trees of dropped encodings are replaced by trees of other encodings.
-                remaining = [encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings]
-                encodings = assign_alternatives(encoding_mixture.weights, remaining, variants, n_trees)
-                replaced = [number for number, encoding in enumerate(remaining) if encoding is None]
-                for number, tree in zip(replaced, grow(replaced)):
-                    trees[number] = tree
-                scores.restart()
-                scores.add(0, trees, variants, encodings)
-                self._update_weights(mixture, encoding_mixture, scores)
+            weights, encoding_weights = scores.weigh(weights, encoding_weights)
+            if stage.start == 0 and not start.trees:
+                encoding_weights = drop_small(encoding_weights)
+                remaining = [encoding if encoding_weights[encoding] > 0.0 else None for encoding in encodings]
+                if None in remaining:
+                    # Trees of dropped encodings are replaced by trees of other encodings.
+                    encodings = assign_alternatives(encoding_weights, remaining, variants, n_trees)
+                    replaced = [number for number, encoding in enumerate(remaining) if encoding is None]
+                    for number, tree in zip(replaced, grow(replaced)):
+                        trees[number] = tree
+                    scores.add(0, trees, variants, encodings)
+                    weights, encoding_weights = scores.weigh(weights, encoding_weights)
         self.variants_ = [names.variants[variant] for variant in variants]
         self.encodings_ = [] if self.target_rates_ is None else [names.encodings[encoding] for encoding in encodings]
         if names.n_new > 1:
@@ -294,22 +280,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self.encoding_mixture_ = describe_alternatives({"encoding": names.encodings}, counts, oob_scores)
         return trees
 
-    @staticmethod
-    def _update_weights(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores) -> None:
-        """Set the weights of variants and encodings by their gains in out-of-bag AUC so far."""
-        if len(mixture.weights) > 1:
-            mixture.set_from_gains(scores.variant_gains()[: len(mixture.weights)], VARIANT_FACTOR * scores.n_rows)
-        if len(encoding_mixture.weights) > 1:
-            encoding_mixture.set_from_gains(scores.encoding_gains()[0], ENCODING_FACTOR)
-            scores.has_weighed_encodings = True
-
     @property
     def _prior_amount(self) -> float:
         """The amount of shrinkage, unless out-of-bag scores choose another one."""
         return PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float, reused: "ForestFit | None") -> None:
-        """Set `shrinkage_` to the parameter, that of `reused`, or the best amount out of bag; shrink the trees."""
+        """Set `shrinkage_`, and shrink the trees. `reused` is the forest whose shrinkage is kept, if there is one."""
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         elif reused is not None:
@@ -320,7 +297,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
-        """Fit the calibration, if there are out-of-bag samples, for class frequencies `class_prior_` times weights."""
+        """Fit the calibration if there are out-of-bag samples. Class weights change its class frequencies."""
         if self.calibration is None or scores is None:
             return
         frequencies = self.class_prior_
@@ -335,25 +312,24 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_), self.n_jobs)
 
     def _estimate_dispersion(self, rows: TrainingRows) -> float:
-        """Return the dispersion of the mean over trees, estimated on a random sample of the rows."""
         n_trees, n_kept = len(self.trees_), rows.bags.sampler.n_rows
         generator = np.random.default_rng([self._seed, HALF_SAMPLES])
         n_rows = min(n_kept, max_dispersion_rows(n_trees, len(self.classes_)))
         sample = np.sort(generator.choice(n_kept, n_rows, replace=False, shuffle=False))
-        # The sums of the first range are over all rows. They are not used, so this range has only one tree.
+        # The sums over the first range are for all rows. They are not used, so this range has only one tree.
         _, *by_tree = self._sum_out_of_bag(rows, [range(1), *(range(i, i + 1) for i in range(n_trees))], sample)
         return estimate_dispersion(by_tree, [half_of(key) for key in rows.bags.keys])
 
     def _sum_out_of_bag(
         self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
-        """Return the sums of out-of-bag predictions over each range of trees; all but the first only for `sample`."""
+        """Return the sums of out-of-bag predictions over each range of trees, after the first only for `sample`."""
         if rows.sum_rows is not None:
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
 
     def _set_threshold(self, threshold: Any, rows: TrainingRows | None) -> Sums | None:
-        """Set the threshold. Return the sums over all trees if it is tuned or oob_score needs them, else None."""
+        """Set the threshold. Return the out-of-bag sums over all trees, or None if nothing needs them."""
         n_trees, is_rule_tuned = len(self.trees_), rows is not None and is_tuned(threshold, len(self.classes_))
         if not is_rule_tuned:
             self._set_fixed_threshold(threshold)
@@ -366,26 +342,25 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             if rows.bags.sampler.n_rows > THRESHOLD_STD_ROWS:
                 labels = rows.labels if kept is None else rows.labels[kept]
                 sample = sample_classes(labels, 2, THRESHOLD_STD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
-        # The sum over all trees is not computed from the groups, because it would have other rounding errors, and a
-        # threshold must equal the probability of a row exactly.
+        # The sum over all trees is not the sum over groups, which has other rounding errors: a threshold must be equal
+        # to the probability of a row.
         forest_sums, *groups = self._sum_out_of_bag(rows, ranges, sample)
         if is_rule_tuned:
             self._warn_of_positive(threshold)
             rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
             self.threshold_ = rule.require(rule.best_of_sums(forest_sums, self._mean_of_trees), oob=True)
             group_sums = Sums(*map(np.stack, zip(*groups)))
-            del groups  # which takes as much memory as `group_sums`
+            del groups  # to save memory
             if sample is not None:
                 rule = rule.for_sample(sample if kept is None else kept[sample])
             self.threshold_std_ = threshold_std(rule, group_sums, self._mean_of_trees, self._seed)
         return forest_sums
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        """Tune the threshold on out-of-bag predictions for the training data, which are passed again."""
         self._set_threshold(threshold, rows_to_tune_on(self, threshold, X, y, sample_weight))
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any, scores: OutOfBagScores | None) -> None:
-        """Set the out-of-bag probabilities, NaN for rows that are never out of bag, and the out-of-bag score."""
+        """Set the out-of-bag probabilities, which are NaN for rows that are never out of bag, and the score."""
         total, n_trees = sums
         is_oob = n_trees > 0
         proba = np.full_like(total, np.nan)
@@ -409,17 +384,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.oob_score_ = score
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
-        """Raise ValueError if a parameter needs out-of-bag rows, and there are none or they cannot be found.
-
-        To find these rows, the current sampler draws the samples of all trees again. So all trees must have been
-        sampled in the same way.
-        """
+        """Raise ValueError if a parameter needs out-of-bag rows, and there are none or they cannot be found."""
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
         needs = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes), "calibration": by_class}
         sampled = ", ".join(map(str, records))
-        for name, is_needed in needs.items():
-            if not is_needed:
-                continue
+        for name in [name for name, is_needed in needs.items() if is_needed]:
             given = f"{name}={getattr(self, name)!r}"
             if name != "calibration" and not self.bootstrap:
                 raise ValueError(f"{given} needs out-of-bag samples: set bootstrap=True")

@@ -1,7 +1,7 @@
 """Confidence intervals of class probabilities, from the variance between trees of different half-samples.
 
-Trees that share a half-sample of the rows form a little bag. The variance between the expected predictions of bags is
-approximately the variance of the forest over training sets. `AUCForestClassifier.predict_interval` has the literature.
+Each tree is grown on one of several half-samples of the rows. The variance between the expected predictions of
+half-samples is about the variance of the forest over training sets. References: `AUCForestClassifier.predict_interval`.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from aucforest.fitting.bootstrap import N_HALVES
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics.intervals import score_bounds
 
-# Minimum and maximum number of rows for the estimate of the dispersion, and maximum of rows times trees times classes.
+# Minimum and maximum number of rows for the estimate of the dispersion, and the maximum of rows * trees * classes.
 _LEAST_ROWS, _MOST_ROWS, _MOST_PROBABILITIES = 64, 2048, 2**22
 
 
@@ -24,10 +24,10 @@ def max_dispersion_rows(n_trees: int, n_classes: int) -> int:
 
 
 def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float:
-    """Return the variance of the mean over trees, p, as a multiple of p (1 - p), from out-of-bag sums of each tree.
+    """Return the variance of the mean p over trees as a multiple of p (1 - p), from out-of-bag sums of each tree.
 
-    `halves` contains the index of the half-sample of each tree. The variances between and within half-samples are from
-    an unbalanced analysis of variance with random effects (Searle, Casella, McCulloch 1992, section 3.6).
+    `halves` contains the index of the half-sample of each tree. The variances between and within half-samples are those
+    of an unbalanced analysis of variance with random effects (Searle, Casella, McCulloch 1992, section 3.6).
     """
     tree_totals = np.stack([sums.total for sums in by_tree])  # (n_trees, n_rows, n_classes)
     half_totals, counts = np.zeros((N_HALVES, *tree_totals.shape[1:])), np.zeros((N_HALVES, tree_totals.shape[1], 1))
@@ -41,11 +41,11 @@ def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float
     within = (np.sum(tree_totals[:, rows] ** 2, axis=0) - squares) / (n_trees - n_halves)
     between = (squares - n_trees * mean**2) / (n_halves - 1)
     trees_of_half = (n_trees - np.sum(counts**2, axis=0) / n_trees) / (n_halves - 1)
-    # Rows with larger variances get smaller weights, because otherwise they would dominate the estimate.
+    # Rows with larger variances get smaller weights, because they would dominate the estimate.
     deviation = np.sqrt(np.maximum(mean * (1.0 - mean), MIN_PROBA))
     variance = max(float(np.sum((between - within) / trees_of_half / deviation)), 0.0)
     tree_variance = max(float(np.sum(within / deviation)), 0.0)
-    # The variance over training sets, plus the variance of the mean over these half-samples and these trees.
+    # Add the variance of the mean that comes from the random half-samples and the random numbers of trees.
     variance += variance * np.sum(np.bincount(halves) ** 2) / len(halves) ** 2 + tree_variance / len(halves)
     return float(variance / deviation.sum())
 
@@ -53,10 +53,11 @@ def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float
 def bounds_of(
     mean: NDArray[np.float64], proba: NDArray[np.float64], slope: float, dispersion: float, quantile: float
 ) -> NDArray[np.float64]:
-    """Return the bounds of class probabilities, (n_samples, n_classes, 2), given the mean over trees.
+    """Return the bounds of the probabilities `proba`, which are calibrated from the means over trees `mean`.
 
-    The mean p has the covariance of proportions, ``dispersion * (diag(p) - p p')``. The delta method gives the variance
-    of the calibrated probabilities q, which have the derivatives ``slope * q_j ((j == k) - q_k) / p_k``.
+    The shape is (n_samples, n_classes, 2). The means p have the covariance of proportions, ``dispersion * (diag(p) - p
+    p')``. By the delta method, the variance of a calibrated probability q_j follows from its derivatives
+    ``slope * q_j ((j == k) - q_k) / p_k``.
     """
     mean = np.maximum(mean, MIN_PROBA)
     others = np.maximum(sum_of_others(proba), np.finfo(np.float64).tiny)
@@ -65,7 +66,7 @@ def bounds_of(
 
 
 def sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each column the sum of all other columns, without the rounding errors of a difference."""
+    """Return for each column the sum of the other columns, more exactly than the total minus the column."""
     zeros = np.zeros((len(values), 1))
     before, after = np.cumsum(values[:, :-1], axis=1), np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
     return np.hstack((zeros, before)) + np.hstack((after, zeros))

@@ -19,7 +19,7 @@ _EMPTY.setflags(write=False)
 
 @bare_kernel
 def _fill_paths(parent, leaves, ends, nodes):
-    """Write the path from the root to the leaf of each row to `nodes`. It ends before the index `ends[row]`."""
+    """Write the path of each row, from the root to its leaf, to `nodes`, where it ends before the index `ends[row]`."""
     for row in range(len(leaves)):
         node, index = leaves[row], ends[row]
         while node >= 0:
@@ -38,11 +38,11 @@ def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
 
 
 class _Frequencies(NamedTuple):
-    """Class frequencies of nodes, dense or as a CSR matrix; if they are dense, `classes` and `starts` are empty."""
+    """Class frequencies of nodes, as a dense or a CSR matrix."""
 
     n_classes: int
     values: NDArray[np.float64]  # dense: all frequencies, node by node; CSR: data
-    classes: NDArray[np.int32]  # CSR: indices
+    classes: NDArray[np.int32]  # CSR: indices; empty if the frequencies are dense, as `starts`
     starts: NDArray[np.int32]  # CSR: indptr
 
     @classmethod
@@ -62,7 +62,7 @@ class OutOfBagRows(NamedTuple):
 
 
 class ShrunkSums(NamedTuple):
-    """Sums of out-of-bag predictions of the last `n_columns` classes, over all trees and over each variant's trees."""
+    """Sums of out-of-bag predictions of the last `n_columns` classes, over all trees and over the trees of variants."""
 
     whole: NDArray[np.float64]  # (n_rows, n_columns, n_amounts)
     by_variant: NDArray[np.float64]  # (n_variants, n_rows, n_columns) for one amount; n_rows is 0 if not needed
@@ -72,8 +72,8 @@ class ShrunkSums(NamedTuple):
 class ShrinkageBuffers(NamedTuple):
     """Buffers of `add_shrunk`, which a thread uses for all its trees.
 
-    A branch is a node whose out-of-bag rows have not yet been passed to its children. The child with fewer rows is
-    processed first, so there are at most log2(n_rows) + 1 branches at the same time, even in a deep tree.
+    A branch is a node whose out-of-bag rows have not yet been passed to its children. The child with fewer rows comes
+    first, so there are at most log2(n_rows) + 1 branches at the same time.
     """
 
     amounts: tuple[float, ...]  # a tuple, so that the compiler knows the number of amounts
@@ -155,7 +155,7 @@ def _add_to_rows(rows, prediction, weighted_index, sums):
 
 @bare_device
 def _start_tree(frequencies, counts, work, n_trees):
-    """Make the root the only branch, with all out-of-bag rows; return its index 0, or -1 without out-of-bag rows."""
+    """Make the root the only branch, with all out-of-bag rows; return its index 0, or -1 if there are no such rows."""
     rows, branches, n_rows = work.rows, work.branches, np.uint64(0)
     for row in range(np.uint64(len(counts))):
         rows[n_rows] = row
@@ -172,10 +172,7 @@ def _start_tree(frequencies, counts, work, n_trees):
 
 @bare_kernel
 def _add_tree(nodes, frequencies, X, counts, work, sums):
-    """Add the out-of-bag predictions of one tree; see `add_shrunk`. The out-of-bag rows descend the tree together.
-
-    `sums` are views of the sums of these rows and of the variant of the tree. Only nodes that rows reach are shrunk.
-    """
+    """Add the out-of-bag predictions of one tree to `sums`, the sums of these rows and of the variant of the tree."""
     rows, branches = work.rows, work.branches
     branch: Any = _start_tree(frequencies, counts, work, sums.n_trees)
     while branch >= 0:
@@ -213,7 +210,7 @@ def add_shrunk(
     """Add the out-of-bag predictions of trees, one after the other, for several amounts of shrinkage.
 
     An amount is added to the weight of a node. The sums by variant use amounts[weighted_index]. Only nodes that rows
-    reach are shrunk, which saves time if they reach few leaves.
+    reach are shrunk, which saves time.
     """
     work = ShrinkageBuffers.of(rows.X.shape[1], sums.whole.shape[1], amounts, weighted_index)
     in_sums = slice(rows.first, rows.first + rows.X.shape[1])

@@ -17,11 +17,11 @@ from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkBuffers, add_pr
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse
 from aucforest.tree.tree import Tree
 
-# The rows of a prediction task have about _TASK_BYTES, to fit into the caches. Their maximum number is between
-# _LEAST_ROWS and _MOST_ROWS. A task reads all trees from memory once, and its rows once for each tree.
+# A prediction task reads all trees from memory once, and its rows once for each tree. So its rows, _LEAST_ROWS to
+# _MOST_ROWS, have about _TASK_BYTES, which fit into the caches.
 _LEAST_ROWS, _MOST_ROWS, _TASK_BYTES = 2**13, 2**15, 9 * 2**18
-# Up to _FEW_ROWS rows are predicted one by one: a row descends all trees together. For this, the row is copied for each
-# tree. The copies may have at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.
+# Up to _FEW_ROWS rows are predicted one by one: all trees at the same time read their own copy of the row. The copies
+# may have at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.
 _FEW_ROWS, _MOST_CELLS, _MOST_NODES = 4, 2**16, 2**32
 # Maximum number of class frequencies of leaves that are cached for the next prediction (1 GiB). If there are more,
 # groups of trees with about _PREDICTED_AT_ONCE frequencies are used one after another.
@@ -45,14 +45,14 @@ class TreePrediction(FeatureModel):
         return self._cache["packed"]
 
     def _pack(self) -> PackedTrees:
-        """Return the cached layout for traversal with the predictions of leaves, computed at the first call."""
+        """Return the cached layout for traversal, with the predictions of leaves."""
         packed = self._pack_nodes()
         return packed if hasattr(packed, "values") else packed.take_predictions(self.trees_, self._run_over_trees())
 
     def _in_groups(self) -> Iterator[tuple[range, PackedTrees]]:
-        """Yield groups of trees with the predictions of their leaves.
+        """Yield the trees with the predictions of their leaves, in groups if these would take too much memory.
 
-        There is one group unless the predictions take too much memory. Predictions of several groups are not cached.
+        The predictions of several groups are not cached.
         """
         packed, n_trees = self._pack_nodes(), len(self.trees_)
         if hasattr(packed, "values") or self._n_predicted() <= _MOST_PREDICTED:
@@ -65,7 +65,7 @@ class TreePrediction(FeatureModel):
             yield group, packed.part(group).take_predictions(trees, self._run_over_trees())
 
     def _n_predicted(self) -> int:
-        """Return the number of class frequencies that are stored for the leaves of all trees."""
+        """Return the number of predicted class frequencies of the leaves of all trees."""
         return int(self._pack_nodes().first_leaf[-1]) * len(self.classes_)
 
     def _run_over_trees(self) -> ParallelMap:
@@ -74,7 +74,7 @@ class TreePrediction(FeatureModel):
         return thread_map(self._n_jobs, 3e-8 * n_nodes)  # the approximate seconds for packing a node
 
     def _map_rows(self, n_rows: int, row_bytes: int, function: Callable[[slice], object]) -> None:
-        """Call a function for slices of rows. Each call adds all trees in order, so sums do not depend on n_jobs."""
+        """Call a function for slices of rows. It adds all trees in order, so that sums do not depend on n_jobs."""
         max_rows = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
         n_threads = effective_n_jobs(self._n_jobs)
         # All tasks have about the same number of rows.
@@ -145,11 +145,11 @@ class TreePrediction(FeatureModel):
         return np.array(self._pack_nodes().as_read(self._features_of(X)))
 
     def _predict_valid(self, valid: Any, X: Any = None) -> NDArray[np.float64]:
-        """Return class probabilities for the result of `_features_of`; X itself is only read by stacks."""
+        """Return class probabilities, given the result of `_features_of`; only stacks read X itself."""
         return self._mean_of_trees(self._sum_of_trees(valid), len(self.trees_), self._n_jobs)
 
     def _sum_of_trees(self, X: Any) -> NDArray[np.float64]:
-        """Return the sums of the predictions of trees for the result of `_features_of`."""
+        """Return the sums of the predictions of trees, given the result of `_features_of`."""
         total = np.zeros((len(X), len(self.classes_)))
         for _, packed in self._in_groups():
             self._add_trees(packed, X, total)
@@ -175,7 +175,7 @@ class TreePrediction(FeatureModel):
         packed, leaves = self._pack_nodes(), np.empty((len(X), len(self.trees_)), dtype=np.int64)
 
         def find(rows: slice, block: NDArray[Any]) -> None:
-            # The block is converted to float64, because otherwise the kernel would be compiled for both types.
+            # The kernel would be compiled again for float32.
             leaves[rows] = packed.find_leaves(block.astype(np.float64, copy=False)).T
 
         self._map_blocks(packed, X, find)

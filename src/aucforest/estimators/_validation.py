@@ -51,7 +51,7 @@ def check_weights(X: Any, sample_weight: Any) -> NDArray[np.float64] | None:
 def encode_labels(
     y: Any, n_rows: int, classes: NDArray[Any], unknown_is: str = "no class of the model"
 ) -> NDArray[np.int64]:
-    """Return the class index of the label of each row of X; raise ValueError for another length or unknown labels."""
+    """Return the class index of each label; raise ValueError for unknown labels or if there are not n_rows labels."""
     labels = np.asarray(column_or_1d(y))
     codes, _ = class_codes(labels, n_rows, labels=classes, name="y", of="X", unknown_is=unknown_is)
     return codes.astype(np.int64)
@@ -78,7 +78,7 @@ class FeatureModel(Model):
     def _validate_X(
         self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None
     ) -> Any:
-        """Return validated X, and y if given, with encoded categories and dates, but without target rates.
+        """Return validated X with encoded categories and dates, but without target rates; and y if it is given.
 
         With reset=True, categories are learned from the rows `kept`, or from all rows if it is None.
         """
@@ -109,7 +109,7 @@ class FeatureModel(Model):
         except (TypeError, ValueError) as error:
             if "Complex data" in str(error):
                 raise ValueError("Complex data not supported: X and y must be real") from None
-            # float() and numpy use these words for values that are not numbers. `check_numeric` names the column.
+            # Messages of float() and numpy about values that are not numbers. `check_numeric` names the column.
             if any(words in str(error) for words in ("could not convert", "float() argument", "array element")):
                 check_numeric(X)
             raise
@@ -119,9 +119,9 @@ class FeatureModel(Model):
         return valid
 
     def _learn(self, X: Any, kept: NDArray[np.int64] | None) -> NDArray[Any] | None:
-        """Find categorical columns and dates, and return X as a matrix of features.
+        """Find categorical columns and dates, and return X as a matrix of features; None if scikit-learn can convert X.
 
-        Returns None if X has no such columns and no Arrow dictionary, because scikit-learn can then convert X.
+        It cannot convert categorical columns, dates and Arrow dictionaries.
         """
         given = self.categorical_features
         table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
@@ -135,7 +135,7 @@ class FeatureModel(Model):
 
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
         """Return validated sparse X, and y if given; all features are numeric."""
-        if not reset and self.target_rates_ is not None and not self.categories_:  # of columns of integers
+        if not reset and self.target_rates_ is not None and not self.categories_:  # rates of columns of integers
             return self._validate_X(X.toarray(), reset=False)
         given = self.categorical_features if reset else list(self.categories_)
         if given is not None and len(given) > 0 and not isinstance(given, str):
@@ -149,7 +149,7 @@ class FeatureModel(Model):
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:
-        """Return whether X needs no validation, which would take longer than predicting one row."""
+        """Return whether X needs no validation, which takes longer than to predict a row."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
         has_columns = is_matrix and X.shape[1] == self.n_features_in_
         return has_columns and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
@@ -166,7 +166,7 @@ class FeatureModel(Model):
 
     @property
     def _columns_of_categories(self) -> tuple[int, ...]:
-        """The columns whose values are categories: categorical ones, and integers that have target rates."""
+        """The columns whose values are categories: categorical columns, and integers that have target rates."""
         return tuple(sorted({*self.categories_, *integers_of(self.target_rates_)}))
 
     @property
@@ -177,6 +177,6 @@ class FeatureModel(Model):
 
     @property
     def _inputs_of_features(self) -> list[int]:
-        """The index of each feature of the trees, but for a target rate that of its column of categories."""
+        """The index of each feature of the trees; instead of that of a target rate, the index of its column."""
         rates = [] if self.target_rates_ is None else self.target_rates_.columns
         return [*range(self.n_features_in_ + n_added(self.dates_)), *rates]

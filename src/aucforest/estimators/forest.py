@@ -36,9 +36,9 @@ class _ScorerNames(StrOptions):
 class AUCForestClassifier(ForestFit):
     """A random forest classifier for ranking.
 
-    By default the forest mixes trees of several split criteria, with best and with random splits. It grows more trees
-    of the variants that most improve the out-of-bag ROC AUC of the whole forest. With ``criterion="auc"``, every split
-    maximizes the ROC AUC of its two children.
+    By default the forest mixes trees of several split criteria, with best and with random splits. Each pair of a
+    criterion and a splitter is a variant. The forest grows more trees of the variants that most improve its out-of-bag
+    ROC AUC. With ``criterion="auc"``, every split maximizes the ROC AUC of its two children.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class AUCForestClassifier(ForestFit):
     max_depth : int or None, default=None
         The maximum depth of a tree.
     min_samples_split : int or float, default=2
-        The minimum number of samples, or fraction of the training samples, required to split a node. A sample that the
-        bootstrap sample contains several times counts once.
+        The minimum number of samples, or fraction of the training samples, required to split a node. A sample counts
+        once, even if the bootstrap sample contains it several times.
     min_samples_leaf : int or float, default=1
         The minimum number of samples, or fraction of the training samples, required in a leaf.
     min_weight_fraction_leaf : float, default=0.0
@@ -90,17 +90,16 @@ class AUCForestClassifier(ForestFit):
         Whether to calibrate probabilities. "auto" maps the mean p_k over trees to p_k ** b * exp(a_k), normalized, with
         b and a_k fitted to out-of-bag samples (:doc:`details </mathematics/forests>`). They are not fitted if one of
         two classes has fewer than 10 samples, or with more than 362 classes (512 in a forest of one variant). Then
-        probabilities are only divided by the rates r_k at which `sampling` samples classes, if these differ. With two
-        classes the ranking does not change. The effect of `class_weight` is not undone. None predicts the mean over
-        trees.
+        probabilities are only divided by the rates r_k at which `sampling` samples classes. With two classes the
+        ranking does not change. The effect of `class_weight` is not undone. None predicts the mean over trees.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
         The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
         the predictions of its ancestors. Its unit is a sample of mean weight; without a bootstrap, an integer weight w
-        counts as w samples. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96 trees (300
-        on large data, and if trees have different encodings). It is 5, or 50 if some trees have the encoding "rates" or
-        "interactions", unless another value is clearly better, and also without out-of-bag samples or if one of two
+        counts as w samples. "auto" uses 5, or 50 if some trees have the encoding "rates" or "interactions", unless
+        another value from 0 to 1000 has a clearly better out-of-bag ROC AUC of the first 96 trees (300 on large data,
+        and if trees have different encodings). No other value is tried without out-of-bag samples, or if one of two
         classes has fewer than 10 samples. 0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
         The positive class of two, for `threshold` and `oob_score`. None stands for the second of ``classes_``.
@@ -118,7 +117,7 @@ class AUCForestClassifier(ForestFit):
           the threshold with the lowest out-of-bag cost; with more, the class with the lowest expected cost. With two
           classes, an array of shape (n_samples, 2, 2) gives each training sample its own matrix. The threshold is still
           a single number, with the lowest total cost.
-        - "cost": like an array of costs for each sample, but the array is the argument `cost` of `fit`, so that
+        - "cost": like an array of costs for each sample. The array is the argument `cost` of `fit`, so that
           cross-validation can split it with the samples.
         - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of
           the training samples.
@@ -144,15 +143,16 @@ class AUCForestClassifier(ForestFit):
         The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
         The encoding of columns with more than 50 categories, and of columns of integers that are categories, such as
-        numbers of customers: samples of the same value have similar labels, but those of neighboring values do not.
+        numbers of customers. Integers are categories if samples with equal values have similar labels, but samples with
+        neighboring values do not.
 
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
           Columns of integers are split by thresholds.
-        - "rates": class frequencies of the category replace the column (target encoding); with more than six classes,
-          only those of the six most frequent. Each tree puts the samples in a random order and computes the frequencies
-          of a sample from the samples before it [4]_. Frequencies for an out-of-bag sample are computed from all other
-          samples, and for new samples from all training samples.
-        - "interactions": like "rates", and also class frequencies of pairs of a category and an interval or category of
+        - "rates": class frequencies of the category replace the column (target encoding), at most those of the six most
+          frequent classes. Each tree puts the samples in a random order and computes the frequencies of a sample from
+          the samples before it [4]_. Frequencies for an out-of-bag sample are computed from all other samples, and for
+          new samples from all training samples.
+        - "interactions": like "rates", and also class frequencies of pairs: a category, and an interval or category of
           another feature. These are used where a pair predicts the class better than both features separately.
         - list: several of these encodings, one for each tree.
 
@@ -161,10 +161,10 @@ class AUCForestClassifier(ForestFit):
     date_parts : "auto", list of str or None, default="auto"
         The features computed from dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
-        Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. All trees must
-        have the same sampling for `oob_score`, for tuned thresholds, and for a calibration if classes are sampled at
-        different rates. If new trees are sampled in another way, shrinkage, mixture and calibration are not chosen
-        again, with a warning unless `calibration` is None.
+        Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
+        tuned thresholds, and a calibration for different rates of classes need the same sampling of all trees.
+        Otherwise, if new trees are sampled in another way, shrinkage, mixture and calibration are not chosen again,
+        with a warning unless `calibration` is None.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction, as in scikit-learn. Results are bitwise identical for every
         value and backend.
@@ -220,9 +220,8 @@ class AUCForestClassifier(ForestFit):
         night: rate" or, for more than two classes, "merchant: rate of A".
     feature_importances_ : ndarray of shape (n_features,)
         The mean over trees of each column's proportion of the total gain of a tree, where the gain of a split is
-        weighted by node weight, as in scikit-learn. All trees count equally, whatever the unit of their criterion.
-        This impurity-based importance favors columns with many distinct values, even if they are noise: see
-        `aucforest.inspection.oob_permutation_importance`.
+        weighted by node weight, as in scikit-learn. This impurity-based importance favors columns with many distinct
+        values, even if they are noise: see `aucforest.inspection.oob_permutation_importance`.
     split_importances_ : ndarray of shape (n_split_features,)
         The importance of each of the ``split_features_``. A column has the sum over the features computed from it. An
         interaction belongs to its column of many categories.
@@ -238,8 +237,8 @@ class AUCForestClassifier(ForestFit):
     shrinkage_ : float
         The shrinkage that was used.
     dispersion_ : float
-        The variance of the mean over trees, p, as a multiple of p (1 - p), for `predict_interval`. The mean is about as
-        certain as a proportion in ``1 / dispersion_`` samples. Only defined with ``sampling="half-samples"``.
+        The variance of the mean p over trees as a multiple of p (1 - p), for `predict_interval`. It is the variance of
+        a proportion in ``1 / dispersion_`` samples. Only defined with ``sampling="half-samples"``.
     threshold_ : float, ndarray or None
         The fitted rule of `predict`: a probability of the class ``pos_label_``, class frequencies if there are more
         than two classes, a cost matrix, or None.
@@ -265,18 +264,15 @@ class AUCForestClassifier(ForestFit):
 
     Notes
     -----
-    A mixed forest has one variant for each pair of a criterion and a splitter. Each variant first grows four trees.
-    Then, and again after 96 trees, the next trees are divided in proportion to weights, which depend on the increase of
-    the forest's out-of-bag ROC AUC when a variant gets more trees (:doc:`formulas </mathematics/forests>`). Small data
-    sets thus get a mixture of all variants, and large ones mostly the variants that rank best. Without a bootstrap all
-    variants have the same number of trees. The variant of a tree depends on the data, the parameters and
-    `random_state`, but not on `n_jobs` or on where the data is stored. A forest with more trees starts with the trees
-    of a smaller one.
+    The first four trees of each variant determine weights of the variants: by how much the out-of-bag ROC AUC of the
+    forest increases if a variant gets more trees (:doc:`formulas </mathematics/forests>`). The next trees are divided
+    in proportion to the weights, which are computed again after 96 trees. Small data sets thus get a mixture of all
+    variants, and large ones mostly the variants that rank best. Without a bootstrap all variants have the same number
+    of trees. A forest with more trees starts with the trees of a smaller one.
 
-    If a column has more than 50 categories, trees also have different encodings, which are evaluated when variants are.
-    Encodings and variants are then evaluated once more after 192 trees (:doc:`details </howto/many_categories>`). An
-    encoding with a weight below 1 % at the first evaluation is dropped, and its trees are replaced. A forest with too
-    few trees for this evaluation keeps them.
+    If a column has more than 50 categories, encodings get weights in the same way, and all weights are computed once
+    more after 192 trees (:doc:`details </howto/many_categories>`). An encoding whose first weight is below 1 % is
+    dropped, and its trees are replaced.
 
     References
     ----------
@@ -454,7 +450,7 @@ class AUCForestClassifier(ForestFit):
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
-        """The bootstrap sample of each tree, recomputed at each access; all trees must be sampled in the same way."""
+        """The bootstrap sample of each tree, which is drawn again at each access."""
         check_is_fitted(self, "trees_")
         record, *other_records = self._sample_records
         if other_records or len(record.sizes) > 1:
@@ -471,9 +467,10 @@ class AUCForestClassifier(ForestFit):
         """Return confidence intervals of predicted class probabilities.
 
         They show how much a probability would vary with other training samples and another `random_state`, not how far
-        it is from the true probability. The variance of the mean p over trees is estimated between half-samples ([1]_,
-        [2]_). Its ratio to p (1 - p), ``dispersion_``, is assumed equal for all samples, because 300 trees give a noisy
-        estimate for one sample. The delta method gives the variance of the calibrated p. The interval is Wilson's.
+        it is from the true probability. The variance of the mean p over trees is estimated from the variance between
+        half-samples ([1]_, [2]_). Its ratio to p (1 - p), ``dispersion_``, is assumed equal for all samples, because
+        300 trees give a noisy estimate for one sample. The variance of the calibrated p follows by the delta method,
+        and the interval is Wilson's.
 
         Parameters
         ----------

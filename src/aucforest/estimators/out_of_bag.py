@@ -50,7 +50,7 @@ _POSITIVE_SCORERS = (
     "average_precision", "f1", "jaccard", "neg_negative_likelihood_ratio", "positive_likelihood_ratio", "precision",
     "recall",
 )  # fmt: skip
-# Replacements of scikit-learn's scorers, which are slower. Scikit-learn's log loss also fails if y lacks a class.
+# These replace scikit-learn's scorers, which are slower. Its log loss also fails if y lacks a class.
 _SCORERS: dict[Any, Scorer] = {
     "average_precision": partial(_score_codes, class_average_precision),
     "neg_log_loss": partial(_score_codes, lambda *given: -log_loss(*given)),
@@ -58,7 +58,7 @@ _SCORERS: dict[Any, Scorer] = {
 
 
 def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
-    """Return a scorer by its name, or None for "roc_auc", for which scikit-learn's scorer is not used."""
+    """Return the scorer of a name; None for "roc_auc", which `OutOfBagScorer` computes without a scorer."""
     if scoring == "roc_auc":
         return None
     at_k = find_at_k(scoring) if isinstance(scoring, str) else None
@@ -74,7 +74,7 @@ def is_roc_auc(scoring: Any) -> bool:
 
 
 def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> None:
-    """Warn that the out-of-bag ROC AUC of two classes is undefined, because one of them has a single sample."""
+    """Warn that the out-of-bag ROC AUC is undefined, because one of two classes has a single sample."""
     label = classes.tolist()[int(np.argmin(np.bincount(labels, minlength=2)))]
     reason = f"only one sample has class {label!r}, and no tree that it is out of bag for has seen another"
     warn(f"oob_score_ is NaN: {reason}")
@@ -83,8 +83,8 @@ def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> 
 class OutOfBagScorer:
     """Scores class probabilities of a forest by a scorer that is given by name or as a function.
 
-    scikit-learn's scorers always take the label 1 as positive. So with two classes, a scorer that is given by name gets
-    the labels 0 and 1, where 1 is the positive class of the forest. `parameter` is the name of the scoring parameter in
+    With two classes, a scorer that is given by name gets the labels 0 and 1, where 1 is the positive class of the
+    forest, because scikit-learn's scorers take 1 as positive. `parameter` is the name of the scoring parameter in
     messages. `label` computes class indices from probabilities, by default with the threshold of the forest.
     """
 
@@ -108,12 +108,12 @@ class OutOfBagScorer:
     def score(
         self, X: Any, labels: NDArray[np.uint16], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
     ) -> float:
-        """Return the score of class probabilities, or NaN with a warning if it fails because a class has no row."""
+        """Return the score of class probabilities; NaN with a warning if it fails because a class has no row."""
         if self._scorer is None:
             return class_roc_auc(labels, proba, sample_weight)
         scored_model, classes, order = copy.copy(self._forest), self._classes, self._order
 
-        # Scorers compare the names of methods, so these functions must have the names of the methods.
+        # Scorers read the names of these functions, so they must be those of methods.
         def predict_proba(X: Any) -> NDArray[np.float64]:
             return proba[:, order]
 
@@ -173,8 +173,8 @@ def score_out_of_bag(
 ) -> float:
     """Return the score of out-of-bag probabilities by the scorer `model.oob_score`, without rows that have NaN.
 
-    `rule` contains the labels and weights of all rows. If the rule is tuned, the label of a row is predicted by a
-    threshold that was not tuned on this row. `take_rows` returns rows of X, and `groups_of` their groups.
+    `rule` contains the labels and weights of all rows. If it is tuned, the label of each row is predicted by another
+    threshold, which was not tuned on this row. `take_rows` returns rows of X, and `groups_of` their groups.
     """
     seen = np.flatnonzero(np.isfinite(proba[:, 0]))
     if len(seen) == 0:
@@ -191,14 +191,14 @@ def score_out_of_bag(
 def training_rows(
     forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, *, same_weights: bool = True
 ) -> TrainingRows:
-    """Return the training data of a forest with its bootstrap samples, which are drawn again with the same keys.
+    """Return the training data of a forest with its bootstrap samples, which are drawn again.
 
     Raises ValueError if X and y are not the training data. To detect this, the number of samples and the class weights
     of each leaf of a tree are compared with those of the fit. With same_weights=False, weights may differ.
     """
     if not forest.bootstrap:
         raise ValueError("out-of-bag samples need a forest with bootstrap=True")
-    X = forest._validate_X(X, reset=False)  # target rates are added below, because they must leave out the row itself
+    X = forest._validate_X(X, reset=False)  # without target rates, which must leave out the row itself
     labels = encode_labels(y, len(X), forest.classes_).astype(np.uint16)
     weight = check_weights(X, sample_weight)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
@@ -218,7 +218,7 @@ def training_rows(
 
 
 def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
-    """Add target rates, if the forest has any, to training rows; raise ValueError for other data or weights."""
+    """Return training rows with target rates, if the forest has them; raise ValueError for other data or weights."""
     rates, n_classes, kept = forest.target_rates_, len(forest.classes_), rows.bags.all_kept
     if rates is None:
         return rows
@@ -237,9 +237,9 @@ def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
 def _rate_weights(
     forest: Any, weight: NDArray[np.float64] | None, labels: NDArray[np.uint16], cells_of: Callable[[int], Any]
 ) -> NDArray[np.int64] | None:
-    """Return integer weights of the training rows with which the target rates have their totals; None if impossible.
+    """Return integer weights with which the rows have the class totals of the target rates; None if there are none.
 
-    The totals may differ by a common factor, because only ratios of weights matter in a fit.
+    `weight` may differ from the weights of the fit by a common factor.
     """
     rates, n_classes = forest.target_rates_, len(forest.classes_)
     weights = RateWeights.of(weight, None, n_classes)
@@ -256,7 +256,7 @@ def _rate_weights(
 
 
 def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-    """Return the training data to tune a rule on; raise ValueError for other data or if there are too few groups."""
+    """Return the training data to tune a threshold on; raise ValueError for other data or too few groups."""
     try:
         rows = training_rows(forest, X, y, sample_weight)
     except ValueError as error:
@@ -270,8 +270,7 @@ def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: 
 def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
     """Raise ValueError unless each leaf of a tree gets the number of rows and the class weights of the fit.
 
-    The first tree without target rates is checked, because rates differ from tree to tree. If all trees have rates,
-    nothing is checked.
+    Only the first tree without target rates is checked, because rates differ from tree to tree.
     """
     first = 0 if forest.target_rates_ is None else next((i for i, e in enumerate(forest.encodings_) if e == SETS), None)
     if first is None:
@@ -288,7 +287,7 @@ def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
     totals, fitted = np.zeros((tree.n_nodes, tree.n_classes)), (tree.weight[:, None] * tree.value)[is_leaf]
     np.add.at(totals, (leaves, labels), counts[sampled] if weights is None else counts[sampled] * weights)
     totals = totals[is_leaf]
-    # The class weights are unknown here, but each scales its class by the same factor in all leaves.
+    # Class weights are unknown here. They scale the totals of a class by the same factor in all leaves.
     totals *= fitted.sum(axis=0) / np.maximum(totals.sum(axis=0), np.finfo(np.float64).tiny)
     if not same_weights:
         totals, fitted = totals > 0.0, fitted > 0.0

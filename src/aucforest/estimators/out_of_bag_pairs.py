@@ -1,20 +1,20 @@
 """Out-of-bag ROC AUC by pairs of samples, each compared by the trees for which both samples are out of bag.
 
-The out-of-bag score of a sample comes from trees that were grown without the sample, so its class is a little rarer in
-their training samples. This lowers the score for the true class, and therefore the out-of-bag ROC AUC (Parker, Günter
-and Bedo 2007). The bias is largest for rare classes, and is not bounded if many samples share a leaf in all trees.
-Trees that were grown without both samples of a pair treat the two alike: if there is nothing to learn, both orders are
-equally likely (leave-pair-out, Airola et al. 2011).
+The out-of-bag probabilities of a sample come from trees that were grown without it, so its class is a little rarer in
+their training samples. This lowers the probability of the true class, and with it the out-of-bag ROC AUC (Parker,
+Günter and Bedo 2007). The bias is largest for rare classes. Trees that were grown without both samples of a pair do not
+favor one of the two: on noise, both orders are equally likely (leave-pair-out, Airola et al. 2011).
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from aucforest._compile import bare_device, bare_kernel
+from aucforest._compile import bare_kernel
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._evidence import count_columns
 from aucforest.fitting.growing import thread_map
@@ -28,8 +28,8 @@ from aucforest.tree.random import PAIRED_SAMPLE, PAIRED_TREES
 _MOST_ROWS, _MOST_PROBABILITIES = 2048, 2**23
 # Minimum number of rows of a class, because the score by pairs has large errors with fewer rows.
 _LEAST_ROWS_OF_CLASS = 5
-# Number of rows of a class that a task compares with the rows of other classes. It is constant, so that the rounding
-# errors of sums do not depend on the number of threads.
+# Number of rows that a task compares with the rows of another class. It does not depend on the number of threads, so
+# that rounding errors do not, either.
 _ROWS_OF_TASK = 64
 # Approximate seconds per pair and tree, and per row and tree.
 _PAIR_TIME, _ROW_TIME = 5e-10, 3e-8
@@ -37,62 +37,28 @@ _PAIR_TIME, _ROW_TIME = 5e-10, 3e-8
 _TIE = 1e-12
 
 
-class _Predictions(NamedTuple):
-    """The probability of one class by each tree, for rows that are sorted by class."""
-
-    starts: NDArray[np.int64]  # (n_classes + 1,), the first row of each class, and the number of rows
-    weights: NDArray[np.float64]  # (n_rows,)
-    is_out: NDArray[np.float64]  # (n_trees, n_rows), 1 where a row is out of bag, else 0
-    proba: NDArray[np.float64]  # (n_trees, n_rows), 0 where a row is not out of bag
-    half: NDArray[np.int64]  # (n_trees,), the half of the trees that a tree belongs to, 0 or 1
-
-
-@bare_device
-def _add_pair(difference, n_trees, weight, sums):
-    """Add a pair to three sums: weights of correctly ordered pairs, of all pairs, and weights / number of trees."""
-    if n_trees > 0.0:
-        mean = difference / n_trees
-        sums[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
-        sums[1] += weight
-        sums[2] += weight / n_trees
-
-
 @bare_kernel
-def _compare(trees, rows, label, buffers, pair_sums):
-    """Compare the rows `rows[0]` to `rows[1]` of the class `label` with the rows of each other class.
+def _sum_pairs(difference, n_trees, weights, other_weights, sums):
+    """Add pairs of rows to three sums: weights of correctly ordered pairs, weights, and weights / number of trees.
 
-    `pair_sums` are (n_classes, 3, 3): by other class, the trees (two halves, all), and the three sums of `_add_pair`.
+    `difference` is the sum of the differences between the probabilities of two rows over n_trees trees.
     """
-    starts, weights, differences, numbers = trees.starts, trees.weights, buffers[0], buffers[1]
-    for row in range(rows[0], rows[1]):
-        for other in range(len(starts) - 1):
-            first, size = starts[other], starts[other + 1] - starts[other]
-            if other == label or size == 0:
-                continue
-            differences[:, :size], numbers[:, :size] = 0.0, 0.0
-            for tree in range(len(trees.half)):
-                if trees.is_out[tree, row] == 0.0:
-                    continue
-                is_out, proba = trees.is_out[tree, first : first + size], trees.proba[tree, first : first + size]
-                half, value = trees.half[tree], trees.proba[tree, row]
-                sums, n_trees = differences[half], numbers[half]
-                for i in range(size):
-                    sums[i] += value * is_out[i] - proba[i]
-                    n_trees[i] += is_out[i]
-            for i in range(size):
-                weight, pairs = weights[row] * weights[first + i], pair_sums[other]
-                _add_pair(differences[0, i], numbers[0, i], weight, pairs[0])
-                _add_pair(differences[1, i], numbers[1, i], weight, pairs[1])
-                both, n_both = differences[0, i] + differences[1, i], numbers[0, i] + numbers[1, i]
-                _add_pair(both, n_both, weight, pairs[2])
+    for i in range(len(weights)):
+        for j in range(len(other_weights)):
+            if n_trees[i, j] > 0.0:
+                mean, weight = difference[i, j] / n_trees[i, j], weights[i] * other_weights[j]
+                sums[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
+                sums[1] += weight
+                sums[2] += weight / n_trees[i, j]
 
 
 def noise_share(scores: tuple[float, float], per_tree: tuple[float, float]) -> float:
-    """Return the share of the variance of scores that more trees reduce, given the ROC AUC of all trees and of a half.
+    """Return the share of the variance of probabilities that more trees would reduce.
 
-    `per_tree` are the means of x = 1 / (number of trees) for both. Scores are assumed normal with the variance a + b x.
-    Then 1 / z**2 is linear in x, where z is the normal quantile of the ROC AUC. The result is the share of b x in the
-    variance for all trees, clipped to [0, 1]. It is 0 if the ROC AUCs do not determine it.
+    `scores` are the ROC AUC of all trees and that of half of them, and `per_tree` the two means of x = 1 / (number of
+    trees). Probabilities are assumed normal with the variance a + b x. Then 1 / z**2 is linear in x, where z is the
+    normal quantile of the ROC AUC. The result is the share of b x in the variance for all trees, or 0 if the ROC AUCs
+    do not determine it.
     """
     z, z_of_half = ndtri(scores)
     if not (np.isfinite(z) and z * z_of_half > 0.0 and per_tree[1] > per_tree[0]):
@@ -101,14 +67,14 @@ def noise_share(scores: tuple[float, float], per_tree: tuple[float, float]) -> f
 
 
 def extrapolate(score: float, share: float, reduction: float) -> float:
-    """Return the ROC AUC if a share of the variance of scores is multiplied by `reduction`."""
+    """Return the ROC AUC after a share of the variance of probabilities is multiplied by `reduction`."""
     return float(ndtr(ndtri(score) / np.sqrt(1.0 - share * (1.0 - min(reduction, 1.0))))) if share > 0.0 else score
 
 
 def rows_to_compare(labels: NDArray[Any], n_classes: int, n_trees: int, seed: int) -> NDArray[np.int64]:
-    """Return the indices of the rows to compare, in ascending order: a random sample of the rows of each class.
+    """Return the ascending indices of the rows to compare: a random sample of the rows of each class.
 
-    The array is empty if fewer than `_LEAST_ROWS_OF_CLASS` rows of each class could be compared.
+    There are none if the sample would have fewer than `_LEAST_ROWS_OF_CLASS` rows of each class.
     """
     most = min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * count_columns(n_classes))) // n_classes
     if most < _LEAST_ROWS_OF_CLASS:
@@ -128,9 +94,9 @@ def _mean_over_classes(pair_sums: NDArray[np.float64]) -> tuple[float, float]:
 
 
 class OutOfBagPairs:
-    """Out-of-bag predictions of single trees for a sample of rows, which correct the out-of-bag ROC AUC.
+    """Correction of the out-of-bag ROC AUC by out-of-bag predictions of single trees for a sample of rows.
 
-    For more than two classes, it is Hand and Till's mean over pairs of classes. `training` are the training data.
+    For more than two classes, the ROC AUC is Hand and Till's mean over pairs of classes.
     """
 
     def __init__(self, forest: Any, training: TrainingRows, n_jobs: int | None) -> None:
@@ -139,14 +105,14 @@ class OutOfBagPairs:
         self._optimism = getattr(forest, "oob_optimism_", 0.0)  # only defined if `fit` scored the ROC AUC
         kept = training.bags.all_kept
         rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
-        # Of two consecutive trees, each half gets one at random, so that a smaller forest has the same halves.
+        # Of two consecutive trees, each half gets one at random. So the first trees of a forest have the same halves.
         is_first = np.random.default_rng([seed, PAIRED_TREES]).random(-(-n_trees // 2)) < 0.5
         self._half = np.column_stack((is_first, ~is_first)).ravel()[:n_trees].astype(np.int64)
         self._is_out = np.empty((n_trees, len(rows)))
         self._proba = np.empty((count_columns(n_classes), n_trees, len(rows)))
         if len(rows) > 0:
             self._predict(training, forest._in_groups(), rows)
-        # From here on, rows are sorted by class.
+        # All rows are sorted by class.
         order = np.argsort(training.labels[rows], kind="stable")
         self._is_out, self._proba = (np.ascontiguousarray(array[..., order]) for array in (self._is_out, self._proba))
         self._rows, self._labels = rows[order], training.labels[rows[order]]
@@ -157,7 +123,7 @@ class OutOfBagPairs:
     def _predict(
         self, training: TrainingRows, groups: Iterable[tuple[range, PackedTrees]], rows: NDArray[np.int64]
     ) -> None:
-        """Set the predictions of all trees for the given rows, which are in ascending order."""
+        """Set the predictions of all trees for rows with ascending indices."""
         taken, counts = training.take(rows), training.bags.counts_at(rows, range(len(self._half)), self._n_jobs)
 
         def predict(packed: PackedTrees, index: int, tree: int, columns: slice, X: NDArray[np.float64]) -> None:
@@ -177,10 +143,10 @@ class OutOfBagPairs:
     def correct(self, score: float, n_trees: int, seen: NDArray[np.int64], proba: NDArray[np.float64]) -> float:
         """Return the corrected ROC AUC of the first n_trees trees, given the ROC AUC of out-of-bag probabilities.
 
-        `proba` are the out-of-bag probabilities of the rows `seen`, which are in ascending order. The correction is the
-        ROC AUC of the compared rows by pairs minus their ROC AUC by out-of-bag probabilities, minus ``oob_optimism_``.
-        The result is NaN if one of two classes has a single row, because the trees for which this row is out of bag
-        have not seen its class.
+        `proba` are the out-of-bag probabilities of the rows `seen`, ascending indices. The bias is the ROC AUC of the
+        compared rows by out-of-bag probabilities, minus their ROC AUC by pairs. It is subtracted, and so is
+        ``oob_optimism_``. The result is NaN if one of two classes has a single row: trees that were grown without this
+        row have not seen its class.
         """
         if self._n_classes == 2 and 1 in np.diff(self._starts):
             return float("nan")
@@ -198,13 +164,16 @@ class OutOfBagPairs:
         return float(np.clip(score - bias - self._optimism, 0.0, 1.0))
 
     def _score(self, n_trees: int) -> float:
-        """Return the ROC AUC by pairs of the first n_trees trees, extrapolated to the out-of-bag trees of one row."""
+        """Return the ROC AUC by pairs of the first n_trees trees.
+
+        A single row is out of bag for more trees than a pair, so the ROC AUC is extrapolated to their number.
+        """
         pair_sums = self._compare_classes(n_trees)
         is_pair = pair_sums[:, :, 2, 1] > 0.0
         if not np.any(is_pair):
             return float("nan")
         score, per_tree = _mean_over_classes(pair_sums[is_pair][:, 2])
-        # Only pairs of classes whose rows can be compared in both halves of the trees.
+        # The sums of the pairs of classes whose rows can be compared by each half of the trees.
         in_halves = pair_sums[np.all(pair_sums[:, :, :, 1] > 0.0, axis=2)]
         share = 0.0
         if len(in_halves) > 0:
@@ -220,26 +189,34 @@ class OutOfBagPairs:
         return extrapolate(score, share, per_tree_of_rows / per_tree)
 
     def _compare_classes(self, n_trees: int) -> NDArray[np.float64]:
-        """Return the sums of `_compare` for each ordered pair of classes, (n_classes, n_classes, 3, 3)."""
-        n_classes, starts = self._n_classes, self._starts
+        """Return the sums of `_sum_pairs` for each ordered pair of classes, by each half of the trees and by all trees.
+
+        The shape is (n_classes, n_classes, 3, 3).
+        """
+        n_classes, starts, half = self._n_classes, self._starts.tolist(), self._half[:n_trees]
         pair_sums = np.zeros((n_classes, n_classes, 3, 3))
-        by_class = [
-            _Predictions(starts, self._weights, self._is_out[:n_trees], proba[:n_trees], self._half[:n_trees])
-            for proba in self._proba
-        ]
+        halves = [(self._is_out[:n_trees][half == i], self._proba[:, :n_trees][:, half == i]) for i in (0, 1)]
 
         def compare(task: tuple[int, int, int]) -> NDArray[np.float64]:
-            label, first, stop = task
-            compared, buffers = np.zeros((n_classes, 3, 3)), np.empty((2, 2, int(np.diff(starts).max())))
-            _compare(by_class[label if n_classes > 2 else 0], (first, stop), label, buffers, compared)
-            return compared
+            label, other, first = task
+            rows = slice(first, min(first + _ROWS_OF_TASK, starts[label + 1]))
+            others, pairs, sums = slice(starts[other], starts[other + 1]), [], np.zeros((3, 3))
+            for is_out, proba_by_class in halves:
+                proba = proba_by_class[label if n_classes > 2 else 0]
+                difference = proba[:, rows].T @ is_out[:, others] - is_out[:, rows].T @ proba[:, others]
+                pairs.append((difference, is_out[:, rows].T @ is_out[:, others]))
+            pairs.append((pairs[0][0] + pairs[1][0], pairs[0][1] + pairs[1][1]))
+            for (difference, n_common), trees_sums in zip(pairs, sums):
+                _sum_pairs(difference, n_common, self._weights[rows], self._weights[others], trees_sums)
+            return sums
 
         tasks = [
-            (label, first, min(first + _ROWS_OF_TASK, int(starts[label + 1])))
-            for label in ([1] if n_classes == 2 else range(n_classes))
-            for first in range(int(starts[label]), int(starts[label + 1]), _ROWS_OF_TASK)
+            (label, other, first)
+            for label, other in ([(1, 0)] if n_classes == 2 else permutations(range(n_classes), 2))
+            for first in range(starts[label], starts[label + 1], _ROWS_OF_TASK)
+            if starts[other] < starts[other + 1]
         ]
-        seconds = _PAIR_TIME * n_trees * _ROWS_OF_TASK * len(self._weights)
-        for (label, *_), compared in zip(tasks, thread_map(self._n_jobs, seconds)(compare, tasks)):
-            pair_sums[label] += compared
+        seconds = _PAIR_TIME * n_trees * _ROWS_OF_TASK * len(self._weights) / n_classes
+        for (label, other, _), sums in zip(tasks, thread_map(self._n_jobs, seconds)(compare, tasks)):
+            pair_sums[label, other] += sums
         return pair_sums

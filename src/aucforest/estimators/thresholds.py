@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,15 +25,15 @@ FIT_COSTS = "fit"  # in a rule with "alerts", the value of "cost" that stands fo
 
 # To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS, _N_RESAMPLES = 20, 50
-# Maximum number of rows for this estimate, half of them for each class. It needs 1 KB for each row.
+# Maximum number of rows for this estimate, half of them of each class. A row needs 1 KB.
 THRESHOLD_STD_ROWS = 2**16
 
-# A function that computes class probabilities from sums over trees and the number of trees.
+# Computes class probabilities from the sum of the predictions of trees, and the number of trees.
 MeanOfTrees = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
 def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classes: int, n_rows: int) -> Any:
-    """Validate and return the rule of a fit. If it takes its costs from the argument `cost` of `fit`, add these."""
+    """Validate the rule of a fit. Return it with the argument `cost` of `fit`, if it takes its costs from there."""
     if not takes_costs(threshold):
         if cost is not None:
             either = f"{ROW_COSTS!r} or {{'alerts': k, 'cost': {FIT_COSTS!r}}}"
@@ -84,7 +83,7 @@ def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
 
 
 def is_tuned(threshold: Any, n_classes: int) -> bool:
-    """Return whether a rule is tuned on out-of-bag predictions."""
+    """Return whether a rule is tuned on predictions of samples, by default out of bag."""
     return n_classes == 2 and (threshold in (*TUNED, ROW_COSTS) or isinstance(threshold, dict))
 
 
@@ -117,23 +116,23 @@ def warn_of_positive(setting: str, model: Any) -> None:
     classes = model.classes_.tolist()
     if model.pos_label is None and len(classes) == 2 and isinstance(classes[1], str) and model.class_prior_[1] > 0.5:
         negative, positive = classes
-        explanation = (
-            f"the positive class is {positive!r}, the second in sorted order, which is more frequent than {negative!r}"
+        warn(
+            f"{setting}: the positive class is {positive!r}, the second in sorted order, which is more frequent than"
+            f" {negative!r}; for the rarer one set pos_label={negative!r}"
         )
-        warn(f"{setting}: {explanation}; for the rarer one set pos_label={negative!r}")
 
 
 def warn_of_few_groups(few: FewGroups | None) -> None:
     """Warn if a class occurs in too few groups for choices by out-of-bag scores."""
     if few is not None:
-        explanation = (
-            "out-of-bag probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen"
+        warn(
+            f"groups: {_describe(few)}: out-of-bag probabilities of it are too low, and no shrinkage, mixture of"
+            " criteria or calibration is chosen by them"
         )
-        warn(f"groups: {_describe(few)}: {explanation} by them")
 
 
 def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) -> None:
-    """Raise ValueError if a rule that uses labels is tuned out of bag, and a class has too few groups."""
+    """Raise ValueError if a class has too few groups to tune the rule out of bag."""
     uses_labels = not (isinstance(threshold, dict) and set(threshold) == {"alerts"})
     if few is not None and is_tuned(threshold, n_classes) and uses_labels:
         advice = "pass 'prevalence' or a number, or tune it on other samples with set_threshold(..., oob=False)"
@@ -153,20 +152,16 @@ class TunedRule:
     weights: NDArray[np.float64] | None
     positive: int  # the index of the positive class
 
-    @cached_property
-    def _rule(self) -> Any:
-        """The rule, with a number of alerts converted to a proportion of the rows."""
+    def _rule_at(self, rows: NDArray[Any] | slice) -> Any:
+        """Return the rule for the given rows, with their costs, and with a number of alerts as a proportion."""
         rule = self.threshold
-        if isinstance(rule, dict) and isinstance(rule.get("alerts"), Integral):
+        if not isinstance(rule, dict):
+            return rule
+        if isinstance(rule.get("alerts"), Integral):
             # The number of alerts is for all rows of positive weight, including rows that are never out of bag.
             n_rows = len(self.labels) if self.weights is None else np.count_nonzero(self.weights)
             rule = rule | {"alerts": min(rule["alerts"] / n_rows, 1.0)}
-        return rule
-
-    def _rule_at(self, rows: NDArray[Any] | slice) -> Any:
-        """Return the rule for the given rows; costs of each row are restricted to these rows."""
-        rule = self._rule
-        if isinstance(rule, dict) and np.ndim(rule.get("cost", 0)) == 3:
+        if np.ndim(rule.get("cost", 0)) == 3:
             rule = rule | {"cost": np.asarray(rule["cost"], dtype=np.float64)[rows]}
         return rule
 
@@ -204,10 +199,7 @@ class TunedRule:
 
 
 def threshold_std(rule: TunedRule, sums: Sums, mean_of_trees: MeanOfTrees, seed: int) -> float:
-    """Return the standard deviation of a tuned threshold over resampled groups of trees.
-
-    The first axis of `sums` is the group.
-    """
+    """Return the standard deviation of a tuned threshold over resampled groups of trees, the first axis of `sums`."""
     total, n_trees = sums
     generator = np.random.default_rng([seed, RESAMPLED_TREES])
     resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), size=_N_RESAMPLES)
@@ -222,10 +214,10 @@ def threshold_std(rule: TunedRule, sums: Sums, mean_of_trees: MeanOfTrees, seed:
 def cross_fit_labels(
     rule: TunedRule, rows: NDArray[np.int64], groups: NDArray[np.int64] | None, proba: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Predict the classes of the given rows in parts, each by a threshold that is tuned on the other parts.
+    """Predict the classes of rows in parts, each by a threshold that is tuned on the other parts.
 
-    This avoids the bias of a threshold on the rows that it was tuned on. Rows of a group are in the same part. If all
-    rows of the other parts have the same class, the negative class is predicted.
+    On the rows that it was tuned on, a threshold looks too good. Rows of a group are in the same part. If all rows of
+    the other parts have the same class, the negative class is predicted.
     """
     scores, predicted = proba[:, rule.positive], np.empty(len(rows), dtype=np.int64)
     parts = parts_of_rows(rule.labels[rows], groups)

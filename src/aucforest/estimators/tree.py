@@ -28,8 +28,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
     splitter : {"best", "random"}, default="best"
         The strategy used to choose the split at each node. "best" considers all thresholds of a feature, "random" one
         threshold drawn uniformly between the smallest and the largest value in the node (extremely randomized trees).
-        For this, -inf is replaced by the smallest finite value in the node minus the range of finite values, and inf by
-        the largest one plus the range. The range counts as 1 if it is 0.
+        Before the draw, -inf becomes the smallest finite value in the node minus the range of finite values, and inf
+        the largest one plus the range, where a range of 0 counts as 1.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         The number of features to consider at each node, or a fraction of all features; None considers all of them.
         Features that are constant in the node are not counted.
@@ -89,9 +89,10 @@ class AUCTreeClassifier(TreeBasedClassifier):
     node. A split must score above 1/2. The Gini decrease, unlike the AUC, favors splits into children of very different
     sizes (all criteria: :doc:`formulas </mathematics/trees>`).
 
-    Missing values (NaN) are tried on both sides of every split. If the training samples of a node have none, missing
-    values go to the child with the larger weight. Ties are resolved in favor of the feature that was sampled first,
-    then missing values on the right, then the lowest threshold (all rules: :doc:`ties </mathematics/ties>`).
+    Missing values (NaN) are tried on both sides of every split. If no training sample of a node has a missing value,
+    missing values go to the child with the larger weight. Of splits with equal scores, the one of the feature that was
+    sampled first is used, then the one with missing values on the right, then the one with the lowest threshold (all
+    rules: :doc:`ties </mathematics/ties>`).
 
     A split on a categorical feature divides its categories into two sets. For two classes these are the best possible
     sets, unless constraints on the children rule them out. With more classes, the categories are ordered by the first
