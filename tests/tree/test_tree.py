@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 import skops.io
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aucforest.tree import tree as tree_module
@@ -261,6 +261,7 @@ def test_weights_that_are_no_exact_sums(n_classes, monkeypatch):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(0, 1e6) | st.floats(1e-30, 1e-12), st.booleans())
+@example(29, 2, 1e-20, True)  # where rounding errors lead out of [0, 1]
 def test_shrink(seed, n_classes, amount, pure):
     tree = make_tree(seed, seed % 12, n_classes=n_classes, whole=False)
     value = tree.value.copy()

@@ -156,7 +156,12 @@ def _add_additive(graph: Graph, model: Any) -> str:
             category = gather(graph.X, [table.feature], f"{name}_category")
             other = gather(graph.X, [table.other], f"{name}_other")
             value = _add_cells(graph, table, category, other, name)
-        term = _add_coefficients(graph, value, model.codes_[is_code].astype(np.int64), coef[:, n_columns:][:, is_code])
+        codes = model.codes_[is_code].astype(np.int64)
+        row = _add_index(graph, value, codes, default=len(codes))
+        # The last row, of zeros, is for values without a coefficient.
+        coef_of_codes = np.vstack((coef[:, n_columns:][:, is_code].T, np.zeros(len(coef))))
+        terms = graph.add("Gather", coef_of_codes, row, output=f"{value}_of_rows", axis=0)
+        term = graph.add("Squeeze", terms, np.array([1]), output=f"{value}_term")
         total = graph.add("Add", total, term, output=f"linear_{feature}")
     return graph.add("Softmax", total, output="linear", axis=1)
 
@@ -178,15 +183,6 @@ def _add_cells(graph: Graph, table: Any, category: str, other: str, name: str) -
         category = graph.add("Where", is_known, index, np.nan, output=f"{name}_known_category")
     first = graph.add("Mul", category, float(table.n_parts), output=f"{name}_first")
     return graph.add("Add", first, part, output=name)
-
-
-def _add_coefficients(graph: Graph, value: str, codes: NDArray[np.int64], coef: NDArray[np.float64]) -> str:
-    """Add the nodes that look up coefficients, (n_classes, n_codes), of the codes in a column, (n_rows, 1)."""
-    row = _add_index(graph, value, codes, default=len(codes))
-    # The last row, of zeros, is for values without a coefficient.
-    coefficients = np.vstack((coef.T, np.zeros(len(coef))))
-    terms = graph.add("Gather", coefficients, row, output=f"{value}_of_rows", axis=0)
-    return graph.add("Squeeze", terms, np.array([1]), output=f"{value}_term")
 
 
 def _add_index(graph: Graph, value: str, codes: NDArray[np.int64], default: int) -> str:

@@ -230,12 +230,26 @@ def _pack_tree(tree, first_set, nodes, rounded):
 
 def _only_classes(tree: Tree) -> NDArray[np.int64]:
     """Return the class that has all the weight of each node, -1 for a node of several classes."""
-    nodes, classes = (tree.frequencies == 1.0).nonzero()
-    # A frequency of 1 may be rounded, so that another class has some weight, too.
-    is_only = (tree.frequencies[nodes] != 0.0).sum(axis=1) == 1
-    only_class = np.full(tree.n_nodes, -1)
-    only_class[nodes[is_only]] = classes[is_only]
+    stored, only_class = tree.frequencies, np.full(tree.n_nodes, -1)
+    if isinstance(stored, np.ndarray):
+        _find_only_classes(stored, only_class)
+        return only_class
+    is_only = np.diff(stored.indptr) == 1
+    is_only[is_only] = stored.data[stored.indptr[:-1][is_only]] == 1.0
+    only_class[is_only] = stored.indices[stored.indptr[:-1][is_only]]
     return only_class
+
+
+@bare_kernel
+def _find_only_classes(frequencies, only_class):
+    for node in range(len(frequencies)):
+        n_present = 0
+        for k in range(frequencies.shape[1]):
+            n_present += frequencies[node, k] != 0.0
+            if frequencies[node, k] == 1.0:
+                only_class[node] = k
+        if n_present > 1:  # the 1.0 is rounded
+            only_class[node] = -1
 
 
 @bare_kernel
@@ -281,10 +295,7 @@ def is_right_of_set(sets, number, value):
 
 @bare_device
 def split_of(nodes, node):
-    """Return the split of a node of a `Tree` for `goes_right`, given its `TreeNodes`.
-
-    The split has a threshold, whether missing values go left, the index of its set (-1 for none), and all sets.
-    """
+    """Return the threshold, `missing_left`, the index of the set (-1 for none) and all sets, given `TreeNodes`."""
     low, high, node_index = 0, len(nodes.set_nodes), np.int64(node)
     while low < high:
         middle = (low + high) >> 1

@@ -142,14 +142,23 @@ def _is_sparse(shape: tuple[int, ...], n_nonzero: int) -> bool:
     return shape[1] >= _MANY_CLASSES and n_nonzero < shape[0] * shape[1] // 4
 
 
+@bare_kernel
+def _divide(starts, labels, totals, weight, value):
+    for node in range(len(weight)):
+        for index in range(np.uint64(starts[node]), np.uint64(starts[node + 1])):
+            value[node, labels[index]] = totals[index] / weight[node]
+
+
 def _frequencies(totals: ClassTotals, weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
     """Return class frequencies from class totals and node weights, as a sparse matrix if `_is_sparse`."""
     n_classes, starts, labels, values = totals
     shape, stored = (len(weight), n_classes), slice(starts[0], starts[-1])
-    if not _is_sparse(shape, stored.stop - stored.start):
-        return totals.dense() / weight[:, None]
-    data = values[stored] / np.repeat(weight, np.diff(starts))
-    return csr_array((data, labels[stored].copy(), (starts - stored.start).astype(np.int32)), shape=shape)
+    if _is_sparse(shape, stored.stop - stored.start):
+        data = values[stored] / np.repeat(weight, np.diff(starts))
+        return csr_array((data, labels[stored].copy(), (starts - stored.start).astype(np.int32)), shape=shape)
+    value = np.zeros(shape)
+    _divide(starts, labels, values, weight, value)
+    return value
 
 
 def unpack_sets(sets: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -382,7 +391,6 @@ class Tree:
         yield from self._check_sets()
 
     def _check_sets(self) -> Iterator[tuple[Any, str]]:
-        """Yield the checks of the splits of categorical features, as in `_checks`."""
         nodes, sets, n_sets = self.set_nodes, self.sets, len(self.set_nodes)
         yield nodes.dtype != np.int64 or nodes.shape != (n_sets,), f"set_nodes must be int64 of shape ({n_sets},)"
         is_wrong_type = sets.dtype != np.uint64 or sets.shape != (n_sets, SET_WORDS)

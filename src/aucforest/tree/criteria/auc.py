@@ -36,10 +36,7 @@ def _may_exceed(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _leave_right(k, n_right, buffers):
-    """Remove class k from the classes wholly on the right, which come first in the order.
-
-    Return the new index of the class and the number of classes that remain wholly on the right.
-    """
+    """Remove a class from those wholly on the right, which come first; return its new index and how many remain."""
     index, last = buffers.index_of[k], np.uint64(n_right - 1)
     if np.int64(index) >= n_right:
         return index, n_right
