@@ -3,15 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.exports.expanded import round_down, to_threshold_tree
 from tests.exports.data import random_data, random_tree
 
 N_CODES = {1: 9, 3: 255, 4: 3}
-
-
 FLOATS = st.floats(allow_nan=False)
 SPECIAL = [0.0, -0.0, 5e-324, -5e-324, 1e-45, -1e-46, 29.9, 0.1, 1e300, -1e300, np.inf, -np.inf, 3.4028235e38, 3.5e38]
 
@@ -27,7 +25,6 @@ def test_rounded_thresholds_split_float32_values_equally(threshold, value):
     np.testing.assert_array_equal(values.astype(np.float32) <= np.float32(rounded), values <= np.float64(threshold))
 
 
-@settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_every_copy_can_be_reached(seed):
     ((tree,), _) = random_data(seed, N_CODES, 1, 5)

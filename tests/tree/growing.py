@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from aucforest._compile import compile_scorer
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
@@ -32,10 +33,7 @@ class Grown(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How to grow a tree; `last_rows` None is what the engine would choose, `by_set` are the categorical features.
-
-    `kinds`, if given, are the kinds of all features.
-    """
+    """How to grow a tree; `last_rows` None is what the engine would choose, `by_set` are the categorical features."""
 
     criterion: str | Callable[..., Any] = "auc"
     max_features: int = NO_LIMIT
@@ -60,13 +58,9 @@ def sparse_codes(binned: BinnedMatrix) -> SparseCodes:
         int(np.flatnonzero(binned.values.lower[first:stop] == 0.0)[0]) for first, stop in pairwise(binned.values.first)
     ])  # fmt: skip
     features, rows = np.nonzero(binned.codes != zeros[:, None])
-    starts = np.searchsorted(features, np.arange(len(zeros) + 1))
-    order = np.argsort(rows, kind="stable")
-    row_starts = np.searchsorted(rows[order], np.arange(binned.codes.shape[1] + 1))
-    codes = binned.codes[features, rows]
-    by_column = rows.astype(np.int32), Codes.of(codes)
-    by_row = features[order].astype(np.int32), Codes.of(codes[order])
-    return SparseCodes(zeros, starts, *by_column, row_starts, *by_row)
+    columns = csc_array((binned.codes[features, rows], (rows, features)), shape=binned.codes.T.shape)
+    parts = [(one.indptr.astype(np.int64), one.indices, Codes.of(one.data)) for one in (columns, columns.tocsr())]
+    return SparseCodes(zeros, *parts[0], *parts[1])
 
 
 def bin_for(X, max_bins: int | None = 255, n_bytes: int = 1) -> BinnedMatrix:
@@ -85,7 +79,6 @@ def make_columns(binned: BinnedMatrix, weights=(), kinds=None) -> Columns:
 
 
 def make_params(how: Growth, n_features: int) -> TreeParams:
-    """Return the parameters that kernels read."""
     given = {name: getattr(how, name) for name in TreeParams._fields if hasattr(how, name)}
     return TreeParams(**given | {
         "criterion": CRITERIA[how.criterion] if isinstance(how.criterion, str) else CUSTOM_CRITERION,
@@ -127,7 +120,10 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
         ends=np.empty(1, dtype=np.int64),
     )
     nodes = grow_trees(columns._replace(node=work.sparse_node), params, batch, work)
-    check_buffers_are_clean(work.buffers)
+    # The next search relies on clean buffers.
+    for name in ("cells", "n_samples_of_code", "mask"):
+        assert not np.any(getattr(work.buffers.histogram, name)), name
+    assert np.array_equal(work.buffers.features.features, np.arange(n_features))
     (tree,) = Tree.from_nodes(nodes, batch.ends, 1.0, kinds != NUMERIC)
     tree.validate()
     splits = [node for node in preorder(tree) if tree.feature[node] >= 0]
@@ -138,15 +134,7 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
 
 
 def grow(X, labels, max_bins=255, n_bytes=1, n_classes=None, counts=None, weights=None, **how) -> Grown:
-    """Bin a matrix and grow a tree on it."""
     return grow_binned(bin_for(X, max_bins, n_bytes), labels, Growth(**how), n_classes, counts, weights)
-
-
-def check_buffers_are_clean(buffers) -> None:
-    """Check what the next search relies on."""
-    for name in ("cells", "n_samples_of_code", "mask"):
-        assert not np.any(getattr(buffers.histogram, name)), name
-    assert np.array_equal(buffers.features.features, np.arange(len(buffers.features.features)))
 
 
 def preorder(tree: Tree) -> list[int]:

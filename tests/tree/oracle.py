@@ -27,7 +27,6 @@ def make_table(binned, labels, n_classes, counts=None, weights=None, by_set=()) 
 
 
 def make_rules(how: Growth) -> reference.Rules:
-    """Return the same rules for the reference."""
     rules = reference.Rules(**{name: getattr(how, name) for name in reference.Rules._fields})
     return rules if isinstance(how.criterion, str) else rules._replace(criterion=how.criterion.py_func)
 
@@ -72,6 +71,18 @@ def check_tree(X, labels, how: Growth, max_bins=255, n_bytes=1, n_classes=None, 
     table, rows = make_table(binned, labels, n_classes, counts, weights, how.by_set)
     expected = reference.grow(table, rows, how.key, make_rules(how))
     assert canonical(grown) == canonical_reference(expected, table)
+    return grown
+
+
+def check_trees(how: Growth, n_classes=None, max_bins=255, n_bytes=1, **data) -> list[Grown]:
+    """Check four trees of random data, of rows weighed in four ways; without n_classes, of 2 and 3 classes in turn."""
+    grown = []
+    for seed in range(4):
+        n_present = n_classes or 2 + seed % 2
+        X, labels = random_data(seed, n_present, **data)
+        X = 6 * X + 6 if how.by_set else X  # categories are every third integer from 0 on
+        weighing = weighings(seed, len(X))[seed]
+        grown.append(check_tree(X, labels, how._replace(key=seed), max_bins, n_bytes, n_present, **weighing))
     return grown
 
 

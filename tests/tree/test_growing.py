@@ -8,30 +8,22 @@ from hypothesis import strategies as st
 from aucforest.tree.growing import Sizes, level_rows, make_workspace
 from aucforest.tree.samples import MOST_ROWS
 from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow, make_columns, make_params
-from tests.tree.oracle import check_rows_land, check_tree, datasets, random_data, weighings
+from tests.tree.oracle import check_rows_land, check_tree, check_trees, datasets, random_data
 
 
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("max_bins", [255, None, 4])
-@pytest.mark.parametrize(
-    "how", [{}, {"max_features": 2}, {"max_depth": 3}, {"min_samples_split": 9}, {"min_gain": 0.06}]
-)
+@pytest.mark.parametrize("how", [{"max_features": 2}, {"max_depth": 3}, {"min_samples_split": 9}, {"min_gain": 0.06}])
 def test_the_reference_grows_the_same_tree(criterion, max_bins, how):
-    for seed in range(3):
-        X, labels = random_data(seed, 2 + seed)
-        growth, weighing = Growth(criterion, key=2**63 + seed, **how), weighings(seed, 60)[1]
-        check_tree(X, labels, growth, max_bins, 1 if max_bins else 2, 2 + seed, **weighing)
+    check_trees(Growth(criterion, **how), max_bins=max_bins, n_bytes=1 if max_bins else 2)
 
 
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("max_leaf_nodes", [2, 13])
 @pytest.mark.parametrize("how", [{}, {"max_features": 2, "max_depth": 4}, {"min_samples_leaf": 3}, {"random": True}])
 def test_the_leaf_that_gains_most_is_split_next(criterion, max_leaf_nodes, how):
-    for seed in range(4):
-        X, labels = random_data(seed, 2 + seed % 2, n_rows=100, n_values=12)
-        growth, weighing = Growth(criterion, key=seed, max_leaf_nodes=max_leaf_nodes, **how), weighings(seed, 100)[seed]
-        grown = check_tree(X, labels, growth, n_classes=2 + seed % 2, **weighing)
-        assert grown.tree.n_leaves <= max_leaf_nodes
+    grown = check_trees(Growth(criterion, max_leaf_nodes=max_leaf_nodes, **how), n_rows=100, n_values=12)
+    assert all(one.tree.n_leaves <= max_leaf_nodes for one in grown)
 
 
 @pytest.mark.parametrize("criterion", NAMES)
@@ -85,7 +77,6 @@ def test_exact_mode_finds_what_bins_hide(n_rows, dtype):
 def test_constant_features_make_one_leaf(n_classes, value):
     grown = grow(np.full((30, 3), value), np.arange(30) % n_classes)
     assert grown.tree.n_nodes == 1
-    assert grown.tree.value[0] == pytest.approx(1 / n_classes)
 
 
 @pytest.mark.parametrize("criterion", NAMES)

@@ -91,7 +91,6 @@ def test_rows_reach_the_leaves_of_a_naive_walk(trees, n_rows):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values_that_float32_holds_are_walked_in_it(trees, dtype):
-    """Among them those next to thresholds, which float32 does not hold."""
     with np.errstate(over="ignore"):
         X = np.asfortranarray(rows_for(trees, GROUP_ROWS + 90).astype(np.float32).astype(dtype))
     assert PackedTrees(trees).as_read(X).dtype == np.float32
@@ -110,7 +109,6 @@ def test_nodes_of_many_features_have_wide_words(trees):
 
 
 def test_sets_of_codes_are_walked(trees):
-    """Feature 3 holds codes; one of the trees has no set."""
     mixed = [make_tree(i, n, 4, trees[0].n_classes, by_set=[3]) for i, n in enumerate(N_SPLITS)]
     mixed[1] = trees[1]
     X = rows_for(trees, GROUP_ROWS + 90)

@@ -38,7 +38,6 @@ def test_keys_are_the_reference(key, purpose, index):
 
 
 def test_purposes_have_different_streams():
-    """No two purposes share a number of the stream below a key."""
     purposes = {name: value for name, value in vars(random).items() if name.isupper() and type(value) is int}
     assert sorted(purposes.values()) == list(range(len(purposes)))
     assert [name.lower() for name in purposes][: len(reference.PURPOSES)] == list(reference.PURPOSES)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from aucforest.tree.samples import Codes
 from tests.tree.growing import NAMES, canonical, grow
 
 
@@ -23,8 +22,3 @@ def test_random_splits_are_those_of_a_histogram(criterion, n_classes, range_of_w
         options |= {"weights": weights, "min_samples_leaf": 1 + key % 2, "max_bins": None}
         dense, sparse = (grow(X, labels, sparse=sparse, **options) for sparse in (False, True))
         assert canonical(dense) == canonical(sparse)
-
-
-def test_codes_of_other_types_are_refused():
-    with pytest.raises(ValueError, match="int64"):
-        Codes.of(np.zeros((2, 5), dtype=np.int64))

@@ -9,28 +9,21 @@ from sklearn.metrics import roc_auc_score
 
 from tests.reference.tree import leaf_of, sample_features
 from tests.tree.growing import NAMES, Growth, grow
-from tests.tree.oracle import check_tree, random_data, weighings
+from tests.tree.oracle import check_tree, check_trees, random_data, weighings
 
 
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize(("n_classes", "n_bytes"), [(2, 1), (3, 2), (6, 4)])
+@pytest.mark.parametrize("how", [{}, {"min_samples_leaf": 3, "min_weight_leaf": 6}])
 @pytest.mark.parametrize("random", [False, True])
-def test_every_node_holds_the_best_split(criterion, n_classes, n_bytes, random):
-    for seed, bound in enumerate([1, 1, 3, 2]):
-        X, labels = random_data(seed, n_classes)
-        how = Growth(
-            criterion, max_features=3, key=seed, random=random, min_samples_leaf=bound, min_weight_leaf=3 * bound - 3
-        )
-        for weighing in weighings(seed, 60)[seed % 2 :: 2]:
-            # one class more than there are
-            check_tree(X, labels, how, [255, 5][seed % 2], n_bytes, n_classes + seed // 2, **weighing)
+def test_every_node_holds_the_best_split(criterion, n_classes, n_bytes, how, random):
+    check_trees(Growth(criterion, max_features=3, random=random, **how), n_classes, n_bytes=n_bytes)
 
 
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(("n_bytes", "random"), [(1, False), (2, False), (2, True)])
 def test_many_codes_in_small_and_large_nodes(criterion, n_classes, n_bytes, random):
-    """Codes by the hundred: lists of the codes that occur, and steps over those that do not."""
     rng = np.random.default_rng(7)
     X = rng.integers(0, 200, (250, 2)).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan

@@ -2,7 +2,7 @@
 
 A split by a set of codes becomes a chain of nodes, with a threshold between successive codes that go to different
 sides. All nodes of a chain lead to the same two children, so nodes of `to_chains` can have several parents.
-`to_threshold_tree` copies such nodes to make a tree.
+`to_threshold_tree` makes a tree: it copies the nodes that have several parents.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.tree.tree import MISSING_CODE, SET_WORDS, Tree
+from aucforest.tree.tree import MISSING_CODE, Tree, unpack_sets
 
 # The maximum of n_copies * n_set_features at one depth, see `_Level`. The ranges of codes take a few hundred MB.
 _MOST_RANGES = 2**26
@@ -39,9 +39,8 @@ class ThresholdNodes(NamedTuple):
 
 def _sets_of(tree: Tree, n_codes: Mapping[int, int]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Return whether each code goes left, (n_sets, 255), and the number of codes of the split feature for each set."""
-    bits = tree.sets[:, :, None] >> np.arange(64, dtype=np.uint64)
-    is_left = (bits & np.uint64(1)).astype(np.bool_).reshape(len(tree.sets), 64 * SET_WORDS)[:, :MISSING_CODE]
-    return is_left, np.array([n_codes[feature] for feature in tree.feature[tree.set_nodes].tolist()], dtype=np.int64)
+    n_known = [n_codes[feature] for feature in tree.feature[tree.set_nodes].tolist()]
+    return unpack_sets(tree.sets), np.array(n_known, dtype=np.int64)
 
 
 def to_chains(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
@@ -107,7 +106,7 @@ class _Copier:
     def skip(self, level: _Level) -> tuple[_Level, NDArray[np.float64], NDArray[np.float64]]:
         """Return the copies, and the weights that go left and right in them, which are undefined for leaves.
 
-        A node in which all values go to one side is replaced by the next descendant that is a leaf or splits them.
+        A node in which all values go to one side is replaced by the next descendant that is a leaf or splits values.
         """
         rows, node = np.arange(len(level.node)), level.node.copy()
         left, right = np.empty(len(node)), np.empty(len(node))
@@ -150,7 +149,7 @@ class _Copier:
 
 
 def to_threshold_tree(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> ThresholdNodes:
-    """Return the nodes of `to_chains` as a tree, parents first; ValueError if it has more than `most_nodes` nodes.
+    """Return the nodes of `to_chains` as a tree, parents first; ValueError if there are more than `most_nodes`.
 
     Nodes below a chain are copied for each path to them. The weights of the copies sum to the weight of the node.
     """

@@ -40,18 +40,19 @@ class Graph:
         self.is_float32 = is_float32(dtype)
         self.X = self.add_cast("X", "X_double", "DOUBLE") if self.is_float32 else "X"
 
-    def constant(self, name: str, value: Any) -> str:
-        """Add a constant and return its name."""
+    def add(self, kind: str, *inputs: Any, output: str, **attributes: Any) -> str:
+        """Add a node and return the name of its output; `inputs` are names of outputs and values of constants."""
+        names = [value if isinstance(value, str) else self._add_constant(value) for value in inputs]
+        self.nodes.append(self.onnx.helper.make_node(kind, names, [output], name=f"{kind}_{output}", **attributes))
+        return output
+
+    def _add_constant(self, value: Any) -> str:
+        name = f"constant_{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def add(self, kind: str, *inputs: str, output: str, **attributes: Any) -> str:
-        """Add a node and return the name of its output."""
-        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"{kind}_{output}", **attributes))
-        return output
-
     def add_cast(self, source: str, output: str, kind: str) -> str:
-        """Add a node that converts the type of numbers, such as "FLOAT", and return the name of its output."""
+        """Add a node that converts numbers to a type such as "FLOAT", and return the name of its output."""
         return self.add("Cast", source, output=output, to=getattr(self.onnx.TensorProto, kind))
 
 
@@ -92,9 +93,8 @@ def _add_trees(graph: Graph, ensemble: "Ensemble", output: str) -> None:
 
 
 def _add_log(graph: Graph, proba: str, least: float) -> str:
-    """Add the nodes that compute the logarithm of probabilities; those below `least` are replaced by it."""
-    above = graph.add("Max", proba, graph.constant(f"{proba}_least", np.float64(least)), output=f"{proba}_above_0")
-    return graph.add("Log", above, output=f"log_{proba}")
+    """Add the nodes that compute the logarithm of probabilities; probabilities below `least` are replaced by it."""
+    return graph.add("Log", graph.add("Max", proba, least, output=f"{proba}_above_0"), output=f"log_{proba}")
 
 
 def _add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope: float) -> None:
@@ -106,20 +106,18 @@ def _add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope
     if threshold is None:
         graph.add("ArgMax", "probabilities", output="class", axis=1, keepdims=0)
     elif np.ndim(threshold) == 0:
-        negative_class = graph.constant("negative", np.int64(1 - positive))
-        positive_class = graph.constant("positive", np.int64(positive))
-        least = graph.constant("threshold", np.float32(threshold * (1.0 - _ROUNDING * max(1.0, slope))))
-        graph.add("Gather", "probabilities", positive_class, output="probability", axis=1)
+        least = np.float32(threshold * (1.0 - _ROUNDING * max(1.0, slope)))
+        graph.add("Gather", "probabilities", np.int64(positive), output="probability", axis=1)
         graph.add("GreaterOrEqual", "probability", least, output="is_positive")
-        graph.add("Where", "is_positive", positive_class, negative_class, output="class")
+        graph.add("Where", "is_positive", np.int64(positive), np.int64(1 - positive), output="class")
     elif threshold.ndim == 1:
         # A class with a prior probability of 0 has probability 0, so its factor does not matter.
         factors = np.divide(1.0, threshold, out=np.zeros(len(threshold)), where=threshold > 0.0)
-        graph.add("Mul", "probabilities", graph.constant("factors", factors.astype(np.float32)), output="weighted")
+        graph.add("Mul", "probabilities", factors.astype(np.float32), output="weighted")
         graph.add("ArgMax", "weighted", output="class", axis=1, keepdims=0)
     else:
         # Costs are divided by the greatest one, because float32 cannot represent all costs.
-        cost = graph.constant("cost", (threshold / np.abs(threshold).max()).astype(np.float32))
+        cost = (threshold / np.abs(threshold).max()).astype(np.float32)
         graph.add("MatMul", "probabilities", cost, output="expected_cost")
         graph.add("ArgMin", "expected_cost", output="class", axis=1, keepdims=0)
 
@@ -127,43 +125,43 @@ def _add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope
 def _add_additive(graph: Graph, model: Any) -> str:
     """Add the nodes that compute the probabilities of an additive model."""
 
-    def gather(source: str, indices: NDArray[np.int64], name: str) -> str:
-        return graph.add("Gather", source, graph.constant(f"{name}_places", indices), output=name, axis=1)
-
-    def add_binary(kind: str, source: str, values: Any, name: str) -> str:
-        return graph.add(kind, source, graph.constant(f"{name}_by", np.asarray(values, np.float64)), output=name)
+    def gather(source: str, indices: Any, name: str) -> str:
+        return graph.add("Gather", source, indices, output=name, axis=1)
 
     columns = []
     if len(model.numbers_):
-        centred = add_binary("Sub", gather(graph.X, model.numbers_, "numbers"), model.centre_, "centred")
-        ratio = add_binary("Div", centred, model.scale_, "ratio")
+        centred = graph.add("Sub", gather(graph.X, model.numbers_, "numbers"), model.centre_, output="centred")
+        ratio = graph.add("Div", centred, model.scale_, output="ratio")
         # NaN is replaced before clipping, because a runtime may clip NaN to a bound.
-        is_missing = graph.add("IsNaN", ratio, output="is_missing")
-        filled = graph.add("Where", is_missing, graph.constant("mean", np.float64(0.0)), ratio, output="filled")
-        least, most = (graph.constant(f"clip_{sign}", np.float64(sign * model.MOST_SCALED)) for sign in (-1, 1))
-        columns.append(graph.add("Clip", filled, least, most, output="scaled"))
+        filled = graph.add("Where", graph.add("IsNaN", ratio, output="is_missing"), 0.0, ratio, output="filled")
+        columns.append(graph.add("Clip", filled, -model.MOST_SCALED, model.MOST_SCALED, output="scaled"))
     if len(model.knots_):
-        above = add_binary("Sub", gather("scaled", model.knot_indices_, "at_knots"), model.knots_, "above_knots")
+        above = graph.add("Sub", gather("scaled", model.knot_indices_, "at_knots"), model.knots_, output="above_knots")
         columns.append(graph.add("Relu", above, output="splines"))
     if len(model.missing_):
         graph.add("IsNaN", gather(graph.X, model.missing_, "maybe_missing"), output="are_missing")
         columns.append(graph.add_cast("are_missing", "missing", "DOUBLE"))
-    coef, intercept = model.coef_by_class()
-    total, n_columns = graph.constant("linear_intercept", intercept), coef.shape[1] - len(model.codes_)
+    coef, total = model.coef_by_class()
+    n_columns = coef.shape[1] - len(model.codes_)
     if columns:
         joined = graph.add("Concat", *columns, output="columns", axis=1)
-        product = graph.add("MatMul", joined, graph.constant("coef", coef[:, :n_columns].T), output="products")
+        product = graph.add("MatMul", joined, coef[:, :n_columns].T, output="products")
         total = graph.add("Add", product, total, output="linear_columns")
     interactions = {model.n_features_ + i: table for i, table in enumerate(model.interactions)}
     for feature in np.unique(model.code_features_).tolist():
         is_code, name = model.code_features_ == feature, f"code_{feature}"
         if (table := interactions.get(feature)) is None:
-            value = gather(graph.X, np.array([feature]), name)
+            value = gather(graph.X, [feature], name)
         else:
-            category = gather(graph.X, np.array([table.feature]), f"{name}_category")
-            other = gather(graph.X, np.array([table.other]), f"{name}_other")
+            category = gather(graph.X, [table.feature], f"{name}_category")
+            other = gather(graph.X, [table.other], f"{name}_other")
             value = _add_cells(graph, table, category, other, name)
-        term = _add_coefficients(graph, value, model.codes_[is_code].astype(np.int64), coef[:, n_columns:][:, is_code])
+        codes = model.codes_[is_code].astype(np.int64)
+        row = _add_index(graph, value, codes, default=len(codes))
+        # The last row, of zeros, is for values without a coefficient.
+        coef_of_codes = np.vstack((coef[:, n_columns:][:, is_code].T, np.zeros(len(coef))))
+        terms = graph.add("Gather", coef_of_codes, row, output=f"{value}_of_rows", axis=0)
+        term = graph.add("Squeeze", terms, np.array([1]), output=f"{value}_term")
         total = graph.add("Add", total, term, output=f"linear_{feature}")
     return graph.add("Softmax", total, output="linear", axis=1)
 
@@ -171,41 +169,28 @@ def _add_additive(graph: Graph, model: Any) -> str:
 def _add_cells(graph: Graph, table: Any, category: str, other: str, name: str) -> str:
     """Add the nodes that compute the cells of an interaction from two columns, NaN where a value is missing."""
     if len(table.edges) > 0:
-        above = graph.add("Greater", other, graph.constant(f"{name}_edges", table.edges), output=f"{name}_above")
+        above = graph.add("Greater", other, table.edges, output=f"{name}_above")
         counted = graph.add_cast(above, f"{name}_counted", "DOUBLE")
-        number = graph.add("ReduceSum", counted, graph.constant(f"{name}_axis", np.array([1])), output=f"{name}_number")
+        number = graph.add("ReduceSum", counted, np.array([1]), output=f"{name}_number")
     else:
-        most = graph.constant(f"{name}_most", np.float64(SHARED_CODE))
-        number = graph.add("Min", other, most, output=f"{name}_number")
+        number = graph.add("Min", other, float(SHARED_CODE), output=f"{name}_number")
     # Comparisons with NaN are false, and a runtime may take the other number as the minimum.
     part = graph.add("Where", graph.add("IsNaN", other, output=f"{name}_missing"), other, number, output=f"{name}_part")
-    n_parts = graph.constant(f"{name}_n_parts", np.float64(table.n_parts))
     if len(table.values) > 0:
         index = _add_index(graph, category, table.values.astype(np.int64), default=-1)
         index = graph.add_cast(index, f"{name}_index", "DOUBLE")
-        is_known = graph.add("GreaterOrEqual", index, graph.constant(f"{name}_zero", np.float64(0.0)),
-                             output=f"{name}_is_known")  # fmt: skip
-        category = graph.add("Where", is_known, index, graph.constant(f"{name}_nan", np.float64(np.nan)),
-                             output=f"{name}_known_category")  # fmt: skip
-    return graph.add("Add", graph.add("Mul", category, n_parts, output=f"{name}_first"), part, output=name)
-
-
-def _add_coefficients(graph: Graph, value: str, codes: NDArray[np.int64], coef: NDArray[np.float64]) -> str:
-    """Add the nodes that look up coefficients, (n_classes, n_codes), of the codes in a column, (n_rows, 1)."""
-    row = _add_index(graph, value, codes, default=len(codes))
-    # The last row, of zeros, is for values without a coefficient.
-    coefficients = graph.constant(f"{value}_coef", np.vstack((coef.T, np.zeros(len(coef)))))
-    terms = graph.add("Gather", coefficients, row, output=f"{value}_of_rows", axis=0)
-    return graph.add("Squeeze", terms, graph.constant(f"{value}_axis_of_rows", np.array([1])), output=f"{value}_term")
+        is_known = graph.add("GreaterOrEqual", index, 0.0, output=f"{name}_is_known")
+        category = graph.add("Where", is_known, index, np.nan, output=f"{name}_known_category")
+    first = graph.add("Mul", category, float(table.n_parts), output=f"{name}_first")
+    return graph.add("Add", first, part, output=name)
 
 
 def _add_index(graph: Graph, value: str, codes: NDArray[np.int64], default: int) -> str:
-    """Add the nodes that look up the index of the value of a column among codes, `default` for other values."""
+    """Add the nodes that look up the indices of values among the codes, `default` for a value that is no code."""
     # A cast would truncate numbers that are no integers. NaN is not equal to itself.
     floor = graph.add("Floor", value, output=f"{value}_floor")
     is_known = graph.add("Equal", floor, value, output=f"{value}_is_integer")
-    no_code = graph.constant(f"{value}_none", np.float64(codes.min(initial=0) - 1))
-    known = graph.add("Where", is_known, value, no_code, output=f"{value}_known")
+    known = graph.add("Where", is_known, value, codes.min(initial=0) - 1.0, output=f"{value}_known")
     return graph.add("LabelEncoder", graph.add_cast(known, f"{value}_number_of_code", "INT64"), output=f"{value}_row",
                      domain="ai.onnx.ml", keys_int64s=codes.tolist(), values_int64s=[*range(len(codes))],
                      default_int64=default)  # fmt: skip
@@ -232,7 +217,7 @@ class Ensemble(NamedTuple):
         if self.scale is None:
             return tree.prediction
         # Only differences between classes matter, so the median is subtracted. Then float32 is precise enough, and most
-        # values are 0, because with more than two classes a tree changes the score of only one.
+        # values are 0, because with more than two classes a tree changes the score of only one class.
         return self.scale * (tree.prediction - np.median(tree.prediction, axis=1, keepdims=True))
 
     def add_to(self, graph: Graph, output: str = "proba") -> str:
@@ -244,8 +229,8 @@ class Ensemble(NamedTuple):
         slope, intercepts, least = (np.asarray(value, dtype=np.float64) for value in self.calibration)
         mean = graph.add_cast(f"{output}_mean", f"{output}_mean_double", "DOUBLE")
         log_mean = _add_log(graph, mean, float(least))
-        power = graph.add("Mul", log_mean, graph.constant(f"{output}_slope", slope), output=f"{output}_power")
-        odds = graph.add("Add", power, graph.constant(f"{output}_intercepts", intercepts), output=f"{output}_odds")
+        power = graph.add("Mul", log_mean, slope, output=f"{output}_power")
+        odds = graph.add("Add", power, intercepts, output=f"{output}_odds")
         return graph.add("Softmax", odds, output=output, axis=1)
 
 
@@ -268,10 +253,9 @@ class ExportedStack(NamedTuple):
 
     def add_to(self, graph: Graph) -> str:
         """Add the nodes that compute probabilities from X, as float64; return the name of their output."""
-        total = graph.constant("intercept", self.intercept)
+        total: Any = self.intercept
         for name, score in self._add_scores(graph).items():
-            weight = graph.constant(f"{name}_weight", np.float64(self.coef[name]))
-            term = graph.add("Mul", score, weight, output=f"{name}_term")
+            term = graph.add("Mul", score, np.float64(self.coef[name]), output=f"{name}_term")
             total = graph.add("Add", total, term, output=f"{name}_total")
         return graph.add("Softmax", total, output="proba", axis=1)
 
@@ -284,8 +268,7 @@ class ExportedStack(NamedTuple):
         if "residual" in used:
             residual = _add_log(graph, self.ensembles["residual"].add_to(graph, "residual"), self.least)
             # 1 - p is computed as the sum of the other probabilities, to be precise if p is close to 1.
-            is_other = graph.constant("is_other", 1.0 - np.eye(len(self.intercept)))
-            others = graph.add("MatMul", proba, is_other, output="others")
+            others = graph.add("MatMul", proba, 1.0 - np.eye(len(self.intercept)), output="others")
             without = graph.add("Sub", residual, scores["forest"], output="residual_without_forest")
             scores["residual"] = graph.add("Sub", without, _add_log(graph, others, self.least), output="residual_score")
         if "boosted" in used:
@@ -316,8 +299,8 @@ def write_onnx(
     if labels.dtype.kind != "U" and (labels.dtype.kind not in "biuf" or labels.dtype.itemsize > 8):
         raise TypeError(f"ONNX needs labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
     helper, kinds = graph.onnx.helper, graph.onnx.TensorProto
-    by_class = graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels)
-    graph.add("Gather", by_class, "class", output="label", axis=0)
+    constant = labels.astype(object) if labels.dtype.kind == "U" else labels
+    graph.add("Gather", constant, "class", output="label", axis=0)
     outputs = [
         helper.make_tensor_value_info("label", graph.constants[-1].data_type, [None]),
         helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, len(classes)]),

@@ -1,9 +1,10 @@
 """Binning: values are encoded as ordered codes, and splits of codes are converted to thresholds.
 
-Codes have the order of the values. Code c of a feature stands for the bin of values from `lower` to `upper`. A value
-between two bins is encoded by their edge, which is midway between them. Missing values (NaN) have the code after
-the last bin, n_bins[f]. Infinite values are ordinary values. A feature with at most max_bins distinct values has a bin
-for each value. Other features have bins of about equal weight, and a value of large weight has a separate bin.
+A bin is an interval of values, and its code is its index among the bins of the feature, so codes have the order of the
+values. A value between two bins belongs to the lower bin up to the edge, which is midway between the bins. Missing
+values (NaN) have the code after the last bin, n_bins[f]. Infinite values are ordinary values. A feature with at most
+max_bins distinct values has a bin for each value. Other features have bins of about equal weight, and a value of large
+weight has a separate bin.
 """
 
 from collections.abc import Callable, Iterable
@@ -65,9 +66,9 @@ class BinnedMatrix(NamedTuple):
 def midway(low: float, high: float) -> float:
     """Return the threshold between two neighboring values: at least `low`, and less than `high`.
 
-    It is monotonic in both values, so a row goes to the same side by its code and by its value. An infinite value is
-    replaced by the largest finite one. The sum of halves does not overflow, but rounding can move it out of the
-    interval. Then the threshold is `low`.
+    The threshold increases with both values, so a row goes to the same side by its code and by its value. An infinite
+    value is replaced by the largest finite one. Rounding can move the middle out of the interval. Then the threshold is
+    `low`.
     """
     middle = 0.5 * max(low, -_LARGEST) + 0.5 * min(high, _LARGEST)
     return middle if low <= middle < high else low
@@ -75,7 +76,7 @@ def midway(low: float, high: float) -> float:
 
 @bare_device
 def bin_of(bins, feature, code):
-    """Return the index in `BinValues` of the bin of a code, given the `CodeBins`."""
+    """Return the index of the bin of a code in the arrays of `BinValues`; `bins` is a `CodeBins`."""
     bin_of_rank, first = bins.bin_of_rank, bins.values.first[feature]
     return first + (np.int64(bin_of_rank[feature, code]) if len(bin_of_rank) > 0 else np.int64(code))
 
@@ -125,13 +126,11 @@ class _Stored(NamedTuple):
 
     def columns(self, rows: NDArray[np.int64], features: slice) -> NDArray[np.float64]:
         """Return the given rows of consecutive features; each feature is a row of the result."""
-        stored, first = self, features.start
-        columns = np.empty((features.stop - first, len(rows)))
-        if not self._needs_no_copy:
-            part = self.array[features][:, rows] if self.by_column else self.array[:, features][rows]
-            stored = self._replace(array=np.array(part, dtype=np.float64, order="C"))
-            rows, first = np.arange(len(rows)), 0
-        _copy_columns(stored, rows, first, columns)
+        columns = np.empty((features.stop - features.start, len(rows)))
+        if self._needs_no_copy:
+            _copy_columns(self, rows, features.start, columns)
+        else:
+            columns[:] = self.array[features][:, rows] if self.by_column else self.array[:, features][rows].T
         return columns
 
     def with_rows(self, start: int, stop: int) -> "_Stored":
@@ -142,20 +141,10 @@ class _Stored(NamedTuple):
         return _Stored(np.array(part, dtype=np.float64, order="C"), self.by_column, start)
 
 
-class _Tile(NamedTuple):
-    """Buffers for encoding some rows of a feature: their values, and the indices of edges in a binary search."""
-
-    values: NDArray[np.float64]
-    indices: NDArray[np.uint64]
-
-
 @bare_kernel
 def _copy_columns(stored, rows, first_feature, columns):
-    """Copy the given rows of consecutive features, in the order in which they are stored.
-
-    Each feature is a row of `columns`.
-    """
-    X = stored.array
+    """Copy the given rows of consecutive features to `columns`, in which each feature is a row."""
+    X = stored.array  # read in the order in which it is stored
     if stored.by_column:
         for f in range(len(columns)):
             for i in range(len(rows)):
@@ -166,17 +155,9 @@ def _copy_columns(stored, rows, first_feature, columns):
                 columns[f, i] = X[rows[i], first_feature + f]
 
 
-class _Bounds(NamedTuple):
-    """The bounds of the bins of features, with space for more bins."""
-
-    lower: NDArray[np.float64]  # (n_features, capacity)
-    upper: NDArray[np.float64]
-    n_bins: NDArray[np.int64]  # (n_features,)
-
-
 @bare_device
 def _find_two(column, lower):
-    """Write the distinct values of a column in ascending order and return their number; 3 if there are more than 2."""
+    """Write up to two distinct values of a column in ascending order; return their number, or 3 if there are more."""
     n, n_known, start = len(column), 0, 0
     while start < n and n_known < 2:
         value = column[start]
@@ -201,13 +182,12 @@ def _find_two(column, lower):
 
 
 @bare_kernel
-def _find_all_two(columns, bounds):
+def _find_all_two(columns, lower, upper, n_bins):
     """Bin the columns with at most two distinct values; n_bins[f] is 3 for other columns."""
     for f in range(len(columns)):
-        n_bins = _find_two(columns[f], bounds.lower[f])
-        bounds.n_bins[f] = n_bins
-        for c in range(n_bins if n_bins < 3 else 0):
-            bounds.upper[f, c] = bounds.lower[f, c]
+        n_bins[f] = _find_two(columns[f], lower[f])
+        for c in range(n_bins[f] if n_bins[f] < 3 else 0):
+            upper[f, c] = lower[f, c]
 
 
 @bare_kernel
@@ -230,7 +210,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
             value_weight += weights[i] if weighted else 1.0
             i += 1
         target = remaining / (max_bins - n_bins)
-        # The bin ends if its weight is closer to the target without this value, by more than rounding errors.
+        # The bin ends if, without this value, its weight is closer to the target by more than rounding errors.
         if bin_weight > 0.0 and bin_weight + 0.5 * value_weight > target * (1.0 + ROUNDING) and n_bins < max_bins - 1:
             n_bins += 1
             remaining -= bin_weight
@@ -244,7 +224,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
 
 @bare_kernel
 def add_all_distinct(column, max_bins, known, n_known):
-    """Insert the values of a column into the sorted known values; return their number, at most max_bins + 1."""
+    """Insert the values of a column into the sorted known values; return how many are known, at most max_bins + 1."""
     for row in range(len(column)):
         value = np.float64(column[row])
         index = np.searchsorted(known[:n_known], value)
@@ -261,14 +241,12 @@ def add_all_distinct(column, max_bins, known, n_known):
 
 @bare_kernel
 def _find_edges(values, edges):
-    """Write the upper edge of every bin of each feature except the last."""
-    for f in range(len(values.first) - 1):
-        for index in range(values.first[f], values.first[f + 1] - 1):
-            edges[index] = midway(values.upper[index], values.lower[index + 1])
+    for i in range(len(edges) - 1):
+        edges[i] = midway(values.upper[i], values.lower[i + 1])
 
 
 def find_edges(values: BinValues) -> NDArray[np.float64]:
-    """Return the upper edge of each bin, feature by feature; the edge of the last bin of a feature is undefined."""
+    """Return the upper edge of each bin, feature by feature; the edge of the last bin of a feature has no meaning."""
     edges = np.empty(len(values.lower))
     _find_edges(values, edges)
     return edges
@@ -297,32 +275,32 @@ def encode_values(edges, values, missing_code, indices, codes):
 
 
 @bare_kernel
-def _encode(stored, rows, first, edges, tile, codes):
-    """Write the codes of the rows from rows[0] to rows[1]."""
-    X, offset = stored.array, stored.first_row
+def _encode(stored, rows, first, edges, buffers, codes):
+    """Write the codes of the rows from rows[0] to rows[1]; the two buffers are for the values and indices of a tile."""
+    X, offset, (tile, indices) = stored.array, stored.first_row, buffers
     for f in range(len(first) - 1):
         feature_edges, n_bins = edges[first[f] : max(first[f + 1] - 1, first[f])], np.uint64(first[f + 1] - first[f])
-        for start in range(rows[0], rows[1], len(tile.values)):
-            stop = min(start + len(tile.values), rows[1])
-            values = tile.values[: stop - start]
+        for start in range(rows[0], rows[1], len(tile)):
+            stop = min(start + len(tile), rows[1])
+            values = tile[: stop - start]
             if stored.by_column:
                 for i in range(len(values)):
                     values[i] = X[f, start - offset + i]
             else:
                 for i in range(len(values)):
                     values[i] = X[start - offset + i, f]
-            encode_values(feature_edges, values, n_bins, tile.indices, codes[f, start:stop])
+            encode_values(feature_edges, values, n_bins, indices, codes[f, start:stop])
 
 
 @bare_kernel
-def _find_all_bins(columns, weights, features, max_bins, bounds):
+def _find_all_bins(columns, weights, features, max_bins, lower, upper, n_bins):
     """Bin the sorted columns of the given features, in which NaN is last; weights may be empty."""
     for i in range(len(features)):
         n_values, f = columns.shape[1], features[i]
         while n_values > 0 and columns[i, n_values - 1] != columns[i, n_values - 1]:
             n_values -= 1
         values, capacity = columns[i, :n_values], min(max_bins, max(n_values, 1))
-        bounds.n_bins[f] = _find_bins(values, weights[i, :n_values], capacity, bounds.lower[f], bounds.upper[f])
+        n_bins[f] = _find_bins(values, weights[i, :n_values], capacity, lower[f], upper[f])
 
 
 def choose_bins(
@@ -333,18 +311,17 @@ def choose_bins(
 ) -> BinValues:
     """Return the bins of features from their values in the sampled rows, (n_features, n_rows).
 
-    The values may be sorted in place. Weights may be empty. Their sums must be exact, because rounding errors would
-    move bounds. A feature has at most `most` bins. If a sample has at most `most` distinct values of feature f, they
-    are extended to all rows: all_distinct(f, values) returns the sorted distinct values, or None if they are more than
-    `most`. Without `all_distinct`, the sample must have all rows.
+    The values may be sorted in place. Weights may be empty. Sums of weights must be exact, because rounding errors
+    would move bounds. A feature has at most `most` bins. If the sampled rows have at most `most` distinct values of
+    feature f, all_distinct(f, values) adds the values of the other rows: it returns the sorted distinct values of all
+    rows, or None if there are more than `most`. Without `all_distinct`, the sample must have all rows.
     """
     n_features, n_rows = columns.shape
     capacity = most if all_distinct is not None else min(most, max(n_rows, 1))
-    lower, upper = np.empty((2, n_features, capacity))
-    bounds = _Bounds(lower, upper, np.empty(n_features, dtype=np.int64))
-    _find_all_two(columns, bounds)
+    (lower, upper), n_bins = np.empty((2, n_features, capacity)), np.empty(n_features, dtype=np.int64)
+    _find_all_two(columns, lower, upper, n_bins)
     # Only columns with more than two distinct values need to be sorted.
-    many = np.flatnonzero(bounds.n_bins > 2)
+    many = np.flatnonzero(n_bins > 2)
     if len(many) < n_features:
         columns = columns[many]
     if len(weights) > 0:
@@ -353,8 +330,8 @@ def choose_bins(
     else:
         columns.sort(axis=1)
         sorted_weights = np.empty((len(many), 0))
-    _find_all_bins(columns, sorted_weights, many, most, bounds)
-    is_bin = np.arange(capacity) < bounds.n_bins[:, None]
+    _find_all_bins(columns, sorted_weights, many, most, lower, upper, n_bins)
+    is_bin = np.arange(capacity) < n_bins[:, None]
     if all_distinct is not None:
         for f in np.flatnonzero(np.all((lower == upper) | ~is_bin, axis=1)).tolist():
             if (known := all_distinct(f, lower[f, is_bin[f]])) is not None:
@@ -364,7 +341,7 @@ def choose_bins(
 
 
 def add_distinct(values: NDArray[Any], known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
-    """Return the sorted distinct values of a column and the known values; None if they are more than max_bins."""
+    """Return the sorted distinct values of a column and the known values; None if there are more than max_bins."""
     distinct = np.empty(max_bins)
     distinct[: len(known)] = known
     n_known = len(known)
@@ -390,11 +367,9 @@ def categorical_bins(n_codes: int) -> BinValues:
     return BinValues.of([n_codes], codes, codes)
 
 
-def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
-    """Return the smallest type for all codes, including that of missing values."""
-    if max_n_bins <= MAX_BINS:
-        return np.uint8
-    return np.uint16 if max_n_bins < 2**16 else np.uint32
+def code_dtype(max_n_bins: int) -> np.dtype[Any]:
+    """Return the smallest unsigned type for all codes, including max_n_bins, the code of missing values."""
+    return np.min_scalar_type(max_n_bins)
 
 
 def bin_matrix(
@@ -436,7 +411,7 @@ def bin_matrix(
 
 
 def bin_blocks(blocks: Iterable[NDArray[Any]], codes: NDArray[np.unsignedinteger], **options: Any) -> BinnedMatrix:
-    """Bin a matrix that is given as blocks of columns, with the options of `bin_matrix`; write codes to `codes`."""
+    """Bin a matrix that is given as blocks of columns, with the options of `bin_matrix`, and write its codes."""
     bins: list[BinValues] = []
     first = 0
     for block in blocks:
@@ -453,8 +428,8 @@ def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) ->
     codes = np.empty((X.shape[1], X.shape[0]), dtype=code_dtype(int(values.n_bins.max())))
 
     def encode(start: int) -> None:
-        stop, tile = min(start + _BLOCK_ROWS, len(X)), _Tile(np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, np.uint64))
-        _encode(stored.with_rows(start, stop), (start, stop), values.first, edges, tile, codes)
+        stop, buffers = min(start + _BLOCK_ROWS, len(X)), (np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, np.uint64))
+        _encode(stored.with_rows(start, stop), (start, stop), values.first, edges, buffers, codes)
 
     list(run(encode, range(0, len(X), _BLOCK_ROWS)))
     return BinnedMatrix(codes, values)

@@ -2,7 +2,7 @@
 
 With two classes, the bins are sorted by the frequency of the second class. The best split in this order is the best of
 all subsets if the criterion is (quasi-)convex in the class totals of the left child (Fisher 1958; Breiman et al. 1984,
-theorem 4.5), as all in `criteria` are. Missing values may go to either side. Children must not have a minimum size.
+theorem 4.5), as all in `criteria` are, and if leaves have no minimum size. Missing values may go to either side.
 With more classes, the bins are sorted by the first principal component of their class frequencies, weighted by bin
 totals (Coppersmith, Hong, Hosking 1999). The random splitter samples a nonempty proper subset of the categories of the
 node uniformly. Codes that do not occur in a node go to the same side as missing values.

@@ -34,7 +34,6 @@ class FeatureBuffers(NamedTuple):
 
 @bare_device
 def _has_one_dense_code(codes, read_code, feature, samples):
-    """Return whether all samples have the same dense code of a feature."""
     feature = np.uint64(feature)
     code = read_code(codes, (feature, row_of(samples[0])))
     for i in range(1, len(samples)):
@@ -45,7 +44,6 @@ def _has_one_dense_code(codes, read_code, feature, samples):
 
 @bare_device
 def _is_constant(columns, feature, samples):
-    """Return whether all samples have the same code of a feature."""
     if is_sparse(columns):
         return has_one_code(columns, feature, samples)
     return with_codes(_has_one_dense_code, columns.codes, feature, samples)
@@ -53,10 +51,9 @@ def _is_constant(columns, feature, samples):
 
 @bare_device
 def sample_features(node, n_wanted, n_sampled, n_candidates, buffers):
-    """Sample features with the key of a `splitter.Node` until n_wanted of them are in `candidates`.
+    """Sample more features of a `splitter.Node` until n_wanted of them are in `candidates`.
 
-    A feature that is constant in the node is no candidate. Given the numbers of features that were sampled so far and
-    of candidates among them, return the new numbers.
+    A feature that is constant in the node is no candidate. Return the new number of sampled features and of candidates.
     """
     features = buffers.features
     while n_sampled < len(features) and n_candidates < n_wanted:
@@ -112,8 +109,8 @@ def threshold_between(least, greatest, key):
 def _sample_between(codes, feature, bins, key):
     """Sample a threshold uniformly between the least and the greatest of at least two codes (Geurts et al. 2006).
 
-    The location of a code is the middle of its bin. If the least location is -inf, it is replaced by the least finite
-    location minus the range of finite locations; likewise +inf. The range is 1 if there is one finite location.
+    The location of a code is the middle of its bin. A location of -inf is replaced by the least finite location minus
+    the range of finite locations, and +inf by the greatest plus the range. The range is 1 if one location is finite.
     """
     low, high = 0, len(codes) - 1
     least, greatest = location(bins, feature, codes[low]), location(bins, feature, codes[high])

@@ -13,7 +13,7 @@ The rows of a small node are far apart in the matrix of all rows, where each acc
 node has at most an eighth of the rows of its matrix, its rows are copied, with all features, to a smaller matrix. The
 branch below the node grows from the copy, and may be copied again. The smallest matrix fits into the cache of a core.
 Its codes are replaced by ranks, which make histograms short, unless codes have one byte. Level 0 is the matrix of all
-rows. Higher levels are copies, which are smaller, and are column ranges of one array.
+rows. Each higher level is a smaller copy, and all copies are column ranges of one array.
 """
 
 from typing import NamedTuple
@@ -30,7 +30,6 @@ from aucforest.tree.samples import (
     CodeBins,
     Codes,
     Columns,
-    Side,
     SparseNode,
     add_code,
     code_at,
@@ -124,14 +123,14 @@ class Sizes(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The samples and keys of the trees of a call, and the parameters that differ between them, (n_trees,) each.
+    """The samples and keys of the trees of a call, and the parameters that differ between trees, (n_trees,) each.
 
-    All trees grow from the same rows, or each tree from rows of its own, which are stored tree by tree.
+    All trees grow from the same rows, or each tree from its copy of rows. Copies are stored one after the other.
     """
 
     labels: NDArray[np.uint16]  # (n_rows,) the classes of all rows
     keys: NDArray[np.uint64]  # the keys of the roots
-    counts: NDArray[np.uint16]  # (n_counts,) the number of times that a row is in the sample, tree by tree
+    counts: NDArray[np.uint16]  # (n_counts,) how often each row is in the sample of a tree, tree after tree
     weights: NDArray[np.int64]  # (n_counts,), or (0,) if the counts are the weights
     starts: NDArray[np.int64]  # (n_trees + 1,) where the counts of each tree start
     first_rows: NDArray[np.int64]  # the first row of each tree; 0 if all trees have the same rows
@@ -142,7 +141,7 @@ class Batch(NamedTuple):
 
 
 def rows_per_call(n_classes: int, n_row_codes: int = 1) -> int:
-    """Return the maximum number of rows of a call, summed over trees. Many classes need memory for their totals.
+    """Return the maximum number of rows of a call, summed over trees; fewer for many classes, to limit class totals.
 
     `n_row_codes` is the number of codes of a row if each tree has a copy of its rows.
     """
@@ -157,7 +156,7 @@ def branch_rows(n_features: int, max_features: int) -> int:
 
 
 def level_rows(n_rows: int, n_samples: int, last_rows: int) -> list[int]:
-    """Return the maximum numbers of rows of a branch at all levels, the first for all n_rows rows.
+    """Return the maximum number of rows of a branch at each level; level 0 has all n_rows rows.
 
     A tree has at most n_samples samples. The last level is for branches of up to last_rows rows; 0 to copy no branches.
     """
@@ -168,7 +167,6 @@ def level_rows(n_rows: int, n_samples: int, last_rows: int) -> list[int]:
 
 
 def _make_copies(columns: Columns, sizes: Sizes) -> Copies:
-    """Allocate the copies of branches."""
     n_features, all_codes, last_rows = len(columns.n_bins), columns.codes.array, sizes.branch_rows
     most_rows = np.array(level_rows(sizes.n_rows, sizes.n_samples, last_rows), dtype=np.int64)
     n_copied, n_weights = int(most_rows[1:].sum()), len(columns.weights)
@@ -225,7 +223,6 @@ def _level_of(n_rows, level, copies):
 
 @bare_device
 def _columns_at(level, columns, copies):
-    """Return the columns of a level."""
     if level == 0:
         return columns
     copied_columns = _with_copies(columns, copies.codes, columns.n_bins, copies.weights, columns.bins)
@@ -305,7 +302,6 @@ def _may_split(nodes, node, depth, params):
 
 @bare_device
 def _present_classes(nodes, node):
-    """Return the classes that are present in a node, and their totals."""
     start, end = nodes.totals.starts[node], nodes.totals.starts[node + 1]
     return nodes.totals.labels[start:end], nodes.totals.values[start:end]
 
@@ -358,7 +354,6 @@ def _push(stack, height, pending):
 
 @bare_device
 def _node_at(stack, index):
-    """Return a node of a stack."""
     start, end, node, depth = stack.nodes[index]
     return Pending(start, end, node, depth, stack.keys[index])
 
@@ -386,7 +381,6 @@ def _comes_before(nodes, node, other):
 
 @bare_device
 def _add_to_heap(heap, n_heap, node, nodes):
-    """Add a node to the heap."""
     index = n_heap
     while index > 0 and not _comes_before(nodes, heap[(index - 1) >> 1], node):
         heap[index] = heap[(index - 1) >> 1]
@@ -426,15 +420,13 @@ def _split_node(find, columns, pending, n_nodes, params, work):
         return False
     _record_split(split, columns, params, nodes, node, n_nodes)
     codes, feature = columns.codes, split.feature
-    also_left = columns.n_bins[feature] if split.missing_left else np.int64(-1)
+    also_left = columns.n_bins[feature] if split.missing_left else np.int64(-1)  # the code of missing values, or none
     if is_sparse(columns):
         n_left = partition_sparse(columns, split, n_nodes, samples, work.spill, also_left)
     elif columns.kinds[feature] == NUMERIC:
-        left = Side(is_at_most, split.code, also_left)
-        n_left = with_codes(partition, codes, feature, left, samples, work.spill)
+        n_left = with_codes(partition, codes, feature, is_at_most, split.code, also_left, samples, work.spill)
     else:
-        left_set = Side(has_code, split.codes_left, also_left)
-        n_left = with_codes(partition, codes, feature, left_set, samples, work.spill)
+        n_left = with_codes(partition, codes, feature, has_code, split.codes_left, also_left, samples, work.spill)
     _start_node(nodes, n_nodes, n_left)
     _start_node(nodes, n_nodes + 1, len(samples) - n_left)
     if is_constrained:
@@ -444,7 +436,6 @@ def _split_node(find, columns, pending, n_nodes, params, work):
 
 @bare_device
 def _start_root(work, n_samples, weights):
-    """Initialize the root: its class totals and its limits."""
     nodes, stored = work.nodes, work.nodes.totals
     _start_node(nodes, 0, n_samples)
     work.limits[:1, 0], work.limits[:1, 1] = 0.0, 1.0
@@ -462,21 +453,6 @@ def _start_root(work, n_samples, weights):
 
 
 @bare_device
-def _push_best(n_heap, params, work):
-    """Use the split of the best node in the heap: push its children on the stack and return the stack height."""
-    node = _take_from_heap(work.heap, n_heap, work.nodes)
-    index = (np.int64(work.nodes.left_child[node]) - 1) >> 1
-    return _push_children(_node_at(work.split_nodes, index), params, work, 0)
-
-
-@bare_device
-def _keep_split(pending, n_nodes, n_heap, work):
-    """Add a node that was split in advance to the heap; its children have the indices n_nodes and n_nodes + 1."""
-    _push(work.split_nodes, (n_nodes - 1) >> 1, pending)
-    _add_to_heap(work.heap, n_heap, pending.node, work.nodes)
-
-
-@bare_device
 def _grow(find, columns, params, n_samples, key, work):
     """Grow a tree and return the number of nodes, including the children of nodes that were split in advance."""
     _start_root(work, n_samples, columns.weights)
@@ -486,8 +462,10 @@ def _grow(find, columns, params, n_samples, key, work):
         root = Pending(np.int64(0), n_samples, np.int64(0), np.int64(0), key)
         height = _push(work.stack, 0, root)
     while height > 0 or (n_heap > 0 and n_leaves + 1 < params.max_leaf_nodes):
-        if height == 0:
-            height = _push_best(n_heap, params, work)
+        if height == 0:  # use the split of the first node of the heap
+            node = _take_from_heap(work.heap, n_heap, work.nodes)
+            parent = _node_at(work.split_nodes, (np.int64(work.nodes.left_child[node]) - 1) >> 1)
+            height = _push_children(parent, params, work, 0)
             n_heap -= 1
             n_leaves += 1
             continue
@@ -497,7 +475,8 @@ def _grow(find, columns, params, n_samples, key, work):
             level = _enter_branch(pending, height, level, columns, work)
         if _split_node(find, _columns_at(level, columns, work.copies), pending, n_nodes, params, work):
             if best_first:
-                _keep_split(pending, n_nodes, n_heap, work)
+                _push(work.split_nodes, (n_nodes - 1) >> 1, pending)
+                _add_to_heap(work.heap, n_heap, pending.node, work.nodes)
                 n_heap += 1
             else:
                 height = _push_children(pending, params, work, height)
@@ -520,7 +499,6 @@ _with_variant = replacing(TreeParams, "criterion", "random_splits", "min_weight_
 
 @bare_device
 def _nodes_from(nodes, first):
-    """Return the nodes from the index `first` on, as views."""
     totals = nodes.totals
     return Nodes(
         nodes.feature[first:],
@@ -561,7 +539,6 @@ def _grow_for_two_classes(columns, params, batch, work):
 
 @bare_kernel
 def _grow_for_more_classes(columns, params, batch, work):
-    """Grow trees of any number of classes."""
     _grow_trees(find_split, columns, params, batch, work)
 
 

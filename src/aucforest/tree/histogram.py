@@ -34,40 +34,25 @@ class Classes(NamedTuple):
     totals: NDArray[np.int64]  # (n,) the class totals of the node
 
 
-class TwoClassHistogram(NamedTuple):
-    """The histogram of two classes: the bins in the order in which they are split, and missing values separately.
+class Histogram(NamedTuple):
+    """The histogram of a feature: the bins in the order in which they are split, and missing values separately.
 
-    Bins may be empty. All bins before `first` are empty, and the last bin is not.
+    With two classes, bins may be empty, but the last bin is not. With more classes, no bin is empty, and bin i has the
+    cells entries[starts[i] : starts[i + 1]].
     """
 
     functions: Any  # the functions that read this histogram, see `splitter.SearchFunctions`
     codes: NDArray[np.uint32]
     n_samples: NDArray[np.int64]  # of each bin; only set if leaves have a minimum size
-    first: int | np.int64
+    first: int | np.int64  # all bins before this one are empty
     n_bins: int | np.int64
     has_missing: bool | np.bool_
     missing: NDArray[np.int64]  # (n_classes,) class totals
     n_missing: int | np.int64  # number of samples with a missing value; only set like `n_samples`
     cells: NDArray[np.int64]
     shift: np.uint64  # as in `Classes`
-    n_listed: int | np.int64  # number of codes in `codes`, missing values included; -1 if `codes` has all codes
-
-
-class Histogram(NamedTuple):
-    """The histogram of more than two classes. Bin i has the cells entries[starts[i] : starts[i + 1]]."""
-
-    functions: Any  # fields without a comment are as in `TwoClassHistogram`
-    codes: NDArray[np.uint32]
-    n_samples: NDArray[np.int64]
-    first: int | np.int64  # 0
-    n_bins: int | np.int64
-    has_missing: bool | np.bool_
-    missing: NDArray[np.int64]
-    n_missing: int | np.int64
-    cells: NDArray[np.int64]
-    shift: np.uint64
-    n_listed: int | np.int64  # number of entries, including those of missing values
-    starts: NDArray[np.int64]
+    n_listed: int | np.int64  # number of codes (-1: all) or, for more classes, of entries, including missing values
+    starts: NDArray[np.int64]  # only set for more than two classes, like `entries`
     entries: NDArray[np.uint32]
 
 
@@ -148,7 +133,6 @@ def list_bits(mask, n_bits, listed):
 
 @bare_device
 def _add_to_cells(cells, code, index, weight, shift):
-    """Add a weight to the cell of a class and a code."""
     if shift == 0:
         cells[code] += weight << (index * _HALF)
     else:
@@ -182,7 +166,7 @@ def _sort_keys(codes, read_code, feature, search, listed):
 
 @bare_device
 def _fill(codes, read_code, feature, search, marks, cells):
-    """Add the weight of each sample to its cell, and mark its key if `marks`; the last two loops are fast variants."""
+    """Add the weight of each sample to its cell, and mark its key if `marks`."""
     samples, weights, classes = search.node.samples, search.node.columns.weights, search.classes
     mask = search.buffers.histogram.mask
     if len(weights) > 0 or classes.shift == 1:
@@ -191,7 +175,7 @@ def _fill(codes, read_code, feature, search, marks, cells):
             _add_to_cells(cells, code, k, weight_of(samples[i], weights), classes.shift)
             if marks:
                 add_code(mask, _key_of(code, samples[i], classes))
-    elif classes.shift == 0:
+    elif classes.shift == 0:  # this loop and the next one are faster, for packed weights
         for i in range(len(samples)):
             code, k = read_code(codes, (feature, row_of(samples[i]))), np.int64(label_of(samples[i]) == classes.last)
             cells[code] += packed_weight(samples[i]) << (k * _HALF)
@@ -208,7 +192,7 @@ def _fill(codes, read_code, feature, search, marks, cells):
 
 @bare_device
 def _fill_two_features(codes, read_code, features, search):
-    """Fill the cells of two features, for two classes that share cells; each sample is read once for both."""
+    """Fill the cells of two features, for two classes that share cells; each sample is read once for both features."""
     samples, buffers, last = search.node.samples, search.buffers.histogram, search.classes.last
     cells, next_cells, feature, next_feature = buffers.cells[0], buffers.cells[1], features[0], features[1]
     for i in range(len(samples)):
@@ -221,7 +205,6 @@ def _fill_two_features(codes, read_code, features, search):
 
 @bare_device
 def _count_samples(codes, read_code, feature, search):
-    """Count the samples at each code of a feature."""
     samples, n_samples_of_code = search.node.samples, search.buffers.histogram.n_samples_of_code
     for i in range(len(samples)):
         n_samples_of_code[read_code(codes, (feature, row_of(samples[i])))] += 1
@@ -255,7 +238,6 @@ def _count_sparse(columns, samples, feature, classes, with_samples, buffers):
 
 @bare_device
 def _count_stored(search, feature):
-    """Count the sparse codes of a feature, and return the number of listed keys."""
     node, with_samples = search.node, has_minimum_sizes(search.params)
     return _count_sparse(node.columns, node.samples, feature, search.classes, with_samples, search.buffers.histogram)
 
@@ -270,7 +252,6 @@ def _move_counts(codes, n_bins, buffers):
 
 @bare_device
 def _weights_at(cells, code, shift):
-    """Return the weights of two classes at a code."""
     if shift == 0:
         return cells[code] & _LOWER_HALF, cells[code] >> _HALF
     return cells[code << np.uint64(1)], cells[(code << np.uint64(1)) + np.uint64(1)]
@@ -338,9 +319,9 @@ def _make_two_class_histogram(n_listed, feature, search, cells):
             n_bins -= 1
         while first < n_bins and not _is_filled(cells, np.uint64(first), shift):
             first += 1
-    return TwoClassHistogram(
+    return Histogram(
         search.functions, codes, buffers.n_samples, first, n_bins, has_missing, missing, n_missing,
-        cells[: n_codes << np.int64(shift)], shift, n_listed,
+        cells[: n_codes << np.int64(shift)], shift, n_listed, buffers.starts, buffers.entries,
     )  # fmt: skip
 
 
@@ -349,7 +330,7 @@ def _count_dense_two_classes(codes, read_code, search, features, t, compact):
     """Count two classes by dense codes; return the number of listed codes, -1 for all codes, and the cells."""
     columns, n, buffers = search.node.columns, len(search.node.samples), search.buffers.histogram
     feature, n_codes = np.uint64(features[t]), columns.n_bins[features[t]] + 1
-    # The bit mask of few codes is short, so marking them takes little time even for few samples.
+    # The bit mask of few codes is short, so a few samples are marked rather than sorted.
     sorts = n <= SORT_SAMPLES and n_codes > 64 * n
     marks = not sorts and n_codes > 2 * n
     # If `paired`, the cells of two features are filled in one pass over the samples.
@@ -494,7 +475,7 @@ def _count_dense_more_classes(codes, read_code, feature, search):
 
 @bare_device
 def count_more_classes(search, features, t, compact):
-    """Count the histogram of features[t] like `count_two_classes`, but for more classes; it has no empty bins."""
+    """Count the histogram of features[t] like `count_two_classes`, but for more classes and without empty bins."""
     columns, feature = search.node.columns, np.int64(features[t])
     if is_sparse(columns):
         n_entries = _count_stored(search, feature)

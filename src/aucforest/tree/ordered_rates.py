@@ -1,9 +1,9 @@
-"""Ordered target rates: the class frequencies of the category of a sample among the preceding samples of a tree.
+"""Ordered target rates: class frequencies in the category of a sample, computed from preceding samples of the tree.
 
-Each tree has a random order of its samples. The target rates of a sample do not depend on its label, so a tree cannot
-learn from them that a category with a single sample has the class of this sample (Prokhorenkova et al. 2018, CatBoost:
-unbiased boosting with categorical features, NeurIPS). All columns have the same order, because with two orders, the
-rates of two samples could each reveal the label of the other one. Preceding samples of the same group are not used.
+Each tree has a random order of its samples. The target rates of a sample do not depend on its label, so they do not
+reveal the class of a sample that is alone in its category (Prokhorenkova et al. 2018, CatBoost: unbiased boosting with
+categorical features, NeurIPS). All columns have the same order, because with two orders, the rates of two samples could
+each reveal the label of the other one. Preceding samples of the same group are not used.
 """
 
 from typing import NamedTuple, Self
@@ -21,10 +21,11 @@ _LABEL_SHIFT = np.uint64(32)
 
 
 class RateRule(NamedTuple):
-    """How the target rates of one column are computed and encoded, with a table for each interaction.
+    """How the target rates of one column are computed and encoded.
 
-    The codes of another feature are grouped into parts. An interaction combines a category with one part. Table 0 is
-    for categories alone. Feature t * n_classes + c is the rate of the c-th class in table t.
+    Table 0 has the rates of the categories alone. Each further table is for an interaction with another feature, whose
+    codes are grouped into parts, and has the rates of each category and part. The rates are the features of the trees:
+    feature t * n_classes + c is the rate of the c-th class in table t.
     """
 
     classes: NDArray[np.int64]  # (n_classes,) the classes that have features
@@ -51,7 +52,7 @@ class CategorySamples(NamedTuple):
 
 @bare_kernel
 def shuffle(key, first, numbers):
-    """Shuffle `numbers` (Fisher and Yates) with the random numbers of a tree, from the index `first` on."""
+    """Shuffle `numbers` (Fisher and Yates) with the random numbers of a tree whose indices start at `first`."""
     for i in range(len(numbers) - 1, 0, -1):
         j = bounded(derive_key(key, RATE_ORDER, first + i), i + 1)
         numbers[i], numbers[j] = numbers[j], numbers[i]
@@ -80,17 +81,8 @@ def read_categories(digits, categories):
 
 
 @bare_kernel
-def _find_starts(categories, starts):
-    """Write where the samples of each category start and end; samples of category -1 are left out."""
-    for i in range(len(categories)):
-        starts[categories[i] + 1] += categories[i] >= 0
-    for category in range(1, len(starts)):
-        starts[category] += starts[category - 1]
-
-
-@bare_kernel
 def _sort_by_category(categories, order, labels, indices, samples):
-    """Write the samples of each category in the given order, and replace the starts in `indices` by the ends."""
+    """Write the samples of each category in the given order; `indices` has the starts of the categories."""
     for i in range(len(order)):
         category = categories[order[i]]
         if category >= 0:
@@ -103,15 +95,16 @@ def sort_by_category(
     categories: NDArray[np.int32], n_categories: int, order: NDArray[np.int32], labels: NDArray[np.uint16]
 ) -> CategorySamples:
     """Return the samples of each category in the given order."""
-    starts = np.zeros(n_categories + 1, dtype=np.int64)
-    _find_starts(categories, starts)
+    counts = np.bincount(categories + 1, minlength=n_categories + 1)
+    counts[0] = 0  # samples without a category, which is -1
+    starts = np.cumsum(counts)
     samples = np.empty(starts[-1], dtype=np.uint64)
     _sort_by_category(categories, order, labels, starts[:-1].copy(), samples)
     return CategorySamples(starts, samples)
 
 
 class SampleData(NamedTuple):
-    """The other features, groups and weights of samples; without groups or weights, these arrays are empty."""
+    """The other features, groups and weights of samples; without groups or weights, their arrays are empty."""
 
     codes: NDArray[np.unsignedinteger]  # (n_rows_of_codes, n_samples), the codes of the other features
     groups: NDArray[np.int64]  # (n_samples,)
@@ -135,7 +128,8 @@ class SampleData(NamedTuple):
 class _Buffers(NamedTuple):
     """Buffers for the totals of preceding samples of a category, and for a tile, which is some consecutive samples.
 
-    `last` has the category of the last sample and, with groups, its first sample that is not yet in the totals.
+    `last` has the category of the last sample. With groups, it also has the index of the first sample of this category
+    that is not yet in the totals.
     """
 
     totals: NDArray[np.float64]  # (n_tables, n_parts)
@@ -180,7 +174,7 @@ def _count_sample(rule, data, table, part, packed, buffers):
 
 @bare_device
 def _find_rates(rule, data, by_category, table, tile, buffers):
-    """Write the rates of the samples from tile[0] to tile[1] in a table; table 0 has the priors of the other tables."""
+    """Write the rates of the samples from tile[0] to tile[1]. The rates in table 0 are the priors of other tables."""
     starts, samples = by_category
     category, uncounted = buffers.last[table]
     smoothing, has_groups, (first, stop) = rule.smoothing[table], len(data.groups) > 0, tile
@@ -222,7 +216,6 @@ def _encode(rule, samples, buffers, encoded):
 
 @bare_kernel
 def _encode_rates(rule, data, by_category, buffers, encoded):
-    """Write the codes of the rates of all samples with a category."""
     samples = by_category.samples
     for first in range(0, len(samples), _TILE):
         stop = min(first + _TILE, len(samples))

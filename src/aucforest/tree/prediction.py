@@ -3,7 +3,8 @@
 The rows of a group descend a tree together, by two levels in each pass over the rows. The steps of different rows are
 independent, so the processor overlaps their memory reads. Every few passes, rows in a leaf are removed from the list of
 active rows. A check in each pass would take more time than needless steps. Before the first check, all rows descend.
-All groups descend one tree before the next, so that it stays in the cache. Meanwhile, the next tree is prefetched.
+All groups descend one tree before the next tree, so that a tree stays in the cache. Meanwhile, the next tree is
+prefetched.
 """
 
 from collections.abc import Sequence
@@ -43,15 +44,6 @@ class TreeNodes(NamedTuple):
     def of(cls, tree: Tree) -> "TreeNodes":
         """Return the arrays of a tree."""
         return cls(*[getattr(tree, name) for name in cls._fields])
-
-
-class NodeSplit(NamedTuple):
-    """The split of a node of a `Tree`; set_number is the index of its set, -1 for a split by a threshold."""
-
-    threshold: float
-    missing_left: bool
-    set_number: int
-    sets: NDArray[np.uint64]
 
 
 class WalkNodes(NamedTuple):
@@ -199,7 +191,6 @@ class PackedTrees:
         return leaves
 
     def _nodes_for(self, X: NDArray[Any]) -> WalkNodes:
-        """Return the nodes with thresholds of the dtype of X."""
         return self.nodes if X.dtype == np.float64 else self.nodes._replace(thresholds=self.rounded)
 
 
@@ -211,13 +202,12 @@ def _empty_aligned(n_rows: int, n_columns: int) -> NDArray[np.float64]:
 
 
 def _is_float32(X: NDArray[np.float64]) -> bool:
-    """Return whether float32 represents all values."""
     with np.errstate(over="ignore"):
         return bool(np.all((X.astype(np.float32) == X) | np.isnan(X)))
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
-    """Return the starts of consecutive parts of the given sizes, and the end of the last part."""
+    """Return where consecutive slices of the given sizes start, and where the last one ends."""
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
@@ -240,28 +230,25 @@ def _pack_tree(tree, first_set, nodes, rounded):
 
 def _only_classes(tree: Tree) -> NDArray[np.int64]:
     """Return the class that has all the weight of each node, -1 for a node of several classes."""
-    stored = tree.frequencies
+    stored, only_class = tree.frequencies, np.full(tree.n_nodes, -1)
     if isinstance(stored, np.ndarray):
-        only_class = np.empty(len(stored), dtype=np.int64)
         _find_only_classes(stored, only_class)
         return only_class
     is_only = np.diff(stored.indptr) == 1
     is_only[is_only] = stored.data[stored.indptr[:-1][is_only]] == 1.0
-    only_class = np.full(tree.n_nodes, -1)
     only_class[is_only] = stored.indices[stored.indptr[:-1][is_only]]
     return only_class
 
 
 @bare_kernel
 def _find_only_classes(frequencies, only_class):
-    """Write the result of `_only_classes`."""
     for node in range(len(frequencies)):
-        n_present, only_class[node] = 0, -1
+        n_present = 0
         for k in range(frequencies.shape[1]):
             n_present += frequencies[node, k] != 0.0
             if frequencies[node, k] == 1.0:
                 only_class[node] = k
-        if n_present > 1:
+        if n_present > 1:  # the 1.0 is rounded
             only_class[node] = -1
 
 
@@ -288,7 +275,6 @@ def nodes_of(nodes, first, tree):
 
 @bare_device
 def _any_missing(X):
-    """Return whether any value is missing."""
     n_missing = 0
     for i in range(X.shape[0]):
         for f in range(X.shape[1]):
@@ -309,7 +295,7 @@ def is_right_of_set(sets, number, value):
 
 @bare_device
 def split_of(nodes, node):
-    """Return the split of a node of a `Tree`, given its `TreeNodes`."""
+    """Return the threshold, `missing_left`, the index of the set (-1 for none) and all sets, given `TreeNodes`."""
     low, high, node_index = 0, len(nodes.set_nodes), np.int64(node)
     while low < high:
         middle = (low + high) >> 1
@@ -318,15 +304,16 @@ def split_of(nodes, node):
         else:
             high = middle
     set_number = low if low < len(nodes.set_nodes) and nodes.set_nodes[low] == node_index else -1
-    return NodeSplit(nodes.threshold[node], nodes.missing_left[node], set_number, nodes.sets)
+    return nodes.threshold[node], nodes.missing_left[node], set_number, nodes.sets
 
 
 @bare_device
 def goes_right(split, value):
-    """Return 1 if a value goes right at a split of a `Tree`, else 0."""
-    if split.set_number >= 0:
-        return is_right_of_set(split.sets, split.set_number, value)
-    return np.uint64((value > split.threshold) | ((value != value) & (not split.missing_left)))
+    """Return 1 if a value goes right at a split, which is from `split_of`, else 0."""
+    threshold, missing_left, set_number, sets = split
+    if set_number >= 0:
+        return is_right_of_set(sets, set_number, value)
+    return np.uint64((value > threshold) | ((value != value) & (not missing_left)))
 
 
 @bare_device
@@ -448,7 +435,7 @@ def _list_out_of_bag(counts, active):
 
 @bare_device
 def _prefetch_next(trees, tree, start, n_rows):
-    """Prefetch a part of the nodes of the next tree. Each group of rows, which starts at `start`, has its own part."""
+    """Prefetch some nodes of the next tree; the groups of rows, of which one starts at `start`, share this work."""
     nodes, first = trees.nodes, trees.first
     if len(nodes.words) < _MANY_NODES or tree + 2 == len(first):
         return

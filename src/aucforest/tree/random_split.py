@@ -4,8 +4,6 @@ The split is the same as with a histogram, but takes less time. A feature needs 
 in the node, or if its least or greatest value is infinite.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from aucforest._compile import bare_device
@@ -16,18 +14,8 @@ from aucforest.tree.features import location, middle_of, threshold_between
 from aucforest.tree.samples import label_of, row_of, weight_of, with_codes
 
 
-class RandomSplit(NamedTuple):
-    """A random split of a feature; `code` is -1 if the feature needs the histogram."""
-
-    code: np.int64  # the greatest code on the left
-    next_code: np.int64  # the least code on the right
-    n_left: np.int64  # number of samples on the left
-    threshold: float
-
-
 @bare_device
 def _find_range(codes, read_code, feature, samples):
-    """Return the least and the greatest code of a feature."""
     least = greatest = read_code(codes, (feature, row_of(samples[0])))
     for i in range(1, len(samples)):
         code = read_code(codes, (feature, row_of(samples[i])))
@@ -39,8 +27,8 @@ def _find_range(codes, read_code, feature, samples):
 def _sum_left(codes, read_code, search, feature, ends, threshold):
     """Write the class totals on the left; return the greatest code left, the least code right, and n_left.
 
-    `ends` are the least code, which always goes left, and the greatest code, which always goes right. All bins between
-    them have finite bounds.
+    `ends` are the least code of the node, which always goes left, and the greatest, which always goes right. All bins
+    between them have finite bounds.
     """
     samples, weights, bins = search.node.samples, search.node.columns.weights, search.node.columns.bins
     left, indices, (least, greatest) = search.buffers.score.left, search.classes.indices, ends
@@ -59,7 +47,11 @@ def _sum_left(codes, read_code, search, feature, ends, threshold):
 
 @bare_device
 def sample_random_split(search, feature, key):
-    """Return the random split of a feature, and write its class totals on the left to `ScoreBuffers.left`."""
+    """Sample a split of a feature, and write the class totals on the left to `ScoreBuffers.left`.
+
+    Return the greatest code on the left, the least code on the right, the number of samples on the left, and the
+    threshold. The codes are -1 if the feature needs the histogram.
+    """
     columns, feature = search.node.columns, np.uint64(feature)
     least, greatest = with_codes(_find_range, columns.codes, feature, search.node.samples)
     low = high = 0.0
@@ -67,16 +59,16 @@ def sample_random_split(search, feature, key):
     if not has_missing:
         low, high = location(columns.bins, feature, least), location(columns.bins, feature, greatest)
     if has_missing or low == -np.inf or high == np.inf:
-        return RandomSplit(np.int64(-1), np.int64(-1), np.int64(0), 0.0)
+        return np.int64(-1), np.int64(-1), np.int64(0), 0.0
     threshold = threshold_between(low, high, key)
     code, next_code, n_left = with_codes(_sum_left, columns.codes, search, feature, (least, greatest), threshold)
-    return RandomSplit(code, next_code, n_left, threshold)
+    return code, next_code, n_left, threshold
 
 
 @bare_device
 def _score_two_classes(criterion, left, totals, best_score, buffers):
     """Return the score of a split of two classes, or `best_score` if it is not better."""
-    # A scan does the same check. It may exclude a score that exceeds the bar only by a rounding error.
+    # A scan makes the same check, which may exclude a score that exceeds the bar only by a rounding error.
     bar = best_score + pair_rounding(criterion.code, totals[0], totals[1])
     if not criterion.may_exceed(left[0], left[1], totals[0], totals[1], bar):
         return best_score
@@ -86,7 +78,6 @@ def _score_two_classes(criterion, left, totals, best_score, buffers):
 
 @bare_device
 def _score_more_classes(criterion, left, totals, best_score, buffers):
-    """Return the score of a split of more than two classes, or `best_score` if it is not better."""
     bar = best_score + ROUNDING
     state = criterion.start(totals, bar, True, buffers)
     for k in range(np.uint64(len(totals))):

@@ -1,11 +1,10 @@
-"""The samples of a node, and their weights as integers.
+"""Samples of a node packed into integers, their codes and weights, and the partition of samples by a split.
 
 A sample is one uint64: the row of the training data (32 bits), the class (16) and the weight (16). For float or large
 weights, the bits of the weight are 0 and `Columns.weights[row]` is the weight as a fixed-point int64. Sums of integers
 do not depend on the order of the samples, so trees do not either.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,9 +67,7 @@ class SparseNode(NamedTuple):
     n_codes: NDArray[np.int64]  # (1,) number of listed codes; -1 if rows are looked up instead
     n_listed: NDArray[np.int32]  # (n_features,) number of listed codes of each feature
     last: NDArray[np.int32]  # (n_features,) the index of the last listed code of each feature
-    previous: NDArray[
-        np.int32
-    ]  # (capacity,) like the next three: the index of the preceding listed code of the feature
+    previous: NDArray[np.int32]  # (capacity,) like the next three: the index of the preceding code of the feature
     feature: NDArray[np.int32]
     code: NDArray[np.uint32]
     sample: NDArray[np.uint64]
@@ -126,23 +123,13 @@ class Columns(NamedTuple):
     node: SparseNode = NO_NODE
 
 
-class Side(NamedTuple):
-    """The condition for samples to go left: contains(rule, code) is true, or the code equals `also_left`."""
-
-    contains: Callable[..., Any]
-    rule: Any
-    also_left: int | np.int64  # the code of missing values; -1 if they go right
-
-
 @bare_device
 def _read_narrow(codes, index):
-    """Return a code of one byte, given its index in the array."""
     return np.uint64(codes.one[index])
 
 
 @bare_device
 def _read_wide(codes, index):
-    """Return a code of two or four bytes, given its index in the array."""
     return np.uint64(codes.two[index]) if codes.n_bytes == 2 else np.uint64(codes.four[index])
 
 
@@ -165,7 +152,7 @@ def set_code(codes, index, code):
 
 @bare_device
 def with_codes(function, codes, *arguments):
-    """Return function(codes, read_code, *arguments). read_code(codes, index) returns a code of this width."""
+    """Return function(codes, read_code, *arguments), where read_code(codes, index) returns a code."""
     if codes.n_bytes == 1:
         return function(codes, _read_narrow, *arguments)
     return function(codes, _read_wide, *arguments)
@@ -209,9 +196,9 @@ def weight_of(sample, weights):
 
 @bare_kernel
 def take_samples(labels, counts, use_counts, samples):
-    """Write the samples of a tree from labels and counts of all rows, uint16 each, and return the number of samples.
+    """Write the samples of a tree from the labels and counts of all rows, and return the number of samples.
 
-    Out-of-bag rows, which have a count of 0, are left out. use_counts is whether the weight of a sample is its count.
+    Out-of-bag rows, which have a count of 0, are left out. If use_counts, the weight of a sample is its count.
     """
     n_taken = np.uint64(0)
     for row in range(len(labels)):
@@ -240,16 +227,17 @@ def add_code(words, code):
 
 
 @bare_device
-def partition(codes, read_code, feature, left, samples, spill):
-    """Move the samples that go left, given a `Side`, to the front, and return their number.
+def partition(codes, read_code, feature, contains, rule, also_left, samples, spill):
+    """Move the samples that go left to the front, and return their number.
 
-    Both sides keep their order. To avoid branches, each sample is written to both sides and only one index advances.
+    A sample goes left if contains(rule, code) is true or its code is `also_left`. Samples on the same side keep their
+    order. There are no branches: each sample is written to both sides, but only one index advances.
     """
     feature, n_left, n_right = np.uint64(feature), np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
         sample = samples[i]
         code = np.int64(read_code(codes, (feature, row_of(sample))))
-        is_left = np.uint64(left.contains(left.rule, code) | (code == left.also_left))
+        is_left = np.uint64(contains(rule, code) | (code == also_left))
         samples[n_left] = sample
         spill[n_right] = sample
         n_left += is_left
@@ -267,10 +255,10 @@ class FixedPoint(NamedTuple):
 
     @classmethod
     def of(cls, weights: NDArray[np.float64], n_draws: int) -> "FixedPoint":
-        """Choose the unit of weights, not all 0, for sums of n_draws terms. Only the ratios of weights are kept.
+        """Choose the unit of weights, not all 0, for sums of n_draws terms.
 
-        Multiples of one weight become small integers, for which AUC scores are exact: sums are below 2**31 and products
-        of two of them fit into int64. Other weights get as many bits as possible without overflow.
+        Multiples of one weight become small integers, for which AUC scores are exact: sums are below 2**31, and
+        products of two sums fit into int64. Other weights get as many bits as possible without overflow.
         """
         positive = weights[weights > 0]
         least, most = float(positive.min()), float(positive.max())
@@ -287,7 +275,7 @@ class FixedPoint(NamedTuple):
     @classmethod
     def for_sums(cls, most: float, n_draws: int) -> "FixedPoint":
         """Choose a unit for which sums of n_draws weights up to `most` have as many bits as possible."""
-        # With frexp, unlike a logarithm, weights scaled by a power of two become the same integers.
+        # Unlike with a logarithm, weights scaled by a power of two become the same integers.
         return cls(1.0, 61 - int(np.frexp(most)[1]) - n_draws.bit_length())
 
     @property

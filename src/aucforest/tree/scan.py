@@ -19,7 +19,7 @@ from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.criteria.criterion import CUSTOM_CRITERION, ROUNDING, sum_of
 from aucforest.tree.criteria.custom import add_split, score_pending
 from aucforest.tree.criteria.table import by_criterion, pair_rounding
-from aucforest.tree.histogram import Classes, has_minimum_sizes, read_entry, sum_left, two_class_weights
+from aucforest.tree.histogram import Classes, Histogram, has_minimum_sizes, read_entry, sum_left, two_class_weights
 
 _CROWDED = 2  # bins are crowded if they have more classes than this on average
 
@@ -36,7 +36,7 @@ class Constraint(NamedTuple):
 class Splits(NamedTuple):
     """The splits of a feature that are scanned: after each of the bins from `first` to `stop` - 1."""
 
-    histogram: Any  # a `TwoClassHistogram` or `Histogram`
+    histogram: Histogram
     classes: Classes
     first: int | np.int64
     stop: int | np.int64
@@ -67,7 +67,7 @@ def find_admissible(histogram, classes, missing_left, n_samples, params):
 
 @bare_device
 def second_frequency(first, second):
-    """Return the frequency of the second class, computed like `Tree.value`, so that both agree to the last bit."""
+    """Return the frequency of the second class. It equals `Tree.value` to the last bit."""
     return np.float64(second) / (np.float64(first) + np.float64(second))
 
 
@@ -85,7 +85,7 @@ def _is_allowed(splits, left_0, left_1, index):
 
 @bare_device
 def _bits_of(score):
-    """Return the bits of a non-negative score as an integer; such integers sort like scores and compare faster."""
+    """Return the bits of a non-negative score as an integer. These integers sort like scores and compare faster."""
     return np.float64(score).view(np.int64)
 
 
@@ -113,7 +113,7 @@ def _scan_bins(criterion, splits, left, best_score, buffers):
     t, stop = np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))
     while t < stop:
         may_win = False
-        # This inner loop stops at the next candidate, which costs less than updating the best split in each step.
+        # This inner loop only looks for the next candidate, which is faster than updating the best split in each step.
         while t < stop and not may_win:
             moved_0, moved_1 = two_class_weights(splits.histogram, t)
             left_0, left_1 = left_0 + moved_0, left_1 + moved_1
@@ -129,7 +129,6 @@ def _scan_bins(criterion, splits, left, best_score, buffers):
 
 @bare_device
 def _scan_two_classes(criterion, splits, best_score, buffers):
-    """Return (score, index) of the best split of two classes."""
     left, totals = buffers.score.left[:2], splits.classes.totals
     sum_left(splits.histogram, np.int64(splits.first) - 1, splits.missing_left, left)
     is_exact = pair_rounding(criterion.code, totals[0], totals[1]) == 0.0
@@ -140,7 +139,6 @@ def _scan_two_classes(criterion, splits, best_score, buffers):
 
 @bare_device
 def _scan_more_classes(criterion, splits, best_score, buffers):
-    """Return (score, index) of the best split of more than two classes."""
     histogram, classes, totals = splits.histogram, splits.classes, splits.classes.totals
     left = buffers.score.left[: classes.n]
     bar, index = best_score + ROUNDING, np.int64(-1)

@@ -1,4 +1,4 @@
-"""Search for the samples of a node that have a stored code of a sparse feature; all others have the code of zero.
+"""Sparse codes in a node: which samples have a stored code of a feature; all other samples have the code of zero.
 
 A node with few stored codes lists the codes of each feature. If the list is empty, the feature is constant. In larger
 nodes, it takes less time to read the columns of the sampled features and to look up the node of each row in `node_of`.
@@ -34,7 +34,7 @@ def _is_listed(node):
 
 @outlined_device
 def enter_node(columns, samples, node_index):
-    """List the stored codes of a node, or none if there are too many, in place of the codes of the previous node."""
+    """Replace the listed codes of the previous node by those of a node, or by none if there are too many."""
     sparse, node = columns.sparse, columns.node
     if node_index == 0:
         node.node_of[:] = -1
@@ -62,7 +62,7 @@ def enter_node(columns, samples, node_index):
 
 @outlined_device
 def find_codes(columns, feature):
-    """Write the samples of the node that have a stored code of a feature, and these codes; return their number."""
+    """Write the samples of the node that have a stored code of a feature, and their codes; return their number."""
     sparse, node, n_found = columns.sparse, columns.node, np.uint64(0)
     if _is_listed(node):
         index = np.uint64(node.last[feature])

@@ -1,9 +1,13 @@
-"""Binning of a sparse matrix from its stored values: zeros have the total weight minus the weight of stored values."""
+"""Binning of a sparse matrix from its stored values.
+
+The weight of the zeros of a column is the total weight minus the weight of the stored values.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from aucforest._compile import bare_kernel
 from aucforest.tree.binning import (
@@ -47,9 +51,9 @@ def _find_distinct(starts, values, n_rows, most, known, n_known):
 
 @bare_kernel
 def _encode_stored(columns, first, edges, zeros, starts, codes):
-    """Encode the stored values of all columns: write the code of zero in each column, the other codes and their starts.
+    """Encode the stored values of all columns: write the code of zero, the other codes and where each column starts.
 
-    Values with the code of zero are dropped, so the rows of the other values move to the front of columns.rows.
+    Values with the code of zero are dropped, and the rows of the other values move to the front of `columns.rows`.
     """
     index = 0
     for f in range(len(zeros)):
@@ -63,16 +67,6 @@ def _encode_stored(columns, first, edges, zeros, starts, codes):
                 columns.rows[index], codes[index] = columns.rows[stored], code
                 index += 1
         zeros[f], starts[f + 1] = zero, index
-
-
-@bare_kernel
-def _transpose(starts, rows, codes, row_starts, features, row_codes):
-    """Write the features and codes of each row; row_starts has two zeros and then the cumulative sizes of the rows."""
-    for f in range(len(starts) - 1):
-        for stored in range(starts[f], starts[f + 1]):
-            index = row_starts[rows[stored] + 1]
-            features[index], row_codes[index] = f, codes[stored]
-            row_starts[rows[stored] + 1] = index + 1
 
 
 def _bins_of(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int | None, run: ParallelMap) -> BinValues:
@@ -114,7 +108,7 @@ def bin_sparse(
     weights: NDArray[np.float64] | None = None,
     run: ParallelMap = map,
 ) -> tuple[SparseCodes, BinValues]:
-    """Bin a sparse matrix like `bin_matrix`; the rows of the result overwrite `columns.rows`, to save memory."""
+    """Bin a sparse matrix like `bin_matrix`; to save memory, the rows of the result overwrite `columns.rows`."""
     n_rows, n_features = columns.n_rows, len(columns.starts) - 1
     sampled = sample_rows(n_rows, max_bins)
     row_weights = np.zeros(n_rows)
@@ -125,7 +119,6 @@ def bin_sparse(
     codes: NDArray[np.unsignedinteger] = np.empty(len(columns.rows), dtype=code_dtype(int(values.n_bins.max())))
     _encode_stored(columns, values.first, edges, zeros, starts, codes)
     rows, codes = columns.rows[: starts[-1]], codes[: starts[-1]]
-    row_starts = np.concatenate(([0, 0], np.cumsum(np.bincount(rows, minlength=n_rows))))
-    features, row_codes = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=codes.dtype)
-    _transpose(starts, rows, codes, row_starts, features, row_codes)
-    return SparseCodes(zeros, starts, rows, Codes.of(codes), row_starts[:-1], features, Codes.of(row_codes)), values
+    by_row = csc_array((codes, rows, starts), shape=(n_rows, n_features)).tocsr()
+    row_starts, features = by_row.indptr.astype(np.int64), by_row.indices.astype(np.int32, copy=False)
+    return SparseCodes(zeros, starts, rows, Codes.of(codes), row_starts, features, Codes.of(by_row.data)), values

@@ -1,6 +1,7 @@
-"""Tree traversal of sparse rows: a few rows at a time are made dense, and a row in a leaf is replaced by the next row.
+"""Tree traversal of sparse rows: a few rows at a time are made dense.
 
-Most values are zeros, so trees of sparse rows are deep on one side, and the paths of rows differ much in length.
+Most values are zeros, so trees of sparse rows are deep on one side, and the paths of rows differ much in length. So a
+few rows descend a tree together, and a row that has reached a leaf is replaced by the next row.
 """
 
 from typing import NamedTuple

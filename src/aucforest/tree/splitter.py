@@ -115,8 +115,8 @@ class SplitBuffers(NamedTuple):
 class SearchFunctions(NamedTuple):
     """The functions of a search that differ between two classes and more.
 
-    The two searches are compiled separately, because a compiled function prepares all its loops when it starts. One
-    function for both would also prepare loops that it does not run.
+    The two searches are compiled separately, because a compiled function prepares all its loops when it starts, also
+    those that it does not run.
     """
 
     index_classes: Callable[..., Any]
@@ -157,7 +157,7 @@ def _is_half(weight, classes):
 
 @bare_device
 def _store_split(search, histogram, index, missing_left, by_set):
-    """Store the left totals and sets of a split; return the first code on the right, and if missing values go left."""
+    """Store the left totals and sets of a split; return its `next_code` and `missing_left`."""
     classes, buffers = search.classes, search.buffers
     left = buffers.left[: classes.n]
     sum_left(histogram, index, missing_left, left)
@@ -188,12 +188,13 @@ def _needs_no_histogram(search):
 def _random_split(search, feature, best):
     """Return whether the random split of a feature was scored without a histogram, and the best split so far."""
     classes, params, score = search.classes, search.params, search.buffers.score
-    split = sample_random_split(search, feature, derive_key(search.node.key, SPLIT, feature))
-    if split.code < 0:
+    key = derive_key(search.node.key, SPLIT, feature)
+    code, next_code, n_left, threshold = sample_random_split(search, feature, key)
+    if code < 0:
         return False, best
     left = score.left[: classes.n]
     weight = sum_of(left)
-    if min(split.n_left, len(search.node.samples) - split.n_left) < params.min_samples_leaf:
+    if min(n_left, len(search.node.samples) - n_left) < params.min_samples_leaf:
         return True, best
     if min(weight, classes.weight - weight) < params.min_weight_leaf:
         return True, best
@@ -203,7 +204,7 @@ def _random_split(search, feature, best):
     for k in range(classes.n):
         best.left[k] = left[k]
     missing_left = _is_half(weight, classes)
-    return True, _replace(best, feature, split.code, split.next_code, missing_left, split.threshold, gain)
+    return True, _replace(best, feature, code, next_code, missing_left, threshold, gain)
 
 
 @bare_device
@@ -237,7 +238,6 @@ def _search_feature(search, features, t, best):
 
 @bare_device
 def _find_split(functions, node, params, buffers):
-    """Find the best split, given the `SearchFunctions`."""
     classes = functions.index_classes(node.labels, node.totals, node.weight, buffers.histogram.indices)
     prepare_scores(params.criterion, classes, buffers)
     search, none = Search(functions, node, classes, params, buffers), np.int64(-1)
@@ -323,7 +323,7 @@ def threshold_of(split, columns, random_splits):
 
 @bare_device
 def write_set(split, bins, words):
-    """Write the set of categories that go left, given a split, whose codes are bins or, in a copied branch, ranks."""
+    """Write the set of categories that go left. The codes of the split are bins or, in a copied branch, ranks."""
     # All codes start on the side of missing values. Then the codes of the node on the other side are flipped.
     flipped = split.codes_right if split.missing_left else split.codes_left
     words[:] = ~np.uint64(0) if split.missing_left else np.uint64(0)

@@ -22,8 +22,8 @@ _MANY_CLASSES = 16
 # Above this, float64 sums of integers depend on the order of the terms, which `ClassTotals.sum` fixes.
 _EXACT_SUMS = 2.0**53
 _DENSE_CELLS = 2**20  # maximum number of class totals, zeros included, that are summed at once
-# In sets of codes, MISSING_CODE stands for missing values. The code of a category is its index, but all categories from
-# SHARED_CODE on have this code.
+# In sets of codes, MISSING_CODE stands for missing values. The code of a category is its index, but all categories with
+# an index of at least SHARED_CODE have this code.
 MISSING_CODE = 255
 SHARED_CODE = MISSING_CODE - 1
 SET_WORDS = 4
@@ -102,7 +102,7 @@ def first_nodes(nodes: Nodes, n_nodes: int) -> Nodes:
 
 @bare_kernel
 def _order_depth_first(left_child, stack, order, new_index):
-    """Write the nodes reachable from the root in depth-first order, and their new indices; return their number."""
+    """Write the nodes reachable from the root in depth-first order and their new indices; return how many they are."""
     order[0], new_index[0], stack[0] = 0, 0, 0
     n_nodes, n_stacked = 1, 1
     while n_stacked > 0:
@@ -144,7 +144,6 @@ def _is_sparse(shape: tuple[int, ...], n_nonzero: int) -> bool:
 
 @bare_kernel
 def _divide(starts, labels, totals, weight, value):
-    """Write the nonzero class frequencies, given the arrays of `ClassTotals` and the weight of each node."""
     for node in range(len(weight)):
         for index in range(np.uint64(starts[node]), np.uint64(starts[node + 1])):
             value[node, labels[index]] = totals[index] / weight[node]
@@ -160,6 +159,12 @@ def _frequencies(totals: ClassTotals, weight: NDArray[np.float64]) -> NDArray[np
     value = np.zeros(shape)
     _divide(starts, labels, values, weight, value)
     return value
+
+
+def unpack_sets(sets: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return whether each code is in each of the sets of a `Tree`, (n_sets, 255)."""
+    bits = np.unpackbits(np.ascontiguousarray(sets, "<u8").view(np.uint8), axis=1, bitorder="little")
+    return bits[:, :MISSING_CODE].astype(np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,9 +219,9 @@ class Tree:
     ) -> list["Tree"]:
         """Return grown trees from copies of their nodes; the arrays of the trees are slices of common arrays.
 
-        `unit` is the weight of one unit of the class totals. `ends`, (n_trees,), is the end of the nodes of each tree,
-        and `by_set`, (n_features,), whether a feature is split by sets. `features` has the indices of the features that
-        the trees were grown on; None for all features.
+        `unit` is the weight of one unit of the class totals. `ends`, (n_trees,), is where the nodes of each tree end,
+        and `by_set`, (n_features,), is whether a feature is split by sets. `features` has the indices of the features
+        that the trees were grown on; None for all features.
         """
         weight, parts = nodes.weight.astype(np.float64), list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
         if weight.max() > _EXACT_SUMS:
@@ -229,8 +234,6 @@ class Tree:
             arrays["feature"] = np.append(features, LEAF).astype(np.int32)[arrays["feature"]]
         if not has_many:
             arrays["frequencies"] = _frequencies(nodes.totals, weight)
-        for array in arrays.values():
-            array.setflags(write=False)
         feature = arrays["feature"]
         has_set = by_set[feature] & (feature != LEAF) if len(nodes.sets) > 0 else None
         trees = []
@@ -242,8 +245,6 @@ class Tree:
             if has_set is not None:
                 fields |= {"set_nodes": np.flatnonzero(has_set[part]), "sets": nodes.sets[part][has_set[part]]}
             trees.append(cls._from_fields(fields))
-            if has_many or has_set is not None:
-                trees[-1]._protect()
         return trees
 
     @classmethod
@@ -251,6 +252,7 @@ class Tree:
         """Return a tree with the given attributes; skipping `__post_init__` saves time."""
         tree = object.__new__(cls)
         vars(tree).update(fields)
+        tree._protect()
         return tree
 
     def __post_init__(self) -> None:
@@ -261,7 +263,6 @@ class Tree:
         self._protect()
 
     def _protect(self) -> None:
-        """Make all arrays read-only."""
         for part in self._arrays():
             part.setflags(write=False)
 
@@ -290,7 +291,6 @@ class Tree:
         return sum([part.nbytes for part in self._arrays()])
 
     def _arrays(self) -> list[NDArray[Any]]:
-        """Return all arrays."""
         stored = self.frequencies
         sparse = [] if isinstance(stored, np.ndarray) else [stored.data, stored.indices, stored.indptr]
         return sparse + [part for part in vars(self).values() if isinstance(part, np.ndarray)]
@@ -342,16 +342,13 @@ class Tree:
 
     def has_set(self, node: int) -> bool:
         """Return whether a node splits a categorical feature by a set."""
-        index = np.searchsorted(self.set_nodes, node)
-        return bool(index < len(self.set_nodes) and self.set_nodes[index] == node)
+        return node in self.set_nodes
 
     def goes_left(self, node: int) -> NDArray[np.bool_]:
         """Return whether each code goes left in a node that splits a categorical feature, (255,)."""
         if not self.has_set(node):
             raise ValueError(f"node {node} does not split a categorical feature")
-        words = np.repeat(self.sets[np.searchsorted(self.set_nodes, node)], 64)
-        bits = words >> (np.arange(len(words), dtype=np.uint64) & np.uint64(63))
-        return (bits & np.uint64(1)).astype(np.bool_)[:MISSING_CODE]
+        return unpack_sets(self.sets[self.set_nodes == node])[0]
 
     def add_importances(self, total: NDArray[np.float64]) -> None:
         """Add to each feature its proportion of the gains of all splits, weighted by node weight.
@@ -394,7 +391,6 @@ class Tree:
         yield from self._check_sets()
 
     def _check_sets(self) -> Iterator[tuple[Any, str]]:
-        """Yield the checks of the splits of categorical features, as in `_checks`."""
         nodes, sets, n_sets = self.set_nodes, self.sets, len(self.set_nodes)
         yield nodes.dtype != np.int64 or nodes.shape != (n_sets,), f"set_nodes must be int64 of shape ({n_sets},)"
         is_wrong_type = sets.dtype != np.uint64 or sets.shape != (n_sets, SET_WORDS)
@@ -478,7 +474,6 @@ def _find_fault(arrays, value, n_features, has_parent):
 
 @bare_kernel
 def _fill_parents(left, right, parent, depth):
-    """Write the parent and the depth of all nodes but the root."""
     for node in range(len(left)):
         if left[node] >= 0:
             for child in (left[node], right[node]):
@@ -488,7 +483,7 @@ def _fill_parents(left, right, parent, depth):
 def find_parents(left: NDArray[np.integer], right: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the parent of each node, -1 for the root, and its depth, which is the number of splits above it.
 
-    The children come after their parent. A leaf has a left child of -1.
+    Children must come after their parent. The left child of a leaf is -1.
     """
     parent, depth = np.zeros((2, len(left)), dtype=np.int64)
     parent[0] = -1

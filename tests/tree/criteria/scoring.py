@@ -24,19 +24,16 @@ _score_more_classes = by_criterion(_score_more_classes, _ROWS)
 
 @bare_kernel
 def score_pair(code, left, totals, buffers):
-    """Score a split of two classes."""
     return _score_pair(code, left[0], left[1], totals[0], totals[1], buffers)
 
 
 @bare_kernel
 def exceeds(code, left, totals, bar):
-    """Say whether the score of a split of two classes may exceed the bar."""
     return _exceeds(code, left[0], left[1], totals[0], totals[1], bar)
 
 
 @bare_kernel
 def are_apart(code, left, totals):
-    """Say whether a split that sends each class to one side is optimal."""
     return is_optimal(code, left, totals)
 
 
@@ -68,11 +65,12 @@ def children(draw, most=10**6):
     return left, right
 
 
-def check_weights_far_apart(criterion, alone):
+def check_weights_far_apart(criterion):
     """Check scores where the weight on the right of the split is lost in the sum of all weights."""
-    totals = np.array([2**60, 2**40])
-    left = totals - (0, alone)
-    _, expected = rank_of(criterion, left.tolist(), (totals - left).tolist())
-    score = score_pair(CRITERIA[criterion], left, totals, ScoreBuffers.of(2, np.empty(0)))
-    assert score == pytest.approx(expected, rel=1e-9, abs=0.1 * ROUNDING)
-    assert expected < ROUNDING or exceeds(CRITERIA[criterion], left, totals, 0.99 * expected)
+    for alone in (1, 200):
+        totals = np.array([2**60, 2**40])
+        left = totals - (0, alone)
+        _, expected = rank_of(criterion, left.tolist(), (totals - left).tolist())
+        score = score_pair(CRITERIA[criterion], left, totals, ScoreBuffers.of(2, np.empty(0)))
+        assert score == pytest.approx(expected, rel=1e-9, abs=0.1 * ROUNDING)
+        assert expected < ROUNDING or exceeds(CRITERIA[criterion], left, totals, 0.99 * expected)

@@ -77,11 +77,8 @@ def test_scores_of_more_classes(criterion, alone, sides, with_table):
     assume(np.count_nonzero(is_present) > 2)
     left, right = left[is_present], right[is_present]
     table = entropy_table([CRITERIA[criterion]], float((left + right).sum()) if with_table else math.inf)
-    code, buffers, expected = (
-        CRITERIA[criterion] + alone,
-        ScoreBuffers.of(len(left), table),
-        gain(criterion, left, right),
-    )
+    code, buffers = CRITERIA[criterion] + alone, ScoreBuffers.of(len(left), table)
+    expected = gain(criterion, left, right)
     for bar in (0.0, expected - 1.5 * ROUNDING):
         score = score_many(code, left, left + right, max(bar, 0.0), buffers)
         assert score == pytest.approx(max(expected, 0.0), rel=0, abs=1.5 * ROUNDING)

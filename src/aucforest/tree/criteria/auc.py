@@ -31,13 +31,12 @@ def _pair_score(left_0, left_1, total_0, total_1, buffers):
 
 @bare_device
 def _may_exceed(left_0, left_1, total_0, total_1, bar):
-    """Return whether the score of a split exceeds the bar."""
     return abs(association(left_0, left_1, total_0, total_1)) > bar
 
 
 @bare_device
 def _leave_right(k, n_right, buffers):
-    """Remove a class from the classes wholly on the right, which come first; return its index and how many remain."""
+    """Remove a class from those wholly on the right, which come first; return its new index and how many remain."""
     index, last = buffers.index_of[k], np.uint64(n_right - 1)
     if np.int64(index) >= n_right:
         return index, n_right
@@ -63,8 +62,8 @@ def _start(totals, bar, crowded, buffers):
 
     The pair sum is the sum of |f_i - f_j| over pairs of classes, with f the integer fractions on the left. The pair sum
     times the unit is the gain, the mean of 0.5 |a_i - a_j| over n (n - 1) / 2 pairs. The limit is the pair sum for
-    which the gain equals the bar. The number of classes is -1 if they are not kept sorted. For few classes, or if bins
-    are crowded, so that many classes move at once, an upper bound of the pair sum takes less time.
+    which the gain equals the bar. For few classes, or if bins are crowded, so that many classes move at once, classes
+    are not kept sorted. Then the number of classes is -1, and the pair sum is an upper bound, which takes less time.
     """
     n = len(totals)
     unit = n / ((n - 1) * PAIR_SUM_LIMIT)
@@ -76,7 +75,7 @@ def _start(totals, bar, crowded, buffers):
 
 @bare_device
 def _move(state, k, left, moved_weight, totals, buffers):
-    """Return the state after weight of class k has moved to the left. If n_right is -1, its pair sum is a bound.
+    """Return the state after weight of class k has moved to the left.
 
     The fraction of the class moves away from smaller fractions, and towards greater fractions until it passes them.
     """

@@ -39,18 +39,17 @@ class ScoreBuffers(NamedTuple):
 
 @bare_device
 def are_two_classes(left, totals):
-    """Return whether a split that divides no class is the best, as with two classes; the default of `is_best`."""
+    """Return whether there are two classes: then a split that divides no class is the best one."""
     return len(totals) == 2
 
 
 @bare_device
 def _always(left_0, left_1, total_0, total_1, bar):
-    """Return True: every score may exceed the bar."""
     return True
 
 
 class Criterion(NamedTuple):
-    """A criterion: its code, its definition, and optional fast forms, which are compiled functions.
+    """A criterion: its code, the compiled function that defines it, and optional faster functions.
 
     gain(left, right) : the definition
         The gain of a split from the class totals of both children; 0 if it separates nothing.

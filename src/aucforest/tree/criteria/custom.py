@@ -13,8 +13,8 @@ _BATCH = 64  # number of splits that are scored in one call
 class CustomCriterion(NamedTuple):
     """A user-defined criterion: a compiled function of the class totals left of a split and of the node.
 
-    The function is compiled into a loop over many splits, which is called by its address. So tree kernels are not
-    compiled again for another function. A call takes little time compared with scoring the splits.
+    The function is compiled into a loop over many splits. The loop is called by its address, so that tree kernels are
+    not compiled again for another function.
     """
 
     address: int  # of the loop, from `_compile.compile_scorer`; 0 without a criterion
@@ -54,7 +54,7 @@ def add_split(custom, n_pending, left, classes, index):
 
 @bare_device
 def score_pending(custom, n_pending, gain, index):
-    """Return the gain and the index of the best split of the given one and all pending ones; the first wins a tie."""
+    """Return the gain and index of the best split, the given one or a pending one; the first wins a tie."""
     if call_scorer(custom.address, custom.lefts, custom.totals, custom.scores, n_pending) != 0:
         custom.failed[0] = True
         return gain, index

@@ -43,7 +43,6 @@ def _n_log_n(n, weight, table):
 
 @bare_device
 def _pair_score(left_0, left_1, total_0, total_1, buffers):
-    """Return the gain as the score of a split."""
     weight, table = np.float64(total_0 + total_1), buffers.table
     node = _n_log_n(weight, weight, table) - _n_log_n(total_0, weight, table) - _n_log_n(total_1, weight, table)
     class_terms = _n_log_n(left_0, weight, table) + _n_log_n(left_1, weight, table)
@@ -57,8 +56,8 @@ def _pair_score(left_0, left_1, total_0, total_1, buffers):
 def _may_exceed(left_0, left_1, total_0, total_1, bar):
     """Return whether the score may exceed the bar. It is at most r**2 / ln 2, with r the correlation of class and side.
 
-    The gain is the relative entropy of the joint distribution of class and side and the product of its marginals. It is
-    at most the chi-squared distance of these (Gibbs, Su 2002, On choosing and bounding probability metrics).
+    The gain is the relative entropy of two distributions of class and side: the joint one, and the product of its
+    marginals. It is at most their chi-squared distance (Gibbs, Su 2002, On choosing and bounding probability metrics).
     """
     d = association(left_0, left_1, total_0, total_1)
     return d * d > (_LN_2 * bar) * margins(left_0, left_1, total_0, total_1)
@@ -84,7 +83,6 @@ def _start(totals, bar, crowded, buffers):
 
 @bare_device
 def _move(state, k, left, moved_weight, totals, buffers):
-    """Return the state after weight of class k has moved to the left."""
     class_terms, left_weight, weight, base = state
     right, table = totals[k] - left[k], buffers.table
     class_terms += _n_log_n(left[k], weight, table) - _n_log_n(left[k] - moved_weight, weight, table)

@@ -17,7 +17,6 @@ def _pair_score(left_0, left_1, total_0, total_1, buffers):
 
 @bare_device
 def _may_exceed(left_0, left_1, total_0, total_1, bar):
-    """Return whether the score of a split may exceed the bar."""
     d = association(left_0, left_1, total_0, total_1)
     return d * d > bar * bar * margins(left_0, left_1, total_0, total_1)
 
@@ -35,7 +34,6 @@ def _start(totals, bar, crowded, buffers):
 
 @bare_device
 def _move(state, k, left, moved_weight, totals, buffers):
-    """Return the state after weight of class k has moved to the left."""
     left_squares, right_squares, left_weight, weight, base, inverse_weight = state
     left_squares += np.float64(moved_weight) * np.float64(2 * left[k] - moved_weight)
     right_squares -= np.float64(moved_weight) * np.float64(2 * (totals[k] - left[k]) + moved_weight)
@@ -44,7 +42,6 @@ def _move(state, k, left, moved_weight, totals, buffers):
 
 @bare_device
 def _score(state, bar, left, totals, buffers):
-    """Return the state and the gain."""
     left_squares, right_squares, left_weight, weight, base, inverse_weight = state
     return state, (left_squares / left_weight + right_squares / (weight - left_weight) - base) * inverse_weight
 

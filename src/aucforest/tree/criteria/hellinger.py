@@ -25,7 +25,6 @@ def _distance(left_a: float, left_b: float) -> float:
 
 @bare_device
 def _pair_score(left_0, left_1, total_0, total_1, buffers):
-    """Return the gain as the score of a split."""
     return _distance(left_0 / total_0, left_1 / total_1)
 
 
@@ -59,7 +58,6 @@ def _start(totals, bar, crowded, buffers):
 
 @bare_device
 def _move(state, k, left, moved_weight, totals, buffers):
-    """Return the state after weight of class k has moved to the left; `_score` sorts the classes."""
     on_left, on_right = state
     # One minus the fraction would not be exactly 0 for a class completely on the left.
     left_root = math.sqrt(left[k] * buffers.scale[k])

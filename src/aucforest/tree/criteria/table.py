@@ -1,7 +1,7 @@
 """The table of criteria by name and code, and functions compiled for each of them.
 
-The definition of a criterion is a function of the class totals of both children. Most criteria also have fast forms,
-which score many splits of a node in less time. For two classes, fast forms take the class totals on the left of each
+The definition of a criterion is a function of the class totals of both children. Most criteria also have fast forms:
+functions that score many splits of a node in less time. For two classes, they take the class totals on the left of each
 split. For more classes, they take the weights that move to the left between two splits. Fast forms may differ from the
 definition by rounding errors, so gains that differ by at most `ROUNDING` are ties. Trees store the gain by definition.
 
@@ -56,7 +56,6 @@ def _start_without_state(totals, bar, crowded, buffers):
 
 @bare_device
 def _keep_state(state, k, left, moved_weight, totals, buffers):
-    """Return the state unchanged."""
     return state
 
 
