@@ -81,7 +81,7 @@ POINT, COMMA, KG, PERCENT = (
     for mark, unit in ((".", {}), (",", {}), (".", {"unit": "kg"}), (".", {"unit": "%"}))
 )
 DAY_FIRST, MONTH_FIRST, LONG = (
-    text_types.spelled_dates({"date": form}, pa.timestamp("us")) for form in ("%d/%m/%y", "%m/%d/%y", "%d/%m/%Y")
+    text_types.spelled_dates(form, has_clock=True) for form in ("%d/%m/%y", "%m/%d/%y", "%d/%m/%Y")
 )
 # Text of a column, its type in the model, another column and its type, what is read, and what is said of it.
 READ_AS = [

@@ -21,11 +21,10 @@ from aucforest._optional import import_optional
 from aucforest.tables.read_options import has_one_byte
 
 STANDARD, SPREADSHEET = Path("-"), ".xlsx"
-# The compression of a file by its first bytes.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 _BLOCK = 2**20  # the number of characters that are copied at a time
-# Encodings by byte order marks. The mark of UTF-32-LE is first, because it begins with that of UTF-16-LE. With a
-# mark of UTF-8, a copy is needed only if a quote follows, because the engine would not recognize the quote.
+# Encodings by byte order marks. The mark of UTF-32-LE is first, because it begins with that of UTF-16-LE. The engine
+# reads UTF-8 with a mark, unless a quote follows the mark.
 _MARKS = {
     BOM_UTF32_LE: "utf-32",
     BOM_UTF32_BE: "utf-32",
@@ -34,17 +33,17 @@ _MARKS = {
     BOM_UTF8 + b'"': "utf-8-sig",
     BOM_UTF8 + b"'": "utf-8-sig",
 }
-# A cell of a spreadsheet with a formula but no result. With t="str", the result may be empty text.
+# A cell of a spreadsheet with a formula but without a result. With t="str", the result may be empty text.
 _FORMULA_ONLY = re.compile(rb'<c (?![^<>]*t="str")[^<>]*><f(?: [^<>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v>\s*</v>)?</c>')
-# Characters of glob patterns, and characters that the engine cannot represent. It reads such paths through links.
+# Characters of glob patterns, and characters that the engine cannot represent. A path with these is read by a link.
 _UNSUPPORTED_CHARACTERS = re.compile(r"[*?\[\\\ud800-\udfff]")
 
 
 class Readable:
     """A file of text in UTF-8 that can be read more than once: `path` is the file itself or a temporary copy.
 
-    `original` has the name that the user knows. `stamped` is the file that must not change while it is read. In a
-    spreadsheet, `first_row` is the number of the first row that is not empty, counted from 1.
+    `original` has the name for messages. `stamped` is the file that must not change while it is read. In a spreadsheet,
+    `first_row` is the number of the first row that is not empty, counted from 1.
     """
 
     def __init__(self, file: Path, encoding: str | None) -> None:
@@ -101,7 +100,7 @@ class Readable:
 
 
 def compression_of(path: Path) -> str:
-    """Return how a file is compressed, "none" if it is not."""
+    """Return the compression of a file by its first bytes, or "none"."""
     with path.open("rb") as content:
         start = content.read(4)
     return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "none")

@@ -40,11 +40,11 @@ _MOST_CLASSES = 10
 def suspicious_columns(
     table: Any, labels: NDArray[Any] | None = None, *, drop: bool = False, n_rows: int | None = None
 ) -> list[str]:
-    """Return sentences on the suspicious columns of an Arrow table, a frame or a matrix, one for each kind of column.
+    """Return sentences on the suspicious columns of an Arrow table, a frame or a matrix, one for each kind of note.
 
-    `labels` has the class index of each row, to find columns that separate the classes. If `drop` is True,
-    the note on identifiers suggests the option --drop. If the rows are a part of a larger table, `n_rows` is its number
-    of rows. Then text and rounding are not checked, because `warn_of_text` and `warn_of_rounding` check all rows.
+    `labels` has the class index of each row, to find columns that separate the classes. If `drop` is True, the note on
+    identifiers suggests the option --drop. If the table has some rows of a larger one, `n_rows` is the number of rows
+    of the larger one. Then text and rounding are not checked: `warn_of_text` and `warn_of_rounding` check all rows.
     """
     frame = read_table(table)
     names_by_note: dict[str, list[str]] = {}
@@ -57,11 +57,7 @@ def suspicious_columns(
             names_by_note.setdefault(note, []).append(name)
         if feature in rounded:
             names_by_note.setdefault(ROUNDED, []).append(name)
-        if (
-            labels is not None
-            and note not in (_EMPTY, _CONSTANT, _CONSTANT_ROUNDED)
-            and (auc := _separation(column, labels)) is not None
-        ):
+        if labels is not None and (auc := _separation(column, labels)) is not None:
             leaks[name] = auc
     order = {_EMPTY: 0, _CONSTANT: 1, _CONSTANT_ROUNDED: 1, _IDENTIFIER: 3}
     notes = sorted(names_by_note, key=lambda note: order.get(note, 2))
@@ -150,13 +146,11 @@ def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.boo
 
 
 def _sentence(note: str, names: list[str], drop: bool) -> str:
-    """Return the sentence of a note with the names of its columns."""
     option = "; consider --drop" if names[MOST_NAMES:] else f"; consider --drop {shlex.quote(','.join(names))}"
     return f"{listed_columns(list(map(repr, names)))}: {note}{option if drop and note == _IDENTIFIER else ''}"
 
 
 def _leak_sentence(aucs: dict[str, float]) -> str:
-    """Return the sentence on columns that separate the classes, from their ROC AUCs by name."""
     if len(aucs) == 1:
         ((name, auc),) = aucs.items()
         return f"{name!r} separates the classes alone (ROC AUC {auc:.4f}): is it known at prediction time?"

@@ -120,7 +120,7 @@ def _text_type(kind: str, text_format: Mapping[str, str]) -> text_types.TextType
     if kind == NUMBER and "decimal" in text_format:
         return text_types.spelled_numbers(text_format)
     if kind == DATE and "date" in text_format:
-        return text_types.spelled_dates(text_format, pa.timestamp("us"))
+        return text_types.spelled_dates(text_format["date"], has_clock=True)
     return _TEXT_TYPES[kind]
 
 
