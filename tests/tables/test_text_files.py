@@ -97,6 +97,7 @@ READ_AS = [
     (["1", "true"], TEXT, {}, ["1", "true"], None),
     (["NA", ""], NUMBER, {}, [None, None], None),
     (["x"] + ["1"] * 20, NUMBER, {}, [None] + [1.0] * 20, None),  # rare stray text is missing in new rows
+    (["x"] + ["2024-12-31"] * 20, MOMENT, {}, [None] + [datetime(2024, 12, 31)] * 20, None),
     (["1/2/2024", "3/4/2024"], LONG, {}, [datetime(2024, 2, 1), datetime(2024, 4, 3)], None),
     (["31.12.2024", "01.01.2024"], MOMENT, {}, [datetime(2024, 12, 31), datetime(2024, 1, 1)], None),
     (["2024-12-31", "2024-01-01 10:00"], MOMENT, {}, [datetime(2024, 12, 31), datetime(2024, 1, 1, 10)], None),
