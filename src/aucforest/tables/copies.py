@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import weakref
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from contextlib import nullcontext, suppress
 from io import BufferedReader, StringIO, TextIOWrapper
 from pathlib import Path
@@ -78,14 +78,15 @@ class Readable:
         return folder
 
     def _new_path(self) -> Path:
-        """Return the path for a new copy, which is removed with this object."""
         return self.temporary_folder() / "copy"
 
     def _convert_to_utf8(self, encoding: str) -> None:
         """Make a copy in UTF-8; ValueError if the file is not encoded in `encoding`."""
         with open_unpacked(self.path) as content:
             start = content.read(_BLOCK)
-        if has_one_byte(encoding) and _is_utf8(start):
+        # Characters that are not ASCII, all of them in UTF-8; the last one may be cut off.
+        is_utf8 = not start.isascii() and "\ufffd" not in start.decode(errors="replace")[:-1]
+        if is_utf8 and has_one_byte(encoding):
             sentence = f"{self.original.name} is valid UTF-8, but is read as {encoding}"
             warn(f"{sentence}: leave out --encoding (in Python, encoding)")
         original, self.path = self.path, self._new_path()
@@ -124,10 +125,7 @@ def open_unpacked(path: Path) -> Any:
 
 
 def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
-    """Return the first visible sheet of a spreadsheet as a CSV, and the number of its first row that is not empty.
-
-    Raise ValueError if it cannot be read.
-    """
+    """Return the first visible sheet of a spreadsheet as a CSV, and the number of its first row that is not empty."""
     calamine = import_optional("python_calamine", purpose=f"reading {file.name}", extra="xlsx")
     try:
         with calamine.load_workbook(file) as book:
@@ -154,12 +152,3 @@ def _has_formula_without_result(file: Path, index: int) -> bool:
     with ZipFile(file) as archive, suppress(KeyError):  # most programs name the files of sheets in this way
         return _FORMULA_ONLY.search(archive.read(f"xl/worksheets/sheet{index + 1}.xml")) is not None
     return False
-
-
-def _is_utf8(start: bytes) -> bool:
-    """Return whether the first bytes of a file are UTF-8 with characters that are not ASCII."""
-    try:
-        getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut off
-    except UnicodeDecodeError:
-        return False
-    return not start.isascii()

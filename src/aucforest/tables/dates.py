@@ -238,10 +238,7 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
 
 
 def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the dates of a column in UTC and in the local time of a zone, or its durations twice.
-
-    Raise ValueError if some objects are dates and others are not, or if only some have a time zone.
-    """
+    """Return the dates of a column in UTC and in the local time of a zone, or its durations twice."""
     if isinstance(values, nw.Series):
         if zone is not None and isinstance(values.dtype, nw.Datetime):
             utc, wall = (values.dt.convert_time_zone(clock).dt.replace_time_zone(None) for clock in ("UTC", zone))

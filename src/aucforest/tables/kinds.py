@@ -140,9 +140,6 @@ def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int)
 
 def _cast(column: Any, kind: str) -> Any:
     """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
-    if kind == FLAG:
-        indices = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
-        return None if indices.null_count > column.null_count else pc.less(indices, len(WORDS[True]))
     try:
         return column.cast(_ARROW_TYPES[kind])
     except pa.ArrowInvalid:

@@ -50,11 +50,11 @@ def _pattern(decimal: str) -> str:
 
 
 PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
-# Patterns: a minus (not the dashes in 15.- and 15.--), the digits of a number with the marks among them, a factor after
-# the digits, and everything but a unit.
+# Patterns of a minus sign (unlike the dashes in 15.- and 15.--), of digits with the marks among them, of a factor after
+# the digits, and of everything that is not a unit.
 MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
 DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
-# The point in Rs.500 belongs to the abbreviation. So points and commas after its last letter are no marks of numbers.
+# The point in Rs.500 belongs to the abbreviation, so points and commas after its last letter are no marks of numbers.
 ABBREVIATED, MARK = rf"{ABBREVIATIONS}\.", "(^|[^rs])[.,]"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
@@ -216,10 +216,9 @@ _DIRECTIVES = {
 def date_pattern(date_format: str) -> str | None:
     """Return the pattern of dates in a format, or None if the format has directives other than `_DIRECTIVES`.
 
-    The first group is the date without the day of the week before it and the time of day after it.
-    The pattern limits the digits of years, as the engine would accept any number of them. Some formats
-    would fit codes and quarters, such as 4711-03, 12DEC1001 and 2020-1: in these formats, years must be from 1900 to
-    2099, and months must have two digits.
+    The first group is the date, without a day of the week before it or a time of day after it. Years have two or four
+    digits, as the format says; the engine would accept any number. Some formats would fit codes and quarters, such as
+    4711-03, 12DEC1001 and 2020-1: in these, years are from 1900 to 2099, and months have two digits.
     """
     parts = [part for part in re.split("(%.)", date_format) if part]
     if any(part.startswith("%") and part not in _DIRECTIVES for part in parts):
