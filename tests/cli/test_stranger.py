@@ -135,11 +135,6 @@ TABLES = {
         ["column 'booked': times have an offset, but no time zone: month, day of week and hour are those of UTC"],
         n_dates=1,
     ),
-    "german dates": Messy(
-        both(booked=lambda table: moments(table).dt.strftime("%d.%m.%Y %H:%M")),
-        options={"date_format": "%d.%m.%Y %H:%M"},
-        n_dates=1,
-    ),
     "dates of parquet": Messy(  # days, moments and durations in the types of Arrow
         both(
             booked=moments,

@@ -35,11 +35,6 @@ def fitted_forest():
     return small_forest(20, oob_score=True).fit(X, Y)
 
 
-@cache
-def fitted_tree():
-    return AUCTreeClassifier(random_state=0).fit(X, Y)
-
-
 class ArrayLike:
     """An object that is an array to numpy alone."""
 
@@ -97,11 +92,8 @@ CALLS = {
     "decision_path": lambda X: fitted_forest().decision_path(X)[0].toarray(),
     "predict": lambda X: fitted_forest().predict(X),
     "encode": encoded,
-    "score": lambda X: fitted_forest().score(X, Y),
     "set_threshold": lambda X: small_forest(9).fit(X, Y).set_threshold("gmean", X, Y).threshold_,
     "tree": lambda X: AUCTreeClassifier(random_state=0).fit(X, Y).predict_proba(X),
-    "tree.apply": lambda X: fitted_tree().apply(X),
-    "tree.decision_path": lambda X: fitted_tree().decision_path(X).toarray(),
     "explain": lambda X: explain(fitted_forest(), X).values,
     "oob_permutation_importance": importance,
     "OOBCurveDisplay": lambda X: OOBCurveDisplay.from_estimator(fitted_forest(), X, Y).scores,

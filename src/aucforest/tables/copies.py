@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import weakref
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, lookup
 from contextlib import nullcontext, suppress
 from io import BufferedReader, StringIO, TextIOWrapper
 from pathlib import Path
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from aucforest._caller import warn
 from aucforest._optional import import_optional
-from aucforest.tables.read_options import has_one_byte
+from aucforest.tables.files import check_exists
 
 STANDARD, SPREADSHEET = Path("-"), ".xlsx"
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
@@ -47,6 +47,8 @@ class Readable:
     """
 
     def __init__(self, file: Path, encoding: str | None) -> None:
+        if file != STANDARD:
+            check_exists(file)
         self.original, self.path, self.stamped, self.first_row = file, file, file, 1
         self.is_spreadsheet = file.name.lower().endswith(SPREADSHEET)
         if file == STANDARD:
@@ -86,7 +88,7 @@ class Readable:
             start = content.read(_BLOCK)
         # Characters that are not ASCII, all of them in UTF-8; the last one may be cut off.
         is_utf8 = not start.isascii() and "\ufffd" not in start.decode(errors="replace")[:-1]
-        if is_utf8 and has_one_byte(encoding):
+        if is_utf8 and not lookup(encoding).name.startswith("utf"):
             sentence = f"{self.original.name} is valid UTF-8, but is read as {encoding}"
             warn(f"{sentence}: leave out --encoding (in Python, encoding)")
         original, self.path = self.path, self._new_path()

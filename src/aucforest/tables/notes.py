@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from aucforest.metrics.roc import roc_auc_score
 from aucforest.tables.columns import (
-    Categories,
     Column,
     Factor,
     Table,
@@ -158,7 +157,7 @@ def _leak_sentence(aucs: dict[str, float]) -> str:
     return f"{listed} each separate the classes alone: are they known at prediction time?"
 
 
-def unseen_categories(table: Any, categories: Categories) -> list[str]:
+def unseen_categories(table: Any, categories: dict[int, NDArray[Any]]) -> list[str]:
     """Return a sentence for each categorical column of a table that has values which are not in `categories`."""
     frame, notes = read_table(table), []
     names = _names_of(table, frame)

@@ -1,6 +1,5 @@
 """Options for reading files: the format of the text, and the rows that are read."""
 
-import codecs
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -60,12 +59,6 @@ def _check_encoding(encoding: str) -> None:
         raise ValueError(
             f"the encoding must be one that Python has, such as cp1252 or utf-16, but is {encoding!r}"
         ) from None
-
-
-def has_one_byte(encoding: str) -> bool:
-    """Return whether an encoding has one byte for each character, as cp1252 has."""
-    is_utf8 = codecs.lookup(encoding).name.startswith("utf-8")
-    return not is_utf8 and len(bytes(range(256)).decode(encoding, "replace")) == 256
 
 
 def _check_mark(mark: str, name: str, marks: str) -> None:

@@ -16,14 +16,7 @@ from numpy.typing import NDArray
 from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
 from aucforest.tables.database import columns_of, rows_where
-from aucforest.tables.files import (
-    Files,
-    check_column_names,
-    check_exists,
-    check_same_names,
-    rows_of_batch,
-    split_batches,
-)
+from aucforest.tables.files import Files, check_column_names, check_same_names, rows_of_batch, split_batches
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
 from aucforest.tables.kinds import NamedTable, canonical, canonical_type, find_column
@@ -262,9 +255,6 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None,
         raise ValueError(f"{name}: some are {' and others '.join(sorted(formats))} files; pass files of one format")
     if formats == {"Parquet"}:
         return ParquetFiles(files, name)
-    for file in files:
-        if file != STANDARD:
-            check_exists(file)
     readable = [Readable(file, options.encoding) for file in files]
     name = readable[0].original.name if files == [STANDARD] else name
     return (JsonFiles if formats == {"JSON"} else CsvFiles)(readable, name, as_text, options)

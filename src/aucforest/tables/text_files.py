@@ -16,17 +16,7 @@ from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few
-from aucforest.tables.text_types import (
-    N_VALUES,
-    N_ZEROS,
-    NESTED,
-    NOT_BLANK,
-    RAW,
-    TEXT,
-    UNMARKED,
-    TextType,
-    infer_types,
-)
+from aucforest.tables.text_types import N_VALUES, N_ZEROS, NESTED, NOT_BLANK, RAW, TEXT, UNMARKED, TextType, infer_types
 from aucforest.tables.texts import StrayText
 
 # The maximum number of stray values (such as text among numbers) that are kept per column, as examples for messages.
