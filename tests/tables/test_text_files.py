@@ -9,7 +9,7 @@ import pytest
 from aucforest.tables import text_files, text_types
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
-from aucforest.tables.text_types import DURATION, FLAG, MOMENT, NUMBER, TEXT
+from aucforest.tables.text_types import DURATION, FLAG, MOMENT, NUMBER, TEXT, ZONED
 from tests.tables.text_tables import read_all, write_column, write_table
 
 
@@ -134,6 +134,7 @@ NO_NUMBER = "which is not a number"
         (["soon", "2024-01-01"], MOMENT, {}, "line 2: column 'd' has the value 'soon', which is not a date"),
         (["1.5", "1,5"], NUMBER, {}, f"column 'd' has the value '1,5', {NO_NUMBER}; 1 of 2 values is no number"),
         (["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"], MOMENT, {}, "column 'd' has times with an offset"),
+        (["2024-01-01 10:00"], ZONED, {}, "which is not a zoned date; 1 of 1 values"),
         (["x"] + ["1"] * 20, NUMBER, {"stray_text": "text"}, "line 2: column 'd' has the value 'x'"),
         (["x"] + ["1"] * 20, FLAG, {}, "line 2: column 'd' has the value 'x'"),
     ],

@@ -8,16 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.roc import roc_auc_score
-from aucforest.tables.columns import (
-    Column,
-    Factor,
-    Table,
-    count_unseen,
-    count_values,
-    names_of,
-    read_column,
-    read_table,
-)
+from aucforest.tables.columns import Column, Factor, count_unseen, count_values, names_of, read_column, read_table
 from aucforest.tables.integers import ROUNDED, rounded_features
 from aucforest.tables.texts import MOST_NAMES, listed_columns, text_note, unseen_note
 
@@ -167,7 +158,7 @@ def unseen_categories(table: Any, categories: dict[int, NDArray[Any]]) -> list[s
     return notes
 
 
-def _names_of(table: Any, frame: Table) -> list[str]:
+def _names_of(table: Any, frame: Any) -> list[str]:
     """Return the names of the columns of a table; those of a matrix are feature_0, feature_1 and so on."""
     names = names_of(table)
     return list(map(str, names)) if names else [f"feature_{j}" for j in range(frame.shape[1])]
