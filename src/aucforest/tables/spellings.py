@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
+import numpy as np
+
 # Stray text in a column of numbers or dates becomes missing if less than this proportion of the values is stray.
 MOST_STRAY = 0.1
 # The whitespace that `\s` matches in the engine; in `re`, `\s` also matches other characters.
@@ -130,20 +132,15 @@ def is_few(n_stray: int, n_values: int, most_stray: float) -> bool:
 
 def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
     """Return the `Readings` of a column from its distinct values and their counts."""
-    n_values = n_point = n_comma = n_both = n_ambiguous = n_factors = 0
-    units = dict[str, None]()
-    for text, n in zip(values, counts):
-        n_values += n
-        has_point, has_comma = _REGEXES["."].match(text) is not None, _REGEXES[","].match(text) is not None
-        n_point += n * has_point
-        n_comma += n * has_comma
-        if has_point and has_comma:
-            n_both += n
-            n_ambiguous += n * (_MARK.search(text) is not None)
-        if has_point or has_comma:
-            units[_NO_UNIT.sub("", text)] = None
-        n_factors += n * (_FACTOR.search(text) is not None)
-    return Readings(n_values, n_point, n_comma, n_both, n_ambiguous, n_factors, list(units))
+    texts, weights = list(values), np.fromiter(counts, dtype=np.int64)
+    is_point, is_comma, has_mark, has_factor = (
+        np.array([pattern.search(text) is not None for text in texts], dtype=np.bool_)
+        for pattern in (*_REGEXES.values(), _MARK, _FACTOR)
+    )
+    is_both = is_point & is_comma
+    sums = [int(weights @ rows) for rows in (is_point, is_comma, is_both, is_both & has_mark, has_factor)]
+    units = dict.fromkeys(_NO_UNIT.sub("", texts[row]) for row in np.flatnonzero(is_point | is_comma))
+    return Readings(int(weights.sum()), *sums, list(units))
 
 
 def is_number(text: str) -> bool:
