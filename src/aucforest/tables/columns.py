@@ -260,7 +260,6 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
 
 
 def _decode(factor: Any) -> NDArray[Any]:
-    """Return the value of each row, None if it is missing."""
     values = np.empty(len(factor.values) + 1, dtype=object)
     values[:-1] = factor.values  # the last value stays None, which the index -1 selects
     return values[factor.indices]

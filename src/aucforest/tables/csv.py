@@ -163,7 +163,6 @@ def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
 
 
 def _open_text(file: Readable) -> TextIOWrapper:
-    """Open a file as text, without conversion of its line ends."""
     return TextIOWrapper(open_unpacked(file.path), "utf-8-sig", "replace", newline="")
 
 
@@ -273,7 +272,6 @@ def _hint(columns: Sequence[str], *, is_spreadsheet: bool) -> str:
 
 
 def _check_header(name: str, columns: Sequence[str]) -> None:
-    """Raise ValueError if two columns have the same name or no name, such as below a title in the first row."""
     nameless = [str(number) for number, column in enumerate(columns, 1) if column == ""]
     if len(nameless) < 2:
         check_column_names(name, columns)

@@ -119,7 +119,6 @@ def _condition(expression: str, rows: str = _ROWS) -> str:
 
 
 def _shown(expression: str) -> str:
-    """Return an expression in quotes for a message, without its end if it is long."""
     return repr(expression if len(expression) <= _MOST_SHOWN else f"{expression[:_MOST_SHOWN]}...")
 
 

@@ -280,7 +280,6 @@ def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
 
 
 def _kind_of(values: Any) -> _Kind | None:
-    """Return the kind of a column, or None if it does not contain dates or durations."""
     dtype: Any = values.dtype
     if isinstance(values, nw.Series) and dtype not in _OBJECT_TYPES:
         native = values.to_native()

@@ -59,7 +59,6 @@ def suspicious_columns(
 
 
 def _note_on(column: Column, n_rows: int, with_text: bool) -> str | None:
-    """Return the note on a column, or None if it is not suspicious."""
     if with_text and isinstance(column, Factor):
         values, counts = count_values(column, None)
         if (note := text_note(values.tolist(), counts.tolist())) is not None:
@@ -79,7 +78,6 @@ def _note_on(column: Column, n_rows: int, with_text: bool) -> str | None:
 
 
 def _are_integers_or_text(values: NDArray[Any]) -> bool:
-    """Return whether all values are whole numbers or all are strings, as in identifiers."""
     if values.dtype == object:
         return all(isinstance(value, str) for value in values.tolist())
     return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.floor(values))))

@@ -52,7 +52,6 @@ def _check_separator(separator: str) -> None:
 
 
 def _check_encoding(encoding: str) -> None:
-    """Raise ValueError if Python has no such encoding of text."""
     try:
         "".encode(encoding)
     except LookupError:
@@ -62,7 +61,6 @@ def _check_encoding(encoding: str) -> None:
 
 
 def _check_mark(mark: str, name: str, marks: str) -> None:
-    """Raise ValueError if the mark of the option `name` is not one of the characters in `marks`."""
     if len(mark) != 1 or mark not in marks:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, marks))}, but is {mark!r}")
 

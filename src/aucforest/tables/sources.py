@@ -211,7 +211,6 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOp
 
 
 def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> Any:
-    """Return the source of a table with all of its rows; see `open_source`."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         files = [path]
@@ -249,7 +248,6 @@ def is_table(file: Path) -> bool:
 
 
 def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, options: ReadOptions) -> Source:
-    """Return files as one source; ValueError if they have different formats."""
     formats = {_format_of(file) for file in files}
     if len(formats) > 1:
         raise ValueError(f"{name}: some are {' and others '.join(sorted(formats))} files; pass files of one format")
@@ -300,7 +298,6 @@ def _canonical_schema(schema: Any) -> Any:
 
 
 def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
-    """Yield record batches with the columns and types of a canonical schema."""
     for batch in batches:
         yield pa.RecordBatch.from_arrays([canonical(batch.column(name)) for name in schema.names], schema=schema)
 

@@ -156,10 +156,6 @@ class TargetRates(NamedTuple):
         rates: NDArray[np.float64] = (counts + smoothing * priors) / (total + smoothing)
         return rates
 
-    def append_to(self, X: NDArray[Any], left_out: LeftOutTotals | None = None) -> NDArray[Any]:
-        """Return a matrix of the other features with the rates appended as columns."""
-        return np.hstack((X, self.compute(X, left_out)))
-
 
 def integers_of(rates: TargetRates | None) -> dict[int, NDArray[np.float64]]:
     """Return the values of the categories of each numeric column, see `RateTable`."""
@@ -168,7 +164,7 @@ def integers_of(rates: TargetRates | None) -> dict[int, NDArray[np.float64]]:
 
 def append_rates(X: Any, rates: TargetRates | None, left_out: LeftOutTotals | None = None) -> Any:
     """Return a matrix of features with the rates appended as columns, if there are rates."""
-    return X if rates is None else rates.append_to(X, left_out)
+    return X if rates is None else np.hstack((X, rates.compute(X, left_out)))
 
 
 def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:

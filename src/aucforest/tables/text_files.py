@@ -130,7 +130,6 @@ class TextFiles(Files):
 
     @cached_property
     def _engine_names(self) -> dict[str, str]:
-        """The names of the columns in the table of the engine."""
         return {name: f"c{index}" for index, name in enumerate(self.columns)}
 
     def add_raw_columns(self, names: Sequence[str]) -> list[str]:

@@ -130,7 +130,6 @@ def _units_note(endings: Sequence[str]) -> str | None:
 
 
 def _leave_empty(stray: StrayText) -> str:
-    """Return the number and examples of stray values, and the advice to leave them empty."""
     return f"{stray}: leave {'it' if stray.n_stray == 1 else 'these'} empty"
 
 
