@@ -138,9 +138,11 @@ def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
         for pattern in (*_REGEXES.values(), _MARK, _FACTOR)
     )
     is_both = is_point & is_comma
-    sums = [int(weights @ rows) for rows in (is_point, is_comma, is_both, is_both & has_mark, has_factor)]
+    n_point, n_comma, n_both, n_ambiguous, n_factors = (
+        int(weights @ rows) for rows in (is_point, is_comma, is_both, is_both & has_mark, has_factor)
+    )
     units = dict.fromkeys(_NO_UNIT.sub("", texts[row]) for row in np.flatnonzero(is_point | is_comma))
-    return Readings(int(weights.sum()), *sums, list(units))
+    return Readings(int(weights.sum()), n_point, n_comma, n_both, n_ambiguous, n_factors, list(units))
 
 
 def is_number(text: str) -> bool:
