@@ -152,11 +152,6 @@ TABLES = {
         options={"encoding": "cp1252"},
         unread="the header is not encoded in UTF-8: pass its encoding, such as --encoding cp1252",
     ),
-    "folder of parquet": Messy(
-        both({}, {(row, "channel"): ["fax", "telex"][row % 2] for row in range(8)}),
-        predict=["column 'channel': 8 of 80 rows (10 %) have a category that training has not seen ('fax', 'telex')"],
-        write=as_folder,
-    ),
 }
 STACKS = [pytest.param(name, "stack", marks=pytest.mark.slow) for name in ("stray text", "dates with a zone")]
 

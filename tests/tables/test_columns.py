@@ -102,7 +102,6 @@ def test_categories_of_rows_of_weight_zero_are_ignored():
 
 
 def test_numeric_columns_beside_categorical_ones():
-    """Columns that are not categorical become the same numbers in frames of every kind."""
     columns = {"a": [True, None, False], "b": [1, None, 3], "c": ["x", "y", None], "d": [0.5, None, 2.0]}
     expected = [[1, 1, 0, 0.5], [np.nan, np.nan, 1, np.nan], [0, 3, np.nan, 2]]
     nullable = {"a": "boolean", "b": "Int64", "c": "category", "d": "Float32"}
@@ -204,7 +203,6 @@ def test_inputs_are_not_changed():
 
 
 def test_numeric_columns_of_frames_need_no_second_copy():
-    """Prediction from a float32 frame allocates one matrix only."""
     many = pd.DataFrame(np.zeros((200_000, 10), dtype=np.float32))
     model = small_forest().fit(many[:50], np.arange(50) % 2)
     model.predict_proba(many)  # whatever is compiled or imported is in memory now
@@ -217,7 +215,6 @@ def test_numeric_columns_of_frames_need_no_second_copy():
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_frames_with_text_that_is_nearly_all_numbers_get_a_warning(library):
-    """The column stays categorical, as its type says, but not in silence; categories and named columns are meant."""
     y = np.arange(60) % 2
     frame = library({"amount": ["unknown", *(f"{i}.5" for i in range(59))], "b": list(range(60))})
     sentence = "X: column 'amount': 1 of 60 values is no number ('unknown'), so that all are read as text"

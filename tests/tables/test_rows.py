@@ -18,7 +18,7 @@ from aucforest.inspection import (
     explain,
     oob_permutation_importance,
 )
-from aucforest.metrics import GainsDisplay, RocCurveDisplay
+from aucforest.metrics import RocCurveDisplay
 from aucforest.monitoring import CBPE, Chunks
 from tests.estimators.data import small_forest
 
@@ -65,10 +65,6 @@ def importance(X):
     return oob_permutation_importance(fitted_forest(), X, Y, n_repeats=1, random_state=0).importances
 
 
-def drawn(display, X, **options):
-    return display.from_estimator(fitted_forest(), X, Y, **options).lines_[0].get_xydata()
-
-
 def encoded(X):
     found = fitted_forest().encode(X)
     return found.toarray() if sp.issparse(found) else np.asarray(found)
@@ -98,8 +94,7 @@ CALLS = {
     "oob_permutation_importance": importance,
     "OOBCurveDisplay": lambda X: OOBCurveDisplay.from_estimator(fitted_forest(), X, Y).scores,
     "ThresholdCurveDisplay": lambda X: ThresholdCurveDisplay.from_estimator(fitted_forest(), X, Y).curves["F1"],
-    "RocCurveDisplay": lambda X: drawn(RocCurveDisplay, X, band=None),
-    "GainsDisplay": lambda X: drawn(GainsDisplay, X),
+    "RocCurveDisplay": lambda X: RocCurveDisplay.from_estimator(fitted_forest(), X, Y, band=None).lines_[0].get_data(),
     "compare_criteria": compared,
     "CBPE": shift,
 }

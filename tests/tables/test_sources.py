@@ -119,7 +119,6 @@ def test_pandas_metadata_do_not_change_the_schema(tmp_path):
 
 @pytest.mark.parametrize("of", ["parquet", "csv", "table"])
 def test_selected_rows(tmp_path_factory, folder, of):
-    """Those for which an expression is true, and a random sample of them, the same each time."""
     frame = table().to_pandas()
     given = {"parquet": folder, "csv": write_table(frame, tmp_path_factory.mktemp("t") / "t.csv"), "table": table()}[of]
     source = open_source(given, options=ReadOptions(where="A > 5 AND b <> 't3'"))

@@ -100,6 +100,7 @@ READ_AS = [
     (["x"] + ["2024-12-31"] * 20, MOMENT, {}, [None] + [datetime(2024, 12, 31)] * 20, None),
     (["1/2/2024", "3/4/2024"], LONG, {}, [datetime(2024, 2, 1), datetime(2024, 4, 3)], None),
     (["31.12.2024", "01.01.2024"], MOMENT, {}, [datetime(2024, 12, 31), datetime(2024, 1, 1)], None),
+    (["0000-00-00", "5-Jan-24"], MOMENT, {}, [None, datetime(2024, 1, 5)], None),
     (["2024-12-31", "2024-01-01 10:00"], MOMENT, {}, [datetime(2024, 12, 31), datetime(2024, 1, 1, 10)], None),
     # What other columns of the file say comes before what the model says.
     (["1/2/24"], MONTH_FIRST, {"31/1/2024": MONTH_FIRST}, [datetime(2024, 2, 1)],
@@ -119,7 +120,7 @@ def test_columns_are_read_as_a_model_says(tmp_path, values, type_, others, found
     source.read_as({"d": type_, **{f"_{value}": of_other for value, of_other in others.items()}})
     assert pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist() == found
     assert source.remarks.get("d") == note
-    assert list(source.stray) == ["d"] * ("x" in values)
+    assert list(source.stray) == ["d"] * (values[0] in ("x", "0000-00-00"))
 
 
 NO_NUMBER = "which is not a number"
@@ -134,6 +135,7 @@ NO_NUMBER = "which is not a number"
         (["soon", "2024-01-01"], MOMENT, {}, "line 2: column 'd' has the value 'soon', which is not a date"),
         (["1.5", "1,5"], NUMBER, {}, f"column 'd' has the value '1,5', {NO_NUMBER}; 1 of 2 values is no number"),
         (["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"], MOMENT, {}, "column 'd' has times with an offset"),
+        (["0000-00-00", "5-Jan-24"], MOMENT, {"stray_text": "text"}, "line 2: column 'd' has the value '0000-00-00'"),
         (["2024-01-01 10:00"], ZONED, {}, "which is not a zoned date; 1 of 1 values"),
         (["x"] + ["1"] * 20, NUMBER, {"stray_text": "text"}, "line 2: column 'd' has the value 'x'"),
         (["x"] + ["1"] * 20, FLAG, {}, "line 2: column 'd' has the value 'x'"),
