@@ -85,9 +85,8 @@ class Readable:
     def _convert_to_utf8(self, encoding: str) -> None:
         """Make a copy in UTF-8; ValueError if the file is not encoded in `encoding`."""
         with open_unpacked(self.path) as content:
-            start = content.read(_BLOCK)
-        # Characters that are not ASCII, all of them in UTF-8; the last one may be cut off.
-        is_utf8 = not start.isascii() and "\ufffd" not in start.decode(errors="replace")[:-1]
+            start = content.read(_BLOCK).decode(errors="replace")[:-1]  # the last character may be cut off
+        is_utf8 = not start.isascii() and "\ufffd" not in start
         if is_utf8 and not lookup(encoding).name.startswith("utf"):
             sentence = f"{self.original.name} is valid UTF-8, but is read as {encoding}"
             warn(f"{sentence}: leave out --encoding (in Python, encoding)")
