@@ -11,7 +11,6 @@ from sklearn.metrics import average_precision_score, log_loss
 
 import aucforest
 from aucforest.inspection import explain
-from aucforest.metrics import recall_at_k
 from tests.cli.data import check_refusal, check_usage, json_of, mixed, read_json, run, succeed
 
 
@@ -54,20 +53,17 @@ def test_folders_that_are_no_tables(files):
 def test_an_encoding_gives_the_results_of_utf_8():
     rows = mixed(200, 0).replace({"colour": {"red": "grün"}}).drop(columns=["id", "weight"])
     written = []
-    for encoding, option in (("utf-8", ""), ("cp1252", "--encoding cp1252")):
+    for encoding in ("utf-8", "cp1252"):
         rows.to_csv("t.csv", index=False, encoding=encoding)
-        fit = f"fit t.csv --target label --out m --trees 3 {option}"
+        fit = f"fit t.csv --target label --out m --trees 3 --encoding {encoding}"
         succeed(f"{fit} --reference r.csv --keep colour")
-        succeed(f"{fit} --out m2 --memory-limit 1GB")
-        succeed(f"predict m t.csv --out p.csv --keep colour {option}")
-        succeed(f"evaluate m t.csv --target label --json e.json {option}")
-        written.append([Path(name).read_bytes() for name in ("m", "m2", "r.csv", "p.csv", "e.json")])
+        succeed(f"predict m t.csv --out p.csv --keep colour --encoding {encoding}")
+        written.append([Path(name).read_bytes() for name in ("m", "r.csv", "p.csv")])
     assert written[0] == written[1]
     assert "grün".encode() in Path("p.csv").read_bytes()
     rows.to_csv("t.csv", index=False)
-    for command in (f"{fit} --memory-limit 1GB", f"predict m t.csv {option}"):
-        said = succeed(command).stderr
-        assert said.count("t.csv is valid UTF-8, but is read as cp1252: leave out --encoding") == 1
+    said = succeed(f"{fit} --memory-limit 1GB").stderr
+    assert said.count("t.csv is valid UTF-8, but is read as cp1252: leave out --encoding") == 1
 
 
 GERMAN = "--date-format", "%d.%m.%Y %H:%M"
@@ -117,6 +113,7 @@ def test_the_same_dates_in_files_of_every_kind(tables):
     for table, options in (("train.parquet", ()), ("other.csv", GERMAN), ("other.csv", ())):
         assert predict(f"csv {table}", *options) == expected
     succeed("evaluate csv other.csv --target label", *GERMAN)
+    succeed("export csv --sklearn m.skops --check other.csv", *GERMAN)
     shown = run("inspect csv").stdout
     assert all(name in shown for name in (*NAMES, "9 features of 4 columns"))
     assert "booked: day of week = " in run("predict csv train.csv --reasons 2").stdout
@@ -136,17 +133,6 @@ def test_periods_of_dates_in_another_format(tables):
     check_refusal(run(f"{estimate} --features booked", *GERMAN), sentence)
 
 
-def test_zoned_dates_of_any_zone_give_the_same_predictions(tables):
-    rows = pd.read_csv("train.csv", usecols=["booked", "label"], parse_dates=["booked"])
-    zoned = rows.assign(booked=rows["booked"].dt.tz_localize("UTC"))
-    zoned.to_csv("zoned.csv", index=False)
-    zoned.assign(booked=zoned["booked"].dt.tz_convert("Asia/Tokyo")).to_parquet("tokyo.parquet", index=False)
-    for table, zone in (("tokyo.parquet", "Asia/Tokyo"), ("zoned.csv", "UTC")):
-        assert fit(table).dates_[0].zone == zone
-        assert predict("m zoned.csv") == predict("m tokyo.parquet")
-    check_refusal(run("predict m train.csv"), "which is not a zoned date; 188 of 188 values")
-
-
 def test_options_of_dates(tables):
     model = fit("train.csv --drop clock,day --date-parts", "day of week,year")
     assert model.split_features_.tolist() == ["booked: year", "amount", "booked: day of week"]
@@ -160,26 +146,13 @@ def test_options_of_dates(tables):
     check_usage(run(f"{call} --date-format dd.mm.yyyy"), sentence)
 
 
-def test_exports_agree_on_dates(tables):
-    fit("train.csv")
-    for table, options in (("train.csv", ()), ("other.csv", GERMAN)):
-        succeed(f"export m --sklearn m.skops --onnx m.onnx --check {table}", *options)
-
-
 def test_labels_that_differ_by_case_and_spaces():
-    """In memory, in batches, and where one label is positive, also in other rows of that model."""
+    """In a fit, and in other rows for a model of one label against the others."""
     labels = ["no", "Yes", "no", "yes ", "no", "no", " Yes", "no"] * 8
     pd.DataFrame({"a": np.random.default_rng(0).normal(size=64).round(3), "label": labels}).to_csv("t.csv", index=False)
-    advice = "differ only by case and spaces and are different labels: write what is the same alike"
-    fit = "fit t.csv --trees 30 --out m"
-    for command, labels in (
-        (fit, (" Yes", "Yes", "yes ")),
-        (f"{fit} --memory-limit 1GB", (" Yes", "Yes", "yes ")),
-        (f"{fit} --positive Yes", ("Yes", "yes ", " Yes")),
-        ("evaluate m t.csv", ("Yes", "yes ", " Yes")),
-    ):
-        counts = ", ".join(f"{label!r} (8)" for label in labels)
-        assert f"Note: column 'label': {counts} {advice}\n" in succeed(f"{command} --target label").stderr
+    note = "Note: column 'label': 'Yes' (8), 'yes ' (8), ' Yes' (8) differ only by case and spaces and are different"
+    for command in ("fit t.csv --trees 30 --out m --positive Yes", "evaluate m t.csv"):
+        assert note in succeed(f"{command} --target label").stderr
 
 
 def make_rows(n=600, seed=0):
@@ -189,7 +162,6 @@ def make_rows(n=600, seed=0):
 
 
 def fit_rows(options="", rows=None):
-    """Fit by the command line; return the features, the labels and what is said."""
     rows = make_rows() if rows is None else rows
     rows.to_csv("train.csv", index=False)
     result = succeed(f"fit train.csv --target label --trees 30 --out m {options}")
@@ -200,16 +172,14 @@ def fit_rows(options="", rows=None):
 def test_the_row_that_defined_the_threshold(model):
     """Its probability is the threshold, so that a rounding error would change its label."""
     X, y, _ = fit_rows(f"--model {model}")
-    for start in range(0, 300, 100):
-        some = slice(start, start + 100)
-        aucforest.load("m").set_threshold("gmean", X[some], y[some], oob=False).save("m")
-        succeed("predict m train.csv --out p.parquet")
-        found, python = pd.read_parquet("p.parquet"), aucforest.load("m")
-        proba = python.predict_proba(X)[:, 0]
-        np.testing.assert_array_equal(found["probability_bad"], proba)
-        np.testing.assert_array_equal(found["prediction"], python.predict(X))
-        assert np.any(proba == python.threshold_)
-        np.testing.assert_array_equal(found["prediction"] == "bad", proba >= python.threshold_)
+    aucforest.load("m").set_threshold("gmean", X[:100], y[:100], oob=False).save("m")
+    succeed("predict m train.csv --out p.parquet")
+    found, python = pd.read_parquet("p.parquet"), aucforest.load("m")
+    proba = python.predict_proba(X)[:, 0]
+    np.testing.assert_array_equal(found["probability_bad"], proba)
+    np.testing.assert_array_equal(found["prediction"], python.predict(X))
+    assert np.any(proba == python.threshold_)
+    np.testing.assert_array_equal(found["prediction"] == "bad", proba >= python.threshold_)
 
 
 def test_commands_agree_that_the_rarer_label_is_positive():
@@ -227,10 +197,7 @@ def test_commands_agree_that_the_rarer_label_is_positive():
     assert (content["classes"], content["positive_class"]) == (["bad", "good"], "bad")
     assert metrics["average_precision"] == pytest.approx(average_precision_score(y == "bad", proba[:, 0]))
     assert metrics["log_loss"] == pytest.approx(log_loss(y, proba))
-    assert metrics["recall_at_0.01"] == pytest.approx(recall_at_k(y == "bad", proba[:, 0], 0.01))
-    alerts, is_bad = model.predict(X) == "bad", y == "bad"
-    found = {"alerts": alerts.sum(), "precision": is_bad[alerts].mean(), "recall": alerts[is_bad].mean()}
-    assert content["at_threshold"] == pytest.approx(found)
+    assert content["at_threshold"]["alerts"] == (model.predict(X) == "bad").sum()
     none = succeed("evaluate m train.csv --target label --threshold 1 --json -")
     assert "\n0 rows are predicted positive: precision nan, recall 0.000\n" in none.stderr
     assert json.loads(none.stdout)["at_threshold"] == {"alerts": 0, "precision": None, "recall": 0}

@@ -4,9 +4,7 @@ import gzip
 import io
 from contextlib import nullcontext
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,7 +127,6 @@ def test_separators_encodings_and_compressed_files(written, ending, separator, g
 
 
 OPEN = "a quote is not closed, or text follows a closing quote: double the quotes within values"
-ROW_NAMES = ": name the first column if it has names of rows"
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 NAMELESS = "columns without a name (columns {}): name or remove them, or remove the rows above the header"
 RAGGED = "t.csv, line {}: the header has {} columns, but the row has {}"
@@ -140,9 +137,7 @@ REFUSED = [
     ("PK\3\4", None, None, ZIP),
     ("\n\n", None, None, "t.csv has no header"),
     ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1)),
-    ("a,b\n1,2\n1,2,3\n", None, None, RAGGED.format(3, 2, 3)),
-    ('"id","text"\n1,hello, world\n2,bye\n', None, None, RAGGED.format(2, 2, 3) + ROW_NAMES),
-    ('"a","b"\n"1",2,3\n"2",3\n', None, None, RAGGED.format(2, 2, 3) + ROW_NAMES),
+    ('"id","text"\n1,hello, world\n2,bye\n', None, None, RAGGED.format(2, 2, 3)),
     ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None, RAGGED.format(32, 3, 2)),
     ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, RAGGED.format(5002, 2, 1)),
     ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, f"t.csv, line 12: {OPEN}"),
@@ -153,12 +148,9 @@ REFUSED = [
     ("a,b\n" + "1,1\n" * 5000 + "ü,1\n", "cp1252", None, f"t.csv, line 5002 is not encoded in UTF-8: {IN_CP1252}"),
     ("ü,b\n1,1\n", "cp1252", None, f"cannot read t.csv: the header is not encoded in UTF-8: {IN_CP1252}"),
     ("a,b\n\x81,1\n", "latin-1", "cp1252", "cannot read t.csv: it is not encoded in cp1252"),
-    ("ü,b\n1,1\n", "cp1252", "ascii", "cannot read t.csv: it is not encoded in ascii"),
     ("a,b\n1,1\n", None, "utf-16", "cannot read t.csv: it is not encoded in utf-16"),
-    ("M,,,,\n1\n", None, None, f"t.csv has 4 {NAMELESS.format('2, 3, 4, 5')}"),
     ("M,a,b,c,d,e,f,,,,,,\n1\n", None, None, f"t.csv has 6 {NAMELESS.format('8, 9, 10, 11, 12 and more')}"),
     (",,\n1,2,3\n", None, None, f"t.csv has 3 {NAMELESS.format('1, 2, 3')}"),
-    ("a,b,c,,\n1\n", None, None, f"t.csv has 2 {NAMELESS.format('4, 5')}"),
     ("a,b,b,\n1\n", None, None, "t.csv has two columns named 'b': column names must be unique"),
     ('v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n", None, None, RAGGED.format(54, 2, 3)),
     ("a;b\n1;2\n3\n", None, None, "t.csv.gz, line 3: the header has 2 columns, but the row has 1"),
@@ -173,26 +165,10 @@ def test_files_that_are_refused(written, content, encoding, given, sentence):
     assert str(caught.value) == sentence
 
 
-def test_a_compressed_file_that_is_cut_off(tmp_path):
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 10**6)[:-99])
-    with pytest.raises(ValueError, match=r"^cannot read t.csv.gz"):
-        as_written(tmp_path / "t.csv.gz")
-
-
-def test_several_files(tmp_path):
-    """From any row on, in batches of any size, as one table with line breaks in its values."""
-    rows = pd.DataFrame({"a": np.arange(90), "b": [f'say "{i}",\n{i % 7}' for i in range(90)], "c": np.arange(90) / 2})
-    for name, part in [("1", rows[:20]), ("2", rows[20:20]), ("3", rows[20:])]:
-        part.to_csv(tmp_path / f"{name}.csv", index=False, lineterminator="\r\n" if name == "3" else "\n")
-    for source in (open_source(tmp_path), open_source([str(tmp_path / f"{i}.csv") for i in (1, 2, 3)])):
-        for first_row, size in ((0, 3), (0, 100), (19, 4), (20, 1), (89, 5), (90, 5)):
-            batches = list(source.batches(["c", "b", "a"], first_row, size))
-            assert all(0 < batch.num_rows <= size for batch in batches)
-            read = pd.concat([rows[:0], *(batch.to_pandas() for batch in batches)])
-            assert read.to_dict("list") == rows[first_row:].to_dict("list")
-        assert [source.location(row) for row in (1, 20)] == ["1.csv, line 4", "3.csv, line 2"]
-    assert open_source(tmp_path, as_text=["a"]).schema(["a", "c"]).types == [pa.string(), pa.float64()]
-    assert open_source(tmp_path, as_text=None).schema(["a", "c"]).types == [pa.string()] * 2
+def test_a_compressed_file_that_is_cut_off(written):
+    path = written(gzip.compress(b"a,b\n" + b"1,2\n" * 10**6)[:-99])
+    with pytest.raises(ValueError, match=r"^cannot read table.csv"):
+        as_written(path)
 
 
 BREAKS = {"LF": "\n", "CR": "\r", "CRLF": "\r\n"}
@@ -211,21 +187,24 @@ def test_line_breaks_in_the_header_differ_from_those_of_rows(written, end, insid
 
 
 def test_files_of_a_table_have_dialects_of_their_own(tmp_path, written):
-    """Another end of lines, separator, quote and escape; a line break in one of the headers, and blank lines."""
+    """Another end of lines, separator, quote and escape; blank lines, a byte order mark, and a file without rows."""
     texts = [
         'a,b\n1,"x\ny"\n2,z\n', "a,b\r\n3,v\r\n4,w\r\n", "\n\na;b\n5;'p;q'\n", 'a,b\n6,"say \\"hi\\""\n7,x\n',
-        "a,b\n8,u\n", "a,b\n9,u\n",
+        "a,b\n8,u\n", "a,b\n", "a,b\n9,u\n",
     ]  # fmt: skip
     for i, text in enumerate(texts):
         written(text, f"{i}.csv")
     values = ["x\ny", "z", "v", "w", "p;q", 'say "hi"', "x", "u", "u"]
     assert as_written(tmp_path) == {"a": list("123456789"), "b": values}
-    written("a,b\n10,u\n", "6.csv.gz")
-    written('\ufeff"a","b"\n11,u\n', "7.csv.gz")
+    written("a,b\n10,u\n", "7.csv.gz")
+    written('\ufeff"a","b"\n11,u\n', "8.csv.gz")
     source = open_source(tmp_path)
     assert [column[-1].as_py() for column in read_all(source).columns] == [11, "u"]
     where = ["0.csv, line 2", "0.csv, line 4", "1.csv, line 2", "1.csv, line 3", "2.csv, line 4", "3.csv, line 2"]
     assert [source.location(row) for row in range(6)] == where
+    written("a,c\n1,2\n", "9.csv")
+    with pytest.raises(ValueError, match=r"9.csv differs from 0.csv in column 'c'"):
+        open_source(tmp_path)
 
 
 LINES = [
@@ -283,19 +262,11 @@ def test_encodings_with_a_byte_order_mark_need_no_option(written, name, encoding
     assert as_written(path) == {"ü\nx": ["x\r\ny"], "b": ["€"]}
 
 
-def test_files_that_are_no_table(tmp_path, written):
-    written("a,b\n1,2\n")
-    written("a,c\n1,2\n", "other.csv")
-    with pytest.raises(ValueError, match=r"table.csv differs from other.csv in column 'b'"):
-        open_source(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("text", "encoding", "given", "is_suspicious"),
     [
-        ("ü\n", "utf-8", "cp1252", True), ("ü\n", "utf-8", "latin-1", True), ("ü\n", "utf-8", "utf-8", False),
-        ("ü\n", "utf-8", "utf_8_sig", False), ("ü\n", "cp1252", "cp1252", False), ("u\n", "utf-8", "cp1252", False),
-        ("鼠\n", "gbk", "gbk", False),
+        ("ü\n", "utf-8", "cp1252", True), ("ü\n", "utf-8", "utf_8_sig", False), ("ü\n", "cp1252", "cp1252", False),
+        ("u\n", "utf-8", "cp1252", False), ("ü\n", "utf-16", "utf-16", False),
     ],
 )  # fmt: skip
 def test_utf8_that_is_read_as_another_encoding(written, text, encoding, given, is_suspicious):

@@ -146,8 +146,8 @@ def test_values_that_are_refused(fitted, values, message):
 
 def test_missing_dates_may_be_of_any_type():
     dates = features(pl.DataFrame({"d": DAYS}))[2]
-    for column in (pa.nulls(2), pa.nulls(2, pa.float64()), pa.nulls(2, pa.timestamp("s"))):
-        np.testing.assert_array_equal(expanded(pa.table({"d": column}), dates), np.full((2, 3), np.nan))
+    for type_ in (pa.null(), pa.float64()):
+        np.testing.assert_array_equal(expanded(pa.table({"d": pa.nulls(2, type_)}), dates), np.full((2, 3), np.nan))
 
 
 def test_a_part_with_the_name_of_a_column():

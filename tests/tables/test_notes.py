@@ -48,13 +48,6 @@ def test_which_columns_get_a_note(library):
             assert [word in note and repr(name) in note for note in notes] == ([True] if word else []), (name, notes)
 
 
-def test_categories_of_arrow_and_pandas():
-    words = pd.Series([f"{i},5" for i in range(30)], dtype="category")
-    assert "numbers such as '0,5'" in suspicious_columns(pd.DataFrame({"a": words}))[0]
-    (note,) = suspicious_columns(pa.table({"a": pa.array([f"k{i}" for i in range(30)]).dictionary_encode()}))
-    assert "distinct" in note
-
-
 def test_one_note_for_many_columns():
     ids = pd.DataFrame({name: range(30) for name in ("a", "b c")})
     (note,) = suspicious_columns(ids, drop=True)

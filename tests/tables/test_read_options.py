@@ -2,7 +2,7 @@
 
 import pytest
 
-from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions, has_one_byte
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,3 @@ def test_the_decimal_mark_follows_from_the_thousands_separator():
 def test_formats_of_dates_may_have_a_time():
     for form in ("%d/%m/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%d%b%Y:%H:%M:%S", "%I:%M:%S %p %d.%m.%y"):
         assert ReadOptions(date_format=form).check().date_format == form
-
-
-def test_encodings_with_one_byte_for_each_character():
-    names = ("cp1252", "latin-1", "gbk", "utf-16", "utf-8")
-    assert [has_one_byte(name) for name in names] == [True, True, False, False, False]

@@ -18,7 +18,7 @@ from aucforest.inspection import (
     explain,
     oob_permutation_importance,
 )
-from aucforest.metrics import GainsDisplay, RocCurveDisplay
+from aucforest.metrics import RocCurveDisplay
 from aucforest.monitoring import CBPE, Chunks
 from tests.estimators.data import small_forest
 
@@ -33,11 +33,6 @@ NAMES = [f"feature_{j}" for j in range(4)]
 @cache
 def fitted_forest():
     return small_forest(20, oob_score=True).fit(X, Y)
-
-
-@cache
-def fitted_tree():
-    return AUCTreeClassifier(random_state=0).fit(X, Y)
 
 
 class ArrayLike:
@@ -70,10 +65,6 @@ def importance(X):
     return oob_permutation_importance(fitted_forest(), X, Y, n_repeats=1, random_state=0).importances
 
 
-def drawn(display, X, **options):
-    return display.from_estimator(fitted_forest(), X, Y, **options).lines_[0].get_xydata()
-
-
 def encoded(X):
     found = fitted_forest().encode(X)
     return found.toarray() if sp.issparse(found) else np.asarray(found)
@@ -97,17 +88,13 @@ CALLS = {
     "decision_path": lambda X: fitted_forest().decision_path(X)[0].toarray(),
     "predict": lambda X: fitted_forest().predict(X),
     "encode": encoded,
-    "score": lambda X: fitted_forest().score(X, Y),
     "set_threshold": lambda X: small_forest(9).fit(X, Y).set_threshold("gmean", X, Y).threshold_,
     "tree": lambda X: AUCTreeClassifier(random_state=0).fit(X, Y).predict_proba(X),
-    "tree.apply": lambda X: fitted_tree().apply(X),
-    "tree.decision_path": lambda X: fitted_tree().decision_path(X).toarray(),
     "explain": lambda X: explain(fitted_forest(), X).values,
     "oob_permutation_importance": importance,
     "OOBCurveDisplay": lambda X: OOBCurveDisplay.from_estimator(fitted_forest(), X, Y).scores,
     "ThresholdCurveDisplay": lambda X: ThresholdCurveDisplay.from_estimator(fitted_forest(), X, Y).curves["F1"],
-    "RocCurveDisplay": lambda X: drawn(RocCurveDisplay, X, band=None),
-    "GainsDisplay": lambda X: drawn(GainsDisplay, X),
+    "RocCurveDisplay": lambda X: RocCurveDisplay.from_estimator(fitted_forest(), X, Y, band=None).lines_[0].get_data(),
     "compare_criteria": compared,
     "CBPE": shift,
 }

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.sources import ParquetFiles, open_source, stray_notes
+from aucforest.tables.sources import open_source, stray_notes
 from tests.tables.text_tables import read_all, write_column, write_table
 
 
@@ -58,12 +58,8 @@ def test_location_is_the_file_and_the_number_of_the_row(folder):
     assert open_source(table()).location(4) == "the Table, row 5"
 
 
-def test_proportions_read(folder):
-    source = ParquetFiles(sorted(folder.glob("part*.parquet")), "t")
-    assert [source.proportion(n_rows) for n_rows in (0, 12, 50)] == [0.0, 0.24, 1.0]
-
-
 def test_fingerprints_differ_between_files(folder):
+    assert open_source(folder).proportion(12) == 0.24
     before = open_source(folder).fingerprint()
     assert before == open_source(str(folder)).fingerprint()
     assert before["n_rows"] == 50
@@ -85,7 +81,7 @@ def test_tables_that_are_refused(tmp_path, folder):
         (tmp_path / name).write_bytes(b"PAR1")
 
     cases = [
-        (tmp_path / "none.parquet", ValueError, "there is no file"),
+        *((name, ValueError, "^there is no file") for name in ("none.parquet", "s3://bucket/x.csv", "*.csv")),
         (tmp_path / "empty", ValueError, "has no tables: .csv, .tsv, .txt, .jsonl or .ndjson"),
         (tmp_path / "broken.parquet", ValueError, "cannot read .*broken.parquet"),
         (tmp_path / "broken", ValueError, "cannot read .*broken: .*Parquet"),
@@ -123,7 +119,6 @@ def test_pandas_metadata_do_not_change_the_schema(tmp_path):
 
 @pytest.mark.parametrize("of", ["parquet", "csv", "table"])
 def test_selected_rows(tmp_path_factory, folder, of):
-    """Those for which an expression is true, and a random sample of them, the same each time."""
     frame = table().to_pandas()
     given = {"parquet": folder, "csv": write_table(frame, tmp_path_factory.mktemp("t") / "t.csv"), "table": table()}[of]
     source = open_source(given, options=ReadOptions(where="A > 5 AND b <> 't3'"))

@@ -4,15 +4,12 @@ import re
 from datetime import date, datetime, timedelta
 from functools import partial
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest import AUCForestClassifier
-from aucforest.distributed import predict_out_of_core
 from aucforest.tables import spellings
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import PATTERNS, PLAIN, as_number, count_readings, is_number
@@ -105,17 +102,11 @@ def read(tmp_path):
 
 
 def test_formats_that_dates_may_have():
-    assert spellings.date_formats(" 1.2.2024 10:30", "31.12.2024") == ["%d.%m.%Y"]
-    assert spellings.date_formats("1/2/24", "soon") == ["%d/%m/%y", "%m/%d/%y"]
-    assert spellings.date_formats("11/02/24", "soon") == ["%d/%m/%y", "%m/%d/%y", "%y/%m/%d"]
-    assert spellings.date_formats("1.2.3", "soon") == []
-    assert spellings.date_formats("1899-01", "12DEC1001") == []
     for day in spellings.DATE_FORMATS:
         written = date(2024, 2, 29).strftime(day)
         assert day in spellings.date_formats(written, written)
         assert re.match(spellings.date_pattern(day), f" {written} 10:30")
         assert re.match(spellings.DATE_LIKE, written)
-    assert spellings.date_pattern("%d.%m.%Y %H:%M") is None
 
 
 DAYS = [date(2023, 12, 1) + k * DAY for k in range(60)]
@@ -218,15 +209,3 @@ def test_a_note_says_that_a_csv_has_no_zone(read):
     assert column.type == pa.timestamp("us", "UTC")
     assert notes == ["column 'd': times have an offset, but no time zone: month, day of week and hour are those of UTC"]
     assert read(moments)[1] == []
-
-
-def test_zeros_in_new_rows_are_missing(tmp_path):
-    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(60), "D")
-    forest = AUCForestClassifier(5, random_state=0).fit(pd.DataFrame({"d": days}), np.arange(60) % 7 < 3)
-    (tmp_path / "new.csv").write_text("d\n0000-00-00\n5-Jan-24\n")
-    with pytest.warns(UserWarning, match=r"^column 'd': 1 of 2 values is no date \('0000-00-00'\), read as missing$"):
-        got = pa.Table.from_batches(predict_out_of_core(forest, tmp_path / "new.csv", proba=True))
-    wanted = forest.predict_proba(pd.DataFrame({"d": pd.to_datetime([None, "2024-01-05"])}))[:, 1]
-    np.testing.assert_array_equal(got["probability_True"], wanted)
-    with pytest.raises(ValueError, match="line 2: column 'd' has the value '0000-00-00', which is not a date"):
-        list(predict_out_of_core(forest, tmp_path / "new.csv", stray_text="text"))

@@ -9,7 +9,7 @@ import pytest
 from aucforest.tables import text_files, text_types
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
-from aucforest.tables.text_types import DURATION, FLAG, MOMENT, NUMBER, TEXT
+from aucforest.tables.text_types import DURATION, FLAG, MOMENT, NUMBER, TEXT, ZONED
 from tests.tables.text_tables import read_all, write_column, write_table
 
 
@@ -81,7 +81,7 @@ POINT, COMMA, KG, PERCENT = (
     for mark, unit in ((".", {}), (",", {}), (".", {"unit": "kg"}), (".", {"unit": "%"}))
 )
 DAY_FIRST, MONTH_FIRST, LONG = (
-    text_types.spelled_dates({"date": form}, pa.timestamp("us")) for form in ("%d/%m/%y", "%m/%d/%y", "%d/%m/%Y")
+    text_types.spelled_dates(form, has_clock=True) for form in ("%d/%m/%y", "%m/%d/%y", "%d/%m/%Y")
 )
 # Text of a column, its type in the model, another column and its type, what is read, and what is said of it.
 READ_AS = [
@@ -97,8 +97,10 @@ READ_AS = [
     (["1", "true"], TEXT, {}, ["1", "true"], None),
     (["NA", ""], NUMBER, {}, [None, None], None),
     (["x"] + ["1"] * 20, NUMBER, {}, [None] + [1.0] * 20, None),  # rare stray text is missing in new rows
+    (["x"] + ["2024-12-31"] * 20, MOMENT, {}, [None] + [datetime(2024, 12, 31)] * 20, None),
     (["1/2/2024", "3/4/2024"], LONG, {}, [datetime(2024, 2, 1), datetime(2024, 4, 3)], None),
     (["31.12.2024", "01.01.2024"], MOMENT, {}, [datetime(2024, 12, 31), datetime(2024, 1, 1)], None),
+    (["0000-00-00", "5-Jan-24"], MOMENT, {}, [None, datetime(2024, 1, 5)], None),
     (["2024-12-31", "2024-01-01 10:00"], MOMENT, {}, [datetime(2024, 12, 31), datetime(2024, 1, 1, 10)], None),
     # What other columns of the file say comes before what the model says.
     (["1/2/24"], MONTH_FIRST, {"31/1/2024": MONTH_FIRST}, [datetime(2024, 2, 1)],
@@ -118,7 +120,7 @@ def test_columns_are_read_as_a_model_says(tmp_path, values, type_, others, found
     source.read_as({"d": type_, **{f"_{value}": of_other for value, of_other in others.items()}})
     assert pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist() == found
     assert source.remarks.get("d") == note
-    assert list(source.stray) == ["d"] * ("x" in values)
+    assert list(source.stray) == ["d"] * (values[0] in ("x", "0000-00-00"))
 
 
 NO_NUMBER = "which is not a number"
@@ -133,6 +135,8 @@ NO_NUMBER = "which is not a number"
         (["soon", "2024-01-01"], MOMENT, {}, "line 2: column 'd' has the value 'soon', which is not a date"),
         (["1.5", "1,5"], NUMBER, {}, f"column 'd' has the value '1,5', {NO_NUMBER}; 1 of 2 values is no number"),
         (["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"], MOMENT, {}, "column 'd' has times with an offset"),
+        (["0000-00-00", "5-Jan-24"], MOMENT, {"stray_text": "text"}, "line 2: column 'd' has the value '0000-00-00'"),
+        (["2024-01-01 10:00"], ZONED, {}, "which is not a zoned date; 1 of 1 values"),
         (["x"] + ["1"] * 20, NUMBER, {"stray_text": "text"}, "line 2: column 'd' has the value 'x'"),
         (["x"] + ["1"] * 20, FLAG, {}, "line 2: column 'd' has the value 'x'"),
     ],

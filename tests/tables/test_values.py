@@ -15,7 +15,7 @@ import pytest
 
 from aucforest.persistence.plain_values import labels_from_plain, labels_to_plain
 from aucforest.tables.columns import as_table, encode, learn
-from aucforest.tables.values import on_clock, plain_values
+from aucforest.tables.values import plain_values
 
 DAYS = [date(2024, 3, 1), None, date(1960, 7, 31), date(2024, 3, 1), date(9999, 12, 31)]
 MIDNIGHTS = [None if day is None else datetime.combine(day, time()) for day in DAYS]
@@ -153,8 +153,6 @@ def test_moments_beyond_the_calendar_of_python_are_its_ends():
     east = datetime.min.replace(tzinfo=ZoneInfo("Asia/Tokyo"))
     ends = [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
     assert learn(as_table(objects([west, east])), [0], None)[1][0].tolist() == ends
-    assert on_clock(west, UTC) == np.datetime64("10000-01-01T04:59:59.999999")
-    assert on_clock(ends[0], ZoneInfo("America/New_York")) == np.datetime64("0000-12-31T19:03:58.000000")
 
 
 def test_text_is_not_converted_value_by_value():

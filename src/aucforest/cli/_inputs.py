@@ -3,7 +3,6 @@
 The types of training data are inferred from the file. Other rows are read in the types that the model expects.
 """
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,7 +49,7 @@ _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative
 
 
 class LabelledColumns(NamedTuple):
-    """The columns of a labelled table that options name. A fitted model does not use those after `groups`.
+    """The columns of a labelled table that options name. Those after `groups` are for fits only.
 
     The columns `drop` are left out. The columns `keep` are copied to a reference, even if they have another role. The
     columns `categorical` are read as text, even if they contain numbers.
@@ -71,7 +70,7 @@ class Labelled(NamedTuple):
 
     For training data, `y` has class indices (of two classes the positive one is 1), `source` is the opened table, and
     `groups` or `times` may define the folds. If the table is read batch by batch, X is None, and `features` has the
-    names of the features. For other rows, `y` has labels, which are classes of the model.
+    names of the features. For the rows of a fitted model, `y` has labels, which are classes of the model.
     """
 
     title: str
@@ -93,7 +92,7 @@ def open_table(file: Path, as_text: Sequence[str] | None, options: ReadOptions =
 
 
 def read_columns(table: Source, names: Sequence[str]) -> Any:
-    """Return the given columns of a table as an Arrow table."""
+    """Return the given columns of a table as an Arrow table; ValueError if one is missing."""
     names = list(dict.fromkeys(names))
     kinds.find_column(table, *names)
     return pa.Table.from_batches(table.batches(names), schema=table.schema(names))
@@ -122,15 +121,12 @@ def load_model(file: Path, jobs: int | None = None, prevalence: float | None = N
     if prevalence is not None:
         if not hasattr(model, "set_prevalence"):
             raise ValueError(f"--prevalence is for forests and stacks, but the model is a {type(model).__name__}")
-        with warnings.catch_warnings(record=True) as caught:  # warnings become notes
-            warnings.simplefilter("always")
-            model.set_prevalence(prevalence)
-        echo_notes([str(warning.message) for warning in caught])
+        model.set_prevalence(prevalence)
     return model.set_params(n_jobs=jobs) if "n_jobs" in model.get_params(deep=False) else model
 
 
 def echo_notes(notes: list[str]) -> None:
-    """Write notes on standard error."""
+    """Print notes on standard error."""
     for note in notes:
         typer.echo(f"Note: {note}", err=True)
 
@@ -177,7 +173,7 @@ def _check_categorical(table: Source, names: Sequence[str]) -> None:
 
 
 def _round_integers(table: Any) -> Any:
-    """Return a table with large integers rounded to float64. A note names their columns, so the fit need not warn."""
+    """Return a table with large integers as float64. A note names their columns, so the fit should not warn of them."""
     for feature in rounded_features(read_table(table)):
         column = table.column(feature).cast(pa.float64(), safe=False)
         table = table.set_column(feature, table.column_names[feature], column)
@@ -185,7 +181,7 @@ def _round_integers(table: Any) -> Any:
 
 
 def _print_notes_on_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
-    """Print notes on a table that is read in batches, from its first rows if it is text, else from spaced blocks."""
+    """Print notes on a table that is read in batches: on the first rows of text, else on rows from all over it."""
     n_rows = len(labels)
     n_blocks = 1 if table.is_text or n_rows <= _MOST_ROWS else _BLOCKS
     size = min(_MOST_ROWS // n_blocks, n_rows)
@@ -203,7 +199,7 @@ def _print_notes_on_rows(table: Source, features: Sequence[str], labels: NDArray
 
 
 def _read_times(table: Source, column: Any, name: str) -> NDArray[Any]:
-    """Return a column of dates or numbers; text is parsed as dates. Raise ValueError if a value is missing."""
+    """Return a column of dates or numbers; text is parsed as dates. ValueError if a value is missing."""
     column = kinds.decode(column)
     values, type_ = column.to_pandas(date_as_object=False), column.type
     if kinds.holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
@@ -274,7 +270,7 @@ def with_positive_last(
 
 
 def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.uint16]) -> None:
-    """Raise ValueError if there are many labels with few rows each, which are probably not classes."""
+    """Raise ValueError if many labels have few rows each, so that they are probably not classes."""
     n_rows, n_classes = len(labels), len(classes)
     is_integer = classes.dtype.kind in "iu"
     if n_classes <= MOST_LABELS or n_rows >= (LEAST_ROWS_OF_INTEGERS if is_integer else LEAST_ROWS) * n_classes:
@@ -306,7 +302,7 @@ def _label_reader(model: Any, table: Source, target: str, positive: str | None) 
 
 
 def _spelled_as_in_fit(labels: Any, classes: Sequence[str], target: str) -> Any:
-    """Return labels with the classes of a model in place of those that differ from them only by case and spaces."""
+    """Return labels, with the class of the model for each label that differs from it only by case and spaces."""
     class_of = {folded(label): label for label in classes}
     if len(class_of) < len(classes):
         return labels
@@ -320,7 +316,7 @@ def _spelled_as_in_fit(labels: Any, classes: Sequence[str], target: str) -> Any:
 def labels_for_model(model: Any, table: Source, column: Any, target: str, reader: LabelReader | None) -> NDArray[Any]:
     """Return labels as the classes of a model; ValueError if one is missing or not a class, or if all are the same.
 
-    `reader` is that of a model of one label against all others.
+    `reader` is the result of `_label_reader`.
     """
     classes = model.classes_
     kind = kinds.kind_of(classes.tolist())

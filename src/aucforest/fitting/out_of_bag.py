@@ -14,7 +14,7 @@ from aucforest.fitting.coding import indices_within
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.target_rates import LeftOutTotalsFinder
 from aucforest.tables.sparse import SparseRows, dense_blocks
-from aucforest.tables.target_rates import TargetRates
+from aucforest.tables.target_rates import TargetRates, append_rates
 from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.random import PARTS_OF_ROWS
 
@@ -122,7 +122,7 @@ class RatedRows:
 
     def __getitem__(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their indices."""
-        return self._rates.append_to(self._rows[indices], self._left_out(indices))
+        return append_rates(self._rows[indices], self._rates, self._left_out(indices))
 
     def without_rates(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their indices, without target rates."""

@@ -171,10 +171,11 @@ def read_column(table: Table, feature: int) -> Column:
         ) from error
     if values is column.values:
         return column
-    # The conversion can make values of different types equal; equal values get one index.
+    # The conversion can make values of different types equal. Equal values get one index.
     index_of: dict[Any, int] = {}
     indices = [-1 if value is None else index_of.setdefault(value, len(index_of)) for value in values]
-    return Factor(list(index_of), np.array([*indices, -1])[column.indices])  # missing values keep -1, the last element
+    indices.append(-1)  # the index -1 of missing values selects this last element
+    return Factor(list(index_of), np.array(indices)[column.indices])
 
 
 def _read_series(series: nw.Series[Any]) -> Column:
@@ -208,13 +209,13 @@ def _arrow_chunks(native: Any) -> list[Any] | None:
 
 
 def _read_chunks(chunks: list[Any]) -> Factor:
-    """Return a string or dictionary column; chunks can have different dictionaries, with nulls and duplicate values."""
+    """Return a string or dictionary column. Its chunks may have different dictionaries, with nulls and duplicates."""
     index_of: dict[Any, int] = {}
     indices = [np.empty(0, dtype=np.int32)]
     for chunk in chunks:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
         chunk_codes = [index_of.setdefault(value, len(index_of)) for value in encoded.dictionary.to_pylist()]
-        # Indices are cast because they may be unsigned, and so could not be -1.
+        # Unsigned indices could not be -1.
         chunk_indices = encoded.indices.cast("int32").fill_null(-1).to_numpy()
         indices.append(np.array([*chunk_codes, -1], dtype=np.int32)[chunk_indices])
     return Factor(list(index_of), np.concatenate(indices))
@@ -259,7 +260,6 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
 
 
 def _decode(factor: Any) -> NDArray[Any]:
-    """Return the value of each row, None if it is missing."""
     values = np.empty(len(factor.values) + 1, dtype=object)
     values[:-1] = factor.values  # the last value stays None, which the index -1 selects
     return values[factor.indices]
@@ -341,7 +341,6 @@ def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:
-    """Return an array of objects."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
@@ -428,7 +427,7 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
     code_of = dict(zip(categories.tolist(), codes.tolist()))
     values = read_as(column.values, categories)
     encoded = np.array([*(code_of.get(value, np.nan) for value in values), np.nan])[column.indices]
-    if len(categories) > 0 and np.all(np.isnan(encoded)):  # no value is a category: does the column have another type?
+    if len(categories) > 0 and np.all(np.isnan(encoded)):  # no value is known: the column may have another type
         value, category = next((value for value in values if not is_missing(value)), None), categories.tolist()[0]
         if value is not None and kind_of_value(value) != kind_of_value(category):
             now, before = readable(value), readable(category)

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import weakref
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, lookup
 from contextlib import nullcontext, suppress
 from io import BufferedReader, StringIO, TextIOWrapper
 from pathlib import Path
@@ -18,14 +18,13 @@ import pyarrow as pa
 
 from aucforest._caller import warn
 from aucforest._optional import import_optional
-from aucforest.tables.read_options import has_one_byte
+from aucforest.tables.files import check_exists
 
 STANDARD, SPREADSHEET = Path("-"), ".xlsx"
-# The compression of a file by its first bytes.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 _BLOCK = 2**20  # the number of characters that are copied at a time
-# Encodings by byte order marks. The mark of UTF-32-LE is first, because it begins with that of UTF-16-LE. With a
-# mark of UTF-8, a copy is needed only if a quote follows, because the engine would not recognize the quote.
+# Encodings by byte order marks. The mark of UTF-32-LE is first, because it begins with that of UTF-16-LE. The engine
+# reads UTF-8 with a mark, unless a quote follows the mark.
 _MARKS = {
     BOM_UTF32_LE: "utf-32",
     BOM_UTF32_BE: "utf-32",
@@ -34,20 +33,22 @@ _MARKS = {
     BOM_UTF8 + b'"': "utf-8-sig",
     BOM_UTF8 + b"'": "utf-8-sig",
 }
-# A cell of a spreadsheet with a formula but no result. With t="str", the result may be empty text.
+# A cell of a spreadsheet with a formula but without a result. With t="str", the result may be empty text.
 _FORMULA_ONLY = re.compile(rb'<c (?![^<>]*t="str")[^<>]*><f(?: [^<>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v>\s*</v>)?</c>')
-# Characters of glob patterns, and characters that the engine cannot represent. It reads such paths through links.
+# Characters of glob patterns, and characters that the engine cannot represent. A path with these is read by a link.
 _UNSUPPORTED_CHARACTERS = re.compile(r"[*?\[\\\ud800-\udfff]")
 
 
 class Readable:
     """A file of text in UTF-8 that can be read more than once: `path` is the file itself or a temporary copy.
 
-    `original` has the name that the user knows. `stamped` is the file that must not change while it is read. In a
-    spreadsheet, `first_row` is the number of the first row that is not empty, counted from 1.
+    `original` has the name for messages. `stamped` is the file that must not change while it is read. In a spreadsheet,
+    `first_row` is the number of the first row that is not empty, counted from 1.
     """
 
     def __init__(self, file: Path, encoding: str | None) -> None:
+        if file != STANDARD:
+            check_exists(file)
         self.original, self.path, self.stamped, self.first_row = file, file, file, 1
         self.is_spreadsheet = file.name.lower().endswith(SPREADSHEET)
         if file == STANDARD:
@@ -79,14 +80,14 @@ class Readable:
         return folder
 
     def _new_path(self) -> Path:
-        """Return the path for a new copy, which is removed with this object."""
         return self.temporary_folder() / "copy"
 
     def _convert_to_utf8(self, encoding: str) -> None:
         """Make a copy in UTF-8; ValueError if the file is not encoded in `encoding`."""
         with open_unpacked(self.path) as content:
-            start = content.read(_BLOCK)
-        if has_one_byte(encoding) and _is_utf8(start):
+            start = content.read(_BLOCK).decode(errors="replace")[:-1]  # the last character may be cut off
+        is_utf8 = not start.isascii() and "\ufffd" not in start
+        if is_utf8 and not lookup(encoding).name.startswith("utf"):
             sentence = f"{self.original.name} is valid UTF-8, but is read as {encoding}"
             warn(f"{sentence}: leave out --encoding (in Python, encoding)")
         original, self.path = self.path, self._new_path()
@@ -101,7 +102,7 @@ class Readable:
 
 
 def compression_of(path: Path) -> str:
-    """Return how a file is compressed, "none" if it is not."""
+    """Return the compression of a file by its first bytes, or "none"."""
     with path.open("rb") as content:
         start = content.read(4)
     return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "none")
@@ -125,10 +126,7 @@ def open_unpacked(path: Path) -> Any:
 
 
 def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
-    """Return the first visible sheet of a spreadsheet as a CSV, and the number of its first row that is not empty.
-
-    Raise ValueError if it cannot be read.
-    """
+    """Return the first visible sheet of a spreadsheet as a CSV, and the number of its first row that is not empty."""
     calamine = import_optional("python_calamine", purpose=f"reading {file.name}", extra="xlsx")
     try:
         with calamine.load_workbook(file) as book:
@@ -155,12 +153,3 @@ def _has_formula_without_result(file: Path, index: int) -> bool:
     with ZipFile(file) as archive, suppress(KeyError):  # most programs name the files of sheets in this way
         return _FORMULA_ONLY.search(archive.read(f"xl/worksheets/sheet{index + 1}.xml")) is not None
     return False
-
-
-def _is_utf8(start: bytes) -> bool:
-    """Return whether the first bytes of a file are UTF-8 with characters that are not ASCII."""
-    try:
-        getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut off
-    except UnicodeDecodeError:
-        return False
-    return not start.isascii()

@@ -19,12 +19,12 @@ CSV_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for s
 _SEPARATORS = (",", ";", "\t", "|")
 # The number of first lines from which the dialect is inferred, and the maximum length of a row in bytes.
 _MOST_HEAD_LINES, _MOST_BYTES = 20, 2**21
-# The engine divides buffers into parts of 8,000,000 bytes, and would keep some smaller buffers until the last row.
+# The buffer of the engine in bytes. The engine would keep some smaller buffers until the last row.
 _BUFFER = 2**23
-# Python's reader, which reads the first lines and locates rows, would refuse values of more than 128 KiB.
+# The csv module of Python, by default, refuses values of more than 128 KiB.
 csv.field_size_limit(max(csv.field_size_limit(), _MOST_BYTES))
 _OTHER_END = "{} ends in another way than the header: let all lines end alike"
-# The ends of lines in the spelling of the engine's option new_line.
+# The values of the engine's option new_line for line ends; "" is the end of a last line without line break.
 _NEW_LINES = {"": r"\n", "\n": r"\n", "\r": r"\r", "\r\n": r"\r\n"}
 
 
@@ -38,7 +38,7 @@ class _Dialect(NamedTuple):
     n_skipped: int  # the number of lines before the first row: blank lines and the header
 
     def rows(self, lines: Iterator[str], *, skipinitialspace: bool = False) -> Any:
-        """Return an iterator over the rows of lines of text, as lists of values; blank lines are empty lists."""
+        """Return a `csv.reader`, whose rows are lists of values. Blank lines are empty lists."""
         return csv.reader(
             lines,
             delimiter=self.separator,
@@ -49,7 +49,7 @@ class _Dialect(NamedTuple):
 
 
 class CsvFiles(TextFiles):
-    """CSV files with the same header as one table; see `TextFiles`. Each dialect is inferred from the first lines."""
+    """CSV files with the same header as one table; see `TextFiles`. The dialect of each is found in its first lines."""
 
     _is_parallel = True
 
@@ -84,8 +84,8 @@ class CsvFiles(TextFiles):
         return tables[0] if len(tables) == 1 else f"({' UNION ALL '.join(f'FROM {table}' for table in tables)})"
 
     def _switch_to_one_thread(self) -> bool:
-        # Threads can fail to find where rows begin if values contain line breaks. A file with a quote that is not
-        # closed is not read again, because one thread would silently ignore everything after the quote.
+        # If values contain line breaks, threads can fail to find where rows begin. One thread would silently ignore
+        # everything after a quote that is not closed, so a file with such a quote is not read again.
         if not (self._is_parallel and any(map(_has_quotes, self._readable, self._dialects))):
             return False
         self._is_parallel = False
@@ -97,10 +97,7 @@ class CsvFiles(TextFiles):
         name = file.original.name
         where = name if match is None else f"{name}, line {_line_of(file, dialect, int(match[1]))}"
         if numbers := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
-            n_columns, n_values = map(int, numbers.groups())
-            is_first = match is not None and match[1] == "2"
-            advice = ": name the first column if it has names of rows" * (is_first and n_values == n_columns + 1)
-            return f"{where}: the header has {n_columns} columns, but the row has {n_values}{advice}"
+            return f"{where}: the header has {numbers[1]} columns, but the row has {numbers[2]}"
         if "not utf-8 encoded" in message:
             return f"{where} is {NOT_UTF8}"
         if "Maximum line size" in message:
@@ -124,7 +121,6 @@ class CsvFiles(TextFiles):
         return super().location(row)
 
     def _locations(self) -> Iterator[str]:
-        """Yield the location of each row."""
         for file, dialect in zip(self._readable, self._dialects):
             with _open_text(file) as lines:
                 reader, name = dialect.rows(lines), file.original.name
@@ -153,7 +149,6 @@ def _line_with_other_end(file: Readable, dialect: _Dialect) -> int | None:
 
 
 def _has_quotes(file: Readable, dialect: _Dialect) -> bool:
-    """Return whether there is a quote in a file."""
     with open_unpacked(file.path) as content:
         return any(dialect.quote.encode() in block for block in iter(lambda: content.read(_BUFFER), b""))
 
@@ -168,20 +163,20 @@ def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
 
 
 def _open_text(file: Readable) -> TextIOWrapper:
-    """Open a file as text, without conversion of its line ends."""
     return TextIOWrapper(open_unpacked(file.path), "utf-8-sig", "replace", newline="")
 
 
 def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[str]]:
     """Return the dialect and the column names of a file; ValueError if it has no header."""
     head, name = _first_lines(file), file.original.name
+    text_of_head = "\n".join(line.rstrip("\r\n") for line in head)
     try:
         if file.is_spreadsheet:
             quote, separator, escape = '"', ",", '"'
         else:
-            quote = _find_quote(head)
+            quote = _find_quote(text_of_head)
             separator = separator or _find_separator(head, name, quote)
-            escape = _find_escape(head, separator, quote)
+            escape = _find_escape(text_of_head, separator, quote)
         dialect = _Dialect(separator, quote, escape, r"\n", 0)
         reader = dialect.rows(iter(head))
         n_skipped, columns = next((n, columns) for n, columns in enumerate(reader, 1) if columns)
@@ -192,7 +187,7 @@ def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[st
     except StopIteration:
         raise ValueError(f"{name} has no header" if any(head) else f"cannot read {name}: it is empty") from None
     _check_header(name, columns)
-    # The header's end, which is "" if no line follows, and the ends of the blank lines before the header.
+    # The end of the header, which is "" if no line follows, and the ends of the blank lines before the header.
     ends = [_end_of(line) for line in (head[reader.line_num - 1], *head[: n_skipped - 1])]
     different = [n for n, end in enumerate(ends[1:], 1) if ends[0] not in (end, "")]
     if different:
@@ -201,17 +196,16 @@ def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[st
 
 
 def _end_of(line: str) -> str:
-    """Return the line break at the end of a line, "" if there is none, as in the last line."""
+    """Return the line break at the end of a line, or "" if there is none."""
     return line[len(line.rstrip("\r\n")) :]
 
 
 def _first_lines(file: Readable) -> list[str]:
-    """Return the first lines of a file."""
     try:
         with open_unpacked(file.path) as content:
             lines = islice(iter(lambda: content.readline(_MOST_BYTES), b""), _MOST_HEAD_LINES)
             header = next(lines, b"").decode("utf-8-sig")
-            # Reading stops at a line of the maximum length, because it may have a quote that is not closed.
+            # A line of the maximum length may have a quote that is not closed. It and later lines are not used.
             others = takewhile(lambda line: len(line) < _MOST_BYTES, lines)
             decoded = header + "".join(line.decode(errors="replace") for line in others)
         return list(islice(StringIO(decoded, newline=""), _MOST_HEAD_LINES))
@@ -222,9 +216,9 @@ def _first_lines(file: Readable) -> list[str]:
 
 
 def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
-    """Return the separator that gives the header the most columns, preferably one that gives the other rows as many.
+    """Return the separator by which the header has most columns, preferably one by which other rows have as many.
 
-    It is a space if the header has only quoted names with single spaces between them, as in tables that R writes.
+    It is a space if the header has only names in quotes with single spaces between them, as in tables that R writes.
     """
     if re.fullmatch('"[^"]*"( "[^"]*")+', head[0].rstrip("\r\n") if head else ""):
         return " "
@@ -240,9 +234,9 @@ def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
 
 
 def _has_row_names(head: Sequence[str], dialect: _Dialect) -> bool:
-    """Return whether rows begin with a name for which the header has no column, as in tables that R writes.
+    """Return whether the rows have names, but the header has no column for these, as in tables that R writes.
 
-    All names must be in quotes. Otherwise rows may have more values than the header because values contain separators.
+    All names must be in quotes. Without quotes, an additional value of a row may come from a separator within a value.
     """
     header, *rows = dialect.rows(iter(head))
     rows = rows[:-1] if len(head) == _MOST_HEAD_LINES else rows  # the last row may be cut off
@@ -250,29 +244,24 @@ def _has_row_names(head: Sequence[str], dialect: _Dialect) -> bool:
     return is_quoted and len(rows) > 0 and {len(row) for row in rows} == {len(header) + 1}
 
 
-def _find_quote(head: Sequence[str]) -> str:
+def _find_quote(lines: str) -> str:
     """Return a single quote if single quotes enclose a separator and no double quotes exist, else a double quote."""
-    lines, marks = _as_one_text(head), "".join(_SEPARATORS)
+    marks = "".join(_SEPARATORS)
     is_single = re.search(rf"(^|[{marks}])'[^'\n]*[{marks}][^'\n]*'([{marks}]|$)", lines, re.MULTILINE)
     return "'" if is_single and '"' not in lines else '"'
 
 
-def _find_escape(head: Sequence[str], separator: str, quote: str) -> str:
+def _find_escape(lines: str, separator: str, quote: str) -> str:
     """Return the character that escapes a quote within a value: the quote itself or a backslash."""
     mark = re.escape(separator)
     # If two quotes follow a backslash, either the second one ends the value, or the first one escapes the second.
     end = rf"(?:{mark}|$)"
     pattern = rf"(^|{mark}){quote}[^{quote}\n]*\\{quote}(?!{end}|{quote}(?!{end}))"
-    return "\\" if re.search(pattern, _as_one_text(head), re.MULTILINE) else quote
-
-
-def _as_one_text(head: Sequence[str]) -> str:
-    """Return lines with any line breaks as one text with newlines."""
-    return "\n".join(line.rstrip("\r\n") for line in head)
+    return "\\" if re.search(pattern, lines, re.MULTILINE) else quote
 
 
 def _hint(columns: Sequence[str], *, is_spreadsheet: bool) -> str:
-    """Return the end of an error message on a missing column if the header is suspicious, else ""."""
+    """Return an explanation of a missing column, for the end of an error message; "" for a usual header."""
     if columns[0].startswith("#"):
         return "; the first line begins with '#': remove it if it is a comment"
     if len(columns) == 1:
@@ -283,7 +272,6 @@ def _hint(columns: Sequence[str], *, is_spreadsheet: bool) -> str:
 
 
 def _check_header(name: str, columns: Sequence[str]) -> None:
-    """Raise ValueError if two columns have the same name or no name, such as below a title in the first row."""
     nameless = [str(number) for number, column in enumerate(columns, 1) if column == ""]
     if len(nameless) < 2:
         check_column_names(name, columns)

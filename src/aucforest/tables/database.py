@@ -13,7 +13,7 @@ from aucforest._memory import machine_memory
 from aucforest._optional import import_optional
 from aucforest._progress import is_watched, progress_bar
 
-# The settings of all connections. SQL cannot download extensions or use variables of Python.
+# The settings of all connections. With the first three, SQL can neither download extensions nor use Python variables.
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -28,15 +28,15 @@ _LOCKED_SETTINGS = {"enable_external_access": "false", "lock_configuration": "tr
 # With these settings, an expression of the user can read only the table of rows, and cannot write files.
 _EXPRESSION_SETTINGS = {"temp_directory": "", **_LOCKED_SETTINGS}
 _ROWS = "rows"  # the name of that table
-# Parts that are refused in expressions, because they need more than one row: names for messages, by parser class.
+# What expressions must not contain, because it needs more than one row: classes of the parser, and names in messages.
 _REFUSED = {
     "SUBQUERY": "a subquery",
     "WINDOW": "a window function",
     "STAR": "all columns",
     "POSITIONAL_REFERENCE": "the number of a column",
 }
-# Functions that are refused because they reveal settings of the engine, or return values of any size, which the memory
-# limit does not include. Functions with side effects or random results are refused, too.
+# Functions that expressions must not call: they reveal settings, or return values of any size, which the memory limit
+# does not include. Functions with side effects or random results are refused, too.
 _REFUSED_FUNCTIONS = {
     "current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad",
 }  # fmt: skip
@@ -96,21 +96,21 @@ def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
 
 
 def columns_of(expression: str) -> list[str]:
-    """Return the column names in an SQL expression of a user; ValueError if it is invalid or has a refused part."""
+    """Return the column names in the SQL expression of a user; ValueError if it is invalid or not allowed."""
     shown = _shown(expression)
     with connect(**_EXPRESSION_SETTINGS) as connection:
         condition, rest = _parsed(connection, expression)
         # An expression must not close the parenthesis around it and add other parts to the statement.
         if rest != _parsed(connection, "true")[1]:
             raise ValueError(f"where must be one SQL expression, such as \"age > 18 AND channel = 'web'\": {shown}")
-        parts = list(_parts(condition))
-        functions = {part["function_name"].lower() for part in parts if part.get("class") == "FUNCTION"}
+        nodes = list(_nodes(condition))
+        functions = {node["function_name"].lower() for node in nodes if node.get("class") == "FUNCTION"}
         impure = connection.execute("SELECT function_name FROM duckdb_functions() WHERE has_side_effects").fetchall()
-    refused = [_REFUSED[part["class"]] for part in parts if part.get("class") in _REFUSED]
+    refused = [_REFUSED[node["class"]] for node in nodes if node.get("class") in _REFUSED]
     refused += [f"{name}()" for name in sorted(functions & _REFUSED_FUNCTIONS.union(name for (name,) in impure))]
     if refused:
         raise ValueError(f"where must compare the values of one row, but has {refused[0]}: {shown}")
-    return list(dict.fromkeys(part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"))
+    return list(dict.fromkeys(node["column_names"][-1] for node in nodes if node.get("class") == "COLUMN_REF"))
 
 
 def _condition(expression: str, rows: str = _ROWS) -> str:
@@ -119,7 +119,6 @@ def _condition(expression: str, rows: str = _ROWS) -> str:
 
 
 def _shown(expression: str) -> str:
-    """Return an expression in quotes for a message, without its end if it is long."""
     return repr(expression if len(expression) <= _MOST_SHOWN else f"{expression[:_MOST_SHOWN]}...")
 
 
@@ -138,12 +137,13 @@ def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
     return parsed["statements"][0]["node"].pop("where_clause", None), parsed
 
 
-def _parts(node: Any) -> Iterator[dict[str, Any]]:
+def _nodes(parsed: Any) -> Iterator[dict[str, Any]]:
     """Yield all dictionaries of a parsed expression, at any depth."""
-    if isinstance(node, dict):
-        yield node
-    for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        yield from _parts(part)
+    if isinstance(parsed, dict):
+        yield parsed
+        parsed = list(parsed.values())
+    for child in parsed if isinstance(parsed, list) else ():
+        yield from _nodes(child)
 
 
 def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[np.int64]:

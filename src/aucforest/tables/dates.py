@@ -208,7 +208,6 @@ def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np.float64]]:
-    """Return the features of one column, an array for each of its parts."""
     instants, wall = _read(table, feature, column)
     missing = np.isnat(instants)
     return [
@@ -218,7 +217,7 @@ def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np
 
 
 def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the dates of a column in UTC and in local time, or its durations twice; see `_read_values`."""
+    """Return the result of `_read_values`; ValueError if the column does not have the kind that it had in `fit`."""
     name, values = column_name(table, feature), column_of(table, feature)
     kind = _kind_of(values)
     if kind is None:
@@ -239,10 +238,7 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
 
 
 def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return two arrays: dates in UTC and in the local time of a zone. For durations, both arrays are the durations.
-
-    Raise ValueError if some objects are dates and others are not, or if only some have a time zone.
-    """
+    """Return the dates of a column in UTC and in the local time of a zone, or its durations twice."""
     if isinstance(values, nw.Series):
         if zone is not None and isinstance(values.dtype, nw.Datetime):
             utc, wall = (values.dt.convert_time_zone(clock).dt.replace_time_zone(None) for clock in ("UTC", zone))
@@ -284,7 +280,6 @@ def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
 
 
 def _kind_of(values: Any) -> _Kind | None:
-    """Return the kind of a column, or None if it does not contain dates or durations."""
     dtype: Any = values.dtype
     if isinstance(values, nw.Series) and dtype not in _OBJECT_TYPES:
         native = values.to_native()
@@ -304,14 +299,14 @@ def _kind_of(values: Any) -> _Kind | None:
 
 
 def _kind_of_objects(values: NDArray[Any]) -> _Kind | None:
-    """Return the kind of a column of objects, by its first present value; None if that is no date or duration."""
+    """Return the kind of a column of objects by its first value that is not missing; None for other objects."""
     first = next((value for value in values.flat if not is_missing(value)), None)
     if isinstance(first, _DURATIONS):
         return _Kind(type(first).__name__, is_duration=True, has_clock=False, zone=None)
     if not isinstance(first, _DATES):
         return None
     times = [value for value in values.tolist() if isinstance(value, datetime) and not is_missing(value)]
-    # Dates of several time zones are read in UTC. If only some have a zone, `_read_values` raises an error.
+    # Dates of several time zones are read in UTC. If only some have a zone, `_read_values` raises ValueError.
     zones = {_zone(value) for value in times} or {None}
     zone = zones.pop() if len(zones) == 1 else "UTC" if None not in zones else _zone(first)
     has_clock = len(times) > 0 or isinstance(first, np.datetime64)
@@ -319,7 +314,6 @@ def _kind_of_objects(values: NDArray[Any]) -> _Kind | None:
 
 
 def _zone(value: Any) -> str | None:
-    """Return the name of the time zone of a date, or None if it has no time zone."""
     zone = getattr(value, "tzinfo", None)
     return None if zone is None else str(zone)
 

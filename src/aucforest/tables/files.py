@@ -7,28 +7,22 @@ from typing import Any
 from aucforest.tables.columns import repeated
 from aucforest.tables.kinds import NamedTable
 
-# By default, a batch has at most this number of cells and of rows.
+# The default maximum numbers of cells and of rows of a batch.
 _MOST_CELLS, _MOST_ROWS = 2**20, 2**14
 
 
 class Files(NamedTable):
-    """Files that are read as one table, possibly several times. They must not change in between."""
+    """Files that are read as one table, several times. They must not change between two readings."""
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         self.name, self._files = name, files
         self._stamps = [_stamp(file) for file in files]
 
-    def unchanged(self) -> Iterator[Path]:
-        """Yield each file; ValueError if its size or modification time has changed."""
+    def check_unchanged(self) -> None:
+        """Raise ValueError if the size or the modification time of a file has changed."""
         for file, stamp in zip(self._files, self._stamps):
             if _stamp(file) != stamp:
                 raise ValueError(f"{file} changed while it was read")
-            yield file
-
-    def check_unchanged(self) -> None:
-        """Raise ValueError if a file has changed."""
-        for _ in self.unchanged():
-            pass
 
     def stamps(self) -> list[list[Any]]:
         """Return path, size and modification time of each file."""
@@ -42,7 +36,7 @@ def check_exists(file: Path) -> None:
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    """Return size and modification time of a file."""
+    """Return the size and the modification time of a file; ValueError if it does not exist."""
     check_exists(file)
     stat = file.stat()
     return stat.st_size, stat.st_mtime_ns

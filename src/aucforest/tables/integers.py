@@ -28,14 +28,12 @@ def is_rounded(values: NDArray[Any]) -> bool:
         return False
     if int(values.min()) >= -_MOST_EXACT and int(values.max()) <= _MOST_EXACT:
         return False
-    magnitude = np.where(values < 0, ~values.astype(np.uint64) + np.uint64(1), values.astype(np.uint64))
-    # float64 represents an integer exactly if its magnitude, divided by its lowest bit, is at most 2**53.
-    lowest_bit = magnitude & (~magnitude + np.uint64(1))
-    return bool(np.any(magnitude // np.maximum(lowest_bit, np.uint64(1)) > _MOST_EXACT))
+    floats = values.astype(np.float64)
+    end = float(np.iinfo(values.dtype).max)  # 2**63 or 2**64, as the largest integer of the type is rounded up
+    return bool(np.any(floats >= end)) or not np.array_equal(floats.astype(values.dtype), values)
 
 
 def _is_large_and_rounded(value: Any) -> bool:
-    """Return whether a number exceeds 2**53 in magnitude and is rounded by float64."""
     try:  # Python compares integers and floats exactly
         return bool(value == value and abs(value) > _MOST_EXACT and float(value) != value)
     except OverflowError:  # larger than all floats

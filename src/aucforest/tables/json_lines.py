@@ -26,7 +26,7 @@ class JsonFiles(TextFiles):
         self._lines = f"[{texts(self._patterns)}], {options}"
         # With hive_partitioning, folders with names such as a=1 would add columns.
         self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
-        # All rows are read to find the columns. The thresholds keep objects with many keys from becoming maps.
+        # All rows are read to find the columns. By the thresholds, objects with many keys do not become maps.
         inference = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
         described = self._fetch(lambda: f"DESCRIBE FROM {self._source}, {inference})")
         self.columns = [column[0] for column in described]

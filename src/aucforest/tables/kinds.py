@@ -42,7 +42,7 @@ class NamedTable:
     is_text = False
     # The end of an error message on a missing column if the header is suspicious, else "".
     hint = ""
-    # These attributes tell how columns of text are read; see `TextFiles`.
+    # How columns of text are read; see `TextFiles`.
     can_be_text = False
     stray: Mapping[str, Any] = {}
     remarks: Mapping[str, str] = {}
@@ -63,27 +63,16 @@ def canonical_type(type_: Any) -> Any:
     return pa.large_string() if pa.types.is_string_view(type_) else type_
 
 
-class CanonicalConverter:
-    """Converter of the arrays of one column to its canonical type; dictionaries get distinct values without nulls.
+def canonical(column: Any) -> Any:
+    """Return an array in its canonical type. A dictionary gets distinct values without nulls.
 
     Arrow cannot compute with dictionaries of string views or unify dictionaries with nulls, and pandas does not support
     unsigned indices.
     """
-
-    def __init__(self) -> None:
-        # The last dictionary is stored with its conversion, as most batches of a column have the same one.
-        self._dictionary: Any = None
-
-    def __call__(self, column: Any) -> Any:
-        """Return an array of the column in the canonical type."""
-        if not pa.types.is_dictionary(column.type):
-            return column.cast(canonical_type(column.type))
-        if self._dictionary is None or not column.dictionary.equals(self._dictionary):
-            self._dictionary = column.dictionary
-            values = CanonicalConverter()(column.dictionary)
-            self._values = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
-            self._indices = pc.index_in(values, self._values)
-        return pa.DictionaryArray.from_arrays(self._indices.take(column.indices), self._values)
+    type_ = canonical_type(column.type)
+    if not pa.types.is_dictionary(type_):
+        return column.cast(type_)
+    return column.dictionary.cast(type_.value_type).take(column.indices).dictionary_encode()
 
 
 def decode(column: Any) -> Any:
@@ -99,9 +88,9 @@ def kind_of(values: Sequence[Any]) -> str:
 
 
 def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int = 0) -> Any:
-    """Return a part of a column converted to a kind. Dates and durations keep their type.
+    """Return rows of a column converted to a kind; ValueError if a value cannot be converted.
 
-    `first_row` is the index of its first row, for messages. Raise ValueError if a value cannot be converted.
+    Dates and durations keep their type. `first_row` is the index of the first of the rows, for messages.
     """
     column = decode(column)
     type_ = column.type
@@ -122,7 +111,6 @@ def is_numeric_type(type_: Any) -> bool:
 
 
 def _is_temporal(type_: Any) -> bool:
-    """Return whether a type is one of dates, times of day or durations."""
     return pa.types.is_temporal(type_) and not pa.types.is_interval(type_)
 
 
@@ -152,9 +140,6 @@ def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int)
 
 def _cast(column: Any, kind: str) -> Any:
     """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
-    if kind == FLAG:
-        indices = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
-        return None if indices.null_count > column.null_count else pc.less(indices, len(WORDS[True]))
     try:
         return column.cast(_ARROW_TYPES[kind])
     except pa.ArrowInvalid:

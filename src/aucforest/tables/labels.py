@@ -1,6 +1,5 @@
 """Class labels and sample weights from Arrow columns, which can be read in batches."""
 
-import math
 import re
 import statistics
 from collections import Counter
@@ -21,7 +20,7 @@ from aucforest.tables.values import NUMBER
 
 _MOST_CLASSES = 2**16
 _NO_CLASS = _MOST_CLASSES - 1  # the index of labels that are not classes
-# Labels are counted only for messages, and only until this number of distinct ones is reached.
+# For messages, labels are counted until this number of distinct ones is reached.
 _MOST_SEEN = 1000
 # Numbers without leading zeros.
 _UNPADDED_NUMBER = re.compile(r"\s*[-+]?(0|[1-9]\d*)(\.\d*)?([eE][-+]?\d+)?\s*")
@@ -37,8 +36,6 @@ def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
         bound = float(match[2])
     except ValueError:
         return None
-    if math.isnan(bound):
-        raise ValueError(f"{positive!r} compares with NaN, which no number is above or below")
     return lambda column: _COMPARISONS[match[1]](column.cast(pa.float64(), safe=False), bound)
 
 
@@ -88,7 +85,7 @@ class LabelReader:
         return code
 
     def _read(self, column: Any) -> Any:
-        """Return a column as values to encode: labels, or text that `_labels` converts after the last batch."""
+        """Return a column as labels, or as text that `_labels` converts to labels after the last batch."""
         if self._table.is_text and self._comparison is not None:
             column = as_kind(column, NUMBER, self.target, self._table, self._n_rows)
         elif self._table.is_text:
@@ -98,7 +95,6 @@ class LabelReader:
         return self._as_labels(column)
 
     def _labels(self) -> list[Any]:
-        """Return the label of each code; see `_read`."""
         values = list(self._code_of)
         if self._table.is_text and self._positive is None:
             return self._as_labels(parse_labels(pa.array(values, pa.string()))).to_pylist()
@@ -131,7 +127,7 @@ class LabelReader:
         return column
 
     def _advice(self, bound: Any) -> str:
-        """Return the end of an error message on a numeric target. It suggests a comparison with `bound`."""
+        """Return the end of an error message on a numeric target, with a comparison that makes classes of it."""
         return f"; {self._option}'>={bound}' makes two classes of a numeric target"
 
     def _is_positive(self, column: Any) -> Any:
@@ -232,16 +228,16 @@ def refuse_missing(table: NamedTable, target: str, n_missing: int, first: int) -
 
 
 def _codes_of_rows(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) -> NDArray[Any]:
-    """Return the code of the value of each row; `code_of` returns the code of a value."""
+    """Return the code of each row, which `code_of` returns for its value."""
     values = pc.unique(column)
     codes = np.array([code_of(value) for value in values.to_pylist()], dtype=dtype)
     return codes[pc.index_in(column, values).to_numpy()]
 
 
 class SteadyRows:
-    """A source that raises ValueError if its labels change, because a query can return rows in any order each time.
+    """A source that raises ValueError if its labels change: a query can return its rows in another order each time.
 
-    All other attributes are those of the source.
+    Other attributes are those of the source.
     """
 
     def __init__(self, source: Source, reader: LabelReader, labels: NDArray[np.uint16]) -> None:

@@ -8,17 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.roc import roc_auc_score
-from aucforest.tables.columns import (
-    Categories,
-    Column,
-    Factor,
-    Table,
-    count_unseen,
-    count_values,
-    names_of,
-    read_column,
-    read_table,
-)
+from aucforest.tables.columns import Column, Factor, count_unseen, count_values, names_of, read_column, read_table
 from aucforest.tables.integers import ROUNDED, rounded_features
 from aucforest.tables.texts import MOST_NAMES, listed_columns, text_note, unseen_note
 
@@ -40,11 +30,11 @@ _MOST_CLASSES = 10
 def suspicious_columns(
     table: Any, labels: NDArray[Any] | None = None, *, drop: bool = False, n_rows: int | None = None
 ) -> list[str]:
-    """Return sentences on the suspicious columns of an Arrow table, a frame or a matrix, one for each kind of column.
+    """Return sentences on the suspicious columns of an Arrow table, a frame or a matrix, one for each kind of note.
 
-    `labels` has the class index of each row, to find columns that separate the classes. If `drop` is True,
-    the note on identifiers suggests the option --drop. If the rows are a part of a larger table, `n_rows` is its number
-    of rows. Then text and rounding are not checked, because `warn_of_text` and `warn_of_rounding` check all rows.
+    `labels` has the class index of each row, to find columns that separate the classes. If `drop` is True, the note on
+    identifiers suggests the option --drop. If the table has some rows of a larger one, `n_rows` is the number of rows
+    of the larger one. Then text and rounding are not checked: `warn_of_text` and `warn_of_rounding` check all rows.
     """
     frame = read_table(table)
     names_by_note: dict[str, list[str]] = {}
@@ -57,11 +47,7 @@ def suspicious_columns(
             names_by_note.setdefault(note, []).append(name)
         if feature in rounded:
             names_by_note.setdefault(ROUNDED, []).append(name)
-        if (
-            labels is not None
-            and note not in (_EMPTY, _CONSTANT, _CONSTANT_ROUNDED)
-            and (auc := _separation(column, labels)) is not None
-        ):
+        if labels is not None and (auc := _separation(column, labels)) is not None:
             leaks[name] = auc
     order = {_EMPTY: 0, _CONSTANT: 1, _CONSTANT_ROUNDED: 1, _IDENTIFIER: 3}
     notes = sorted(names_by_note, key=lambda note: order.get(note, 2))
@@ -73,7 +59,6 @@ def suspicious_columns(
 
 
 def _note_on(column: Column, n_rows: int, with_text: bool) -> str | None:
-    """Return the note on a column, or None if it is not suspicious."""
     if with_text and isinstance(column, Factor):
         values, counts = count_values(column, None)
         if (note := text_note(values.tolist(), counts.tolist())) is not None:
@@ -93,7 +78,6 @@ def _note_on(column: Column, n_rows: int, with_text: bool) -> str | None:
 
 
 def _are_integers_or_text(values: NDArray[Any]) -> bool:
-    """Return whether all values are whole numbers or all are strings, as in identifiers."""
     if values.dtype == object:
         return all(isinstance(value, str) for value in values.tolist())
     return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.floor(values))))
@@ -150,13 +134,11 @@ def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.boo
 
 
 def _sentence(note: str, names: list[str], drop: bool) -> str:
-    """Return the sentence of a note with the names of its columns."""
     option = "; consider --drop" if names[MOST_NAMES:] else f"; consider --drop {shlex.quote(','.join(names))}"
     return f"{listed_columns(list(map(repr, names)))}: {note}{option if drop and note == _IDENTIFIER else ''}"
 
 
 def _leak_sentence(aucs: dict[str, float]) -> str:
-    """Return the sentence on columns that separate the classes, from their ROC AUCs by name."""
     if len(aucs) == 1:
         ((name, auc),) = aucs.items()
         return f"{name!r} separates the classes alone (ROC AUC {auc:.4f}): is it known at prediction time?"
@@ -164,7 +146,7 @@ def _leak_sentence(aucs: dict[str, float]) -> str:
     return f"{listed} each separate the classes alone: are they known at prediction time?"
 
 
-def unseen_categories(table: Any, categories: Categories) -> list[str]:
+def unseen_categories(table: Any, categories: dict[int, NDArray[Any]]) -> list[str]:
     """Return a sentence for each categorical column of a table that has values which are not in `categories`."""
     frame, notes = read_table(table), []
     names = _names_of(table, frame)
@@ -174,7 +156,7 @@ def unseen_categories(table: Any, categories: Categories) -> list[str]:
     return notes
 
 
-def _names_of(table: Any, frame: Table) -> list[str]:
+def _names_of(table: Any, frame: Any) -> list[str]:
     """Return the names of the columns of a table; those of a matrix are feature_0, feature_1 and so on."""
     names = names_of(table)
     return list(map(str, names)) if names else [f"feature_{j}" for j in range(frame.shape[1])]

@@ -33,8 +33,8 @@ class ModelColumns:
     """The feature columns of a fitted model in a table.
 
     They are found by name. For a model without feature names, they are all columns of the table except `other_columns`,
-    which must exist. Text is converted to the types of the model, see `TextFiles.read_as`, and in the other columns
-    `numbers` to numbers.
+    which must exist. Columns of text get the types of the model; see `TextFiles.read_as`. The columns `numbers`, some
+    of `other_columns`, are read as numbers.
     """
 
     def __init__(self, model: Any, table: Any, other_columns: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:
@@ -116,11 +116,10 @@ class ModelColumns:
 
 
 def _text_type(kind: str, text_format: Mapping[str, str]) -> text_types.TextType:
-    """Return the type of a text column, from the kind that a model needs and the format of its training data."""
     if kind == NUMBER and "decimal" in text_format:
         return text_types.spelled_numbers(text_format)
     if kind == DATE and "date" in text_format:
-        return text_types.spelled_dates(text_format, pa.timestamp("us"))
+        return text_types.spelled_dates(text_format["date"], has_clock=True)
     return _TEXT_TYPES[kind]
 
 

@@ -1,6 +1,5 @@
 """Options for reading files: the format of the text, and the rows that are read."""
 
-import codecs
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -14,9 +13,9 @@ class ReadOptions(NamedTuple):
     """How a table in a file is read. All options except `where` and `sample` are for files of text, such as CSV.
 
     By default, the separator is inferred from the first lines. The encoding is UTF-8, or UTF-16 with a byte order mark.
-    A column of numbers or dates has the format that fits nearly all of its values. The other values are missing if
-    `stray_text` is "number"; if it is "text", the whole column is text. `where` is an SQL condition, and `sample` is
-    the number of rows that are sampled from those that fulfil it.
+    A column of numbers or dates has the format that fits nearly all of its values. If `stray_text` is "number", its
+    other values are missing. If `stray_text` is "text", a column with other values is text. `where` is an SQL
+    condition, and `sample` the number of rows that are sampled from those for which the condition is true.
     """
 
     separator: str | None = None
@@ -53,7 +52,6 @@ def _check_separator(separator: str) -> None:
 
 
 def _check_encoding(encoding: str) -> None:
-    """Raise ValueError if Python has no such encoding of text."""
     try:
         "".encode(encoding)
     except LookupError:
@@ -62,14 +60,7 @@ def _check_encoding(encoding: str) -> None:
         ) from None
 
 
-def has_one_byte(encoding: str) -> bool:
-    """Return whether each character takes one byte in an encoding, as in cp1252."""
-    is_utf8 = codecs.lookup(encoding).name.startswith("utf-8")
-    return not is_utf8 and len(bytes(range(256)).decode(encoding, "replace")) == 256
-
-
 def _check_mark(mark: str, name: str, marks: str) -> None:
-    """Raise ValueError if the mark of the option `name` is not one of the characters in `marks`."""
     if len(mark) != 1 or mark not in marks:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, marks))}, but is {mark!r}")
 

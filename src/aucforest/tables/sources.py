@@ -16,17 +16,10 @@ from numpy.typing import NDArray
 from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
 from aucforest.tables.database import columns_of, rows_where
-from aucforest.tables.files import (
-    Files,
-    check_column_names,
-    check_exists,
-    check_same_names,
-    rows_of_batch,
-    split_batches,
-)
+from aucforest.tables.files import Files, check_column_names, check_same_names, rows_of_batch, split_batches
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
-from aucforest.tables.kinds import CanonicalConverter, NamedTable, canonical_type, find_column
+from aucforest.tables.kinds import NamedTable, canonical, canonical_type, find_column
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.texts import listed_columns, read_as_missing
@@ -72,8 +65,8 @@ class ParquetFiles(_TypedTable, Files):
         return _canonical_batches(batches, self.schema(columns))
 
     def _read(self, columns: Sequence[str], first_row: int, max_rows: int) -> Iterator[Any]:
-        """Yield record batches of the given columns in the types of the files."""
-        for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
+        self.check_unchanged()
+        for file, start, stop in zip(self._files, self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
             with _open_parquet(file) as content:
@@ -84,6 +77,7 @@ class ParquetFiles(_TypedTable, Files):
                 groups = list(range(first, len(sizes)))
                 batches = content.iter_batches(max_rows, row_groups=groups, columns=columns, use_threads=False)
                 yield from split_batches(batches, first_row - start - int(ends[first]), max_rows)
+        self.check_unchanged()
 
     def location(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
@@ -113,7 +107,6 @@ class Streams(_TypedTable):
         check_column_names(self.name, self.columns)
 
     def _reader(self) -> Any:
-        """Return a new stream of all columns."""
         if hasattr(self._source, "scanner"):
             return self._source.scanner(batch_readahead=1, fragment_readahead=1, use_threads=False).to_reader()
         return pa.RecordBatchReader.from_stream(self._source)
@@ -146,7 +139,7 @@ class SelectedRows:
     def read_as(self, types: Mapping[str, Any]) -> None:
         """Set the types of columns that a model requires, and select rows by these types; see `TextFiles.read_as`."""
         self._source.read_as(types)
-        # `where` may use columns that the model does not. Their types are inferred only to select the rows.
+        # `where` may use columns that the model does not use. Their types are inferred only to select the rows.
         self._source.keep_as_text((), types)
         _ = self.rows
         self._source.keep_as_text(None, types)
@@ -156,7 +149,6 @@ class SelectedRows:
         return split_batches(self._selected(columns), first_row, max_rows)
 
     def _selected(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield record batches of the selected rows."""
         start = 0
         for batch in self._source.batches(columns):
             stop = start + batch.num_rows
@@ -188,7 +180,7 @@ def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
 
     Rounded integers are noted only in columns that are read as float64; the fit warns of integer columns itself.
     """
-    schema = table.schema(columns)  # this sets `stray`, `remarks` and `rounded`
+    schema = table.schema(columns)  # sets `stray`, `remarks` and `rounded`
     notes = [read_as_missing(name, stray, table.can_be_text) for name, stray in table.stray.items()]
     names_by_remark: dict[str, list[str]] = {}
     for name, remark in table.remarks.items():
@@ -208,10 +200,10 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOp
     options = options.check()
     if options.where is None and options.sample is None:
         return _open(source, as_text, options)
-    # The rows are selected with inferred types, even of the columns `as_text`, which become text only after that.
+    # Rows are selected by the inferred types of all columns. After that, the columns `as_text` become text.
     all_rows = _open(source, () if as_text is not None else None, options)
     selected = SelectedRows(all_rows, options)
-    if as_text is not None or not isinstance(all_rows, TextFiles):  # else `read_as` selects them by a model's types
+    if as_text is not None or not isinstance(all_rows, TextFiles):  # else `read_as` selects the rows
         _ = selected.rows
     if as_text is not None and isinstance(all_rows, TextFiles):
         all_rows.keep_as_text(as_text)
@@ -219,18 +211,17 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOp
 
 
 def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> Any:
-    """Return the source of a table with all of its rows; see `open_source`."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        if not path.is_dir():
-            return _open_files([path], path.name, as_text, options)
-        files = sorted(file for file in path.iterdir() if is_table(file) and file.name[0] not in "._")
-        if not files:
-            raise ValueError(f"the folder {path} has no tables: {NAMES}")
+        files = [path]
+        if path.is_dir():
+            files = sorted(file for file in path.iterdir() if is_table(file) and file.name[0] not in "._")
+            if not files:
+                raise ValueError(f"the folder {path} has no tables: {NAMES}")
         return _open_files(files, path.name, as_text, options)
-    if isinstance(source, list | tuple) and len(source) == 0:
-        raise ValueError("source is an empty list: pass at least one file")
     if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
+        if not source:
+            raise ValueError("source is an empty list: pass at least one file")
         return _open_files([Path(file) for file in source], f"{len(source)} files", as_text, options)
     if hasattr(source, "__next__"):
         raise TypeError(
@@ -257,15 +248,11 @@ def is_table(file: Path) -> bool:
 
 
 def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, options: ReadOptions) -> Source:
-    """Return files as one source; ValueError if they have different formats."""
     formats = {_format_of(file) for file in files}
     if len(formats) > 1:
         raise ValueError(f"{name}: some are {' and others '.join(sorted(formats))} files; pass files of one format")
     if formats == {"Parquet"}:
         return ParquetFiles(files, name)
-    for file in files:
-        if file != STANDARD:
-            check_exists(file)
     readable = [Readable(file, options.encoding) for file in files]
     name = readable[0].original.name if files == [STANDARD] else name
     return (JsonFiles if formats == {"JSON"} else CsvFiles)(readable, name, as_text, options)
@@ -307,16 +294,12 @@ def _columns_in(expression: str, table: Any) -> list[str]:
 
 
 def _canonical_schema(schema: Any) -> Any:
-    """Return a schema with canonical types; see `canonical_type`."""
     return pa.schema([field.with_type(canonical_type(field.type)) for field in schema], schema.metadata)
 
 
 def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
-    """Yield record batches with the columns and types of a canonical schema."""
-    converters = {name: CanonicalConverter() for name in schema.names}
     for batch in batches:
-        arrays = [convert(batch.column(name)) for name, convert in converters.items()]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        yield pa.RecordBatch.from_arrays([canonical(batch.column(name)) for name in schema.names], schema=schema)
 
 
 def _open_parquet(file: Path) -> Any:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
+import numpy as np
+
 # Stray text in a column of numbers or dates becomes missing if less than this proportion of the values is stray.
 MOST_STRAY = 0.1
 # The whitespace that `\s` matches in the engine; in `re`, `\s` also matches other characters.
@@ -50,11 +52,11 @@ def _pattern(decimal: str) -> str:
 
 
 PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
-# Patterns: a minus (not the dashes in 15.- and 15.--), the digits of a number with the marks among them, a factor after
-# the digits, and everything but a unit.
+# Patterns of a minus sign (unlike the dashes in 15.- and 15.--), of digits with the marks among them, of a factor after
+# the digits, and of everything that is not a unit.
 MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
 DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
-# The point in Rs.500 belongs to the abbreviation. So points and commas after its last letter are no marks of numbers.
+# The point in Rs.500 belongs to the abbreviation, so points and commas after its last letter are no marks of numbers.
 ABBREVIATED, MARK = rf"{ABBREVIATIONS}\.", "(^|[^rs])[.,]"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
@@ -130,20 +132,17 @@ def is_few(n_stray: int, n_values: int, most_stray: float) -> bool:
 
 def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
     """Return the `Readings` of a column from its distinct values and their counts."""
-    n_values = n_point = n_comma = n_both = n_ambiguous = n_factors = 0
-    units = dict[str, None]()
-    for text, n in zip(values, counts):
-        n_values += n
-        has_point, has_comma = _REGEXES["."].match(text) is not None, _REGEXES[","].match(text) is not None
-        n_point += n * has_point
-        n_comma += n * has_comma
-        if has_point and has_comma:
-            n_both += n
-            n_ambiguous += n * (_MARK.search(text) is not None)
-        if has_point or has_comma:
-            units[_NO_UNIT.sub("", text)] = None
-        n_factors += n * (_FACTOR.search(text) is not None)
-    return Readings(n_values, n_point, n_comma, n_both, n_ambiguous, n_factors, list(units))
+    texts, weights = list(values), np.fromiter(counts, dtype=np.int64)
+    is_point, is_comma, has_mark, has_factor = (
+        np.array([pattern.search(text) is not None for text in texts], dtype=np.bool_)
+        for pattern in (*_REGEXES.values(), _MARK, _FACTOR)
+    )
+    is_both = is_point & is_comma
+    n_point, n_comma, n_both, n_ambiguous, n_factors = (
+        int(weights @ rows) for rows in (is_point, is_comma, is_both, is_both & has_mark, has_factor)
+    )
+    units = dict.fromkeys(_NO_UNIT.sub("", texts[row]) for row in np.flatnonzero(is_point | is_comma))
+    return Readings(int(weights.sum()), n_point, n_comma, n_both, n_ambiguous, n_factors, list(units))
 
 
 def is_number(text: str) -> bool:
@@ -216,10 +215,9 @@ _DIRECTIVES = {
 def date_pattern(date_format: str) -> str | None:
     """Return the pattern of dates in a format, or None if the format has directives other than `_DIRECTIVES`.
 
-    The first group is the date without the day of the week before it and the time of day after it.
-    The pattern limits the digits of years, as the engine would accept any number of them. Some formats
-    would fit codes and quarters, such as 4711-03, 12DEC1001 and 2020-1: in these formats, years must be from 1900 to
-    2099, and months must have two digits.
+    The first group is the date, without a day of the week before it or a time of day after it. Years have two or four
+    digits, as the format says; the engine would accept any number. Some formats would fit codes and quarters, such as
+    4711-03, 12DEC1001 and 2020-1: in these, years are from 1900 to 2099, and months have two digits.
     """
     parts = [part for part in re.split("(%.)", date_format) if part]
     if any(part.startswith("%") and part not in _DIRECTIVES for part in parts):

@@ -2,10 +2,11 @@
 
 The rate of class k for a category is (s_k + a q_k) / (n + a) (Micci-Barreca 2001). Here n is the weight of the training
 samples of the category, s_k the weight of those of class k, a the smoothing, and q_k the frequency of class k in all
-samples. An interaction is with another feature, whose parts are its categories or intervals of its numbers. Each pair
-of a category and a part is a cell, which has a rate with the rate of the category as q_k. New samples get rates from
-all training samples. For its out-of-bag predictions, a training sample gets rates from the samples outside its group,
-and without groups from all others (leave-one-out). Trees are grown on other rates, see `tree.ordered_rates`.
+samples. An interaction is with another feature, which is divided into parts: its categories, or intervals of its
+numbers. Each pair of a category and a part is a cell. The rate of a cell has the rate of the category as q_k. New
+samples get rates from all training samples. For its out-of-bag predictions, a training sample gets rates from the
+samples outside its group, and without groups from all others (leave-one-out). Trees are grown on other rates, see
+`tree.ordered_rates`.
 """
 
 from collections.abc import Callable, Sequence
@@ -155,10 +156,6 @@ class TargetRates(NamedTuple):
         rates: NDArray[np.float64] = (counts + smoothing * priors) / (total + smoothing)
         return rates
 
-    def append_to(self, X: NDArray[Any], left_out: LeftOutTotals | None = None) -> NDArray[Any]:
-        """Return a matrix of the other features with the rates appended as columns."""
-        return np.hstack((X, self.compute(X, left_out)))
-
 
 def integers_of(rates: TargetRates | None) -> dict[int, NDArray[np.float64]]:
     """Return the values of the categories of each numeric column, see `RateTable`."""
@@ -167,7 +164,7 @@ def integers_of(rates: TargetRates | None) -> dict[int, NDArray[np.float64]]:
 
 def append_rates(X: Any, rates: TargetRates | None, left_out: LeftOutTotals | None = None) -> Any:
     """Return a matrix of features with the rates appended as columns, if there are rates."""
-    return X if rates is None else rates.append_to(X, left_out)
+    return X if rates is None else np.hstack((X, rates.compute(X, left_out)))
 
 
 def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:

@@ -1,4 +1,4 @@
-"""Files whose values are text, and the SQL by which the database engine, DuckDB, counts their values and reads rows."""
+"""Files of text, and the SQL by which the database engine, DuckDB, counts their values and reads rows."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,17 +16,7 @@ from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few
-from aucforest.tables.text_types import (
-    N_VALUES,
-    N_ZEROS,
-    NESTED,
-    NOT_BLANK,
-    RAW,
-    TEXT,
-    UNMARKED,
-    TextType,
-    infer_types,
-)
+from aucforest.tables.text_types import N_VALUES, N_ZEROS, NESTED, NOT_BLANK, RAW, TEXT, UNMARKED, TextType, infer_types
 from aucforest.tables.texts import StrayText
 
 # The maximum number of stray values (such as text among numbers) that are kept per column, as examples for messages.
@@ -42,8 +32,8 @@ NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (
 class TextFiles(Files):
     """Files with the same columns of text as one table. Each column gets a type that nearly all of its values have.
 
-    The columns `as_text` (None for all) stay strings. Values without the type of their column are stray. If the option
-    `stray_text` is "number", a column may have a few stray values: they become missing, and `stray` describes them.
+    The columns `as_text` (None for all) stay strings. Values of another type than that of their column are stray. If
+    the option `stray_text` is "number", a few stray values in a column become missing, and `stray` describes them.
     `remarks` has other notes on columns. `rounded` has the columns in which float64 rounds an integer. `text_formats`
     has the decimal marks, units and date formats of columns.
     """
@@ -54,11 +44,11 @@ class TextFiles(Files):
     _has_numbers = False
     # Whether the option `stray_text` can keep a column as text; False once a model has set the types.
     can_be_text = True
-    # SQL that is NULL for missing-value markers, else the value, "{0}". By default, `_table` already replaces markers.
+    # SQL that is NULL for missing-value markers, else the value, "{0}". By default, `_table` replaces the markers.
     _unmarked = "{0}"
     # Whether the engine can read numbers and dates directly, instead of reading strings and converting them.
     _reads_types = True
-    # Whether all rows have been read without an error. After an error in a row, earlier rows may be wrong, too.
+    # Whether all rows have been read without an error. If a row has an error, earlier rows may be wrong, too.
     _is_verified = False
 
     def __init__(
@@ -68,7 +58,7 @@ class TextFiles(Files):
         self._readable = readable
         self._options = options
         paths = [str(file.path.absolute()) for file in readable]
-        # The engine takes paths as glob patterns, so the special characters of patterns are escaped.
+        # The engine reads paths as glob patterns, so the special characters of patterns are escaped.
         self._patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
         self._errors = import_optional("duckdb", purpose=f"reading {self.name}", extra="arrow").Error, OSError
         self._allowed = [*paths, *self._patterns], str(readable[0].temporary_folder())
@@ -83,11 +73,10 @@ class TextFiles(Files):
 
     @cached_property
     def _connection(self) -> Any:
-        """The connection to the engine; `_read` closes it after many rows, because it keeps memory for each thread."""
         return connect_to(*self._allowed, len(self.columns))
 
     def _close(self) -> None:
-        """Close the connection to the engine; the next statement opens a new one."""
+        """Close the connection, which keeps memory for each thread; the next statement opens a new one."""
         if "_connection" in self.__dict__:
             self._connection.close()
             del self._connection
@@ -99,27 +88,27 @@ class TextFiles(Files):
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         """Return SQL for the table with the columns c0, c1 and so on.
 
-        The engine reads the columns in `engine` directly in the given types, and all others as strings. Missing-value
-        markers become NULL, unless `raw` is True or `_unmarked` replaces them.
+        `engine` has the types of the columns that the engine converts. The others are strings. Missing-value markers
+        become NULL, unless `raw` is True or `_unmarked` replaces them.
         """
         raise NotImplementedError
 
     def _switch_to_one_thread(self) -> bool:
-        """After an error, read in one thread from now on if that may help; return whether to repeat the statement."""
+        """After an error, read in one thread if that may help; return whether to repeat the statement."""
         return False
 
     def _explain(self, message: str) -> str:
-        """Return an error message for users, which names the file, from an error message of the engine."""
+        """Return an error message that names the file and the line, from an error message of the engine."""
         raise NotImplementedError
 
     def _file_index(self, message: str) -> int:
-        """Return the index of the file that an error message of the engine names, 0 if it names none."""
+        """Return the index of the file in an error message of the engine, 0 if there is none."""
         indices = (index for index, file in enumerate(self._readable) if str(file.path.absolute()) in message)
         return next(indices, 0)
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
-        """Raise errors of the engine as ValueError; Arrow raises them as OSError while it reads a stream."""
+        """Raise ValueError instead of errors of the engine, and of the OSError that Arrow raises for these."""
         try:
             yield
         except self._errors as error:
@@ -141,11 +130,10 @@ class TextFiles(Files):
 
     @cached_property
     def _engine_names(self) -> dict[str, str]:
-        """The names of the columns in the table of the engine."""
         return {name: f"c{index}" for index, name in enumerate(self.columns)}
 
     def add_raw_columns(self, names: Sequence[str]) -> list[str]:
-        """For each given column add one with its unconverted text, and return the names of the new columns."""
+        """Add a column with the original text of each given column, and return the names of the new columns."""
         added = [f"{name} as it is written\n" for name in names]
         for name, new in zip(names, added):
             self._engine_names[new], self._types[new] = self._engine_names[name], RAW
@@ -157,9 +145,8 @@ class TextFiles(Files):
         return split_batches(self._read(columns, schema), first_row, max_rows)
 
     def _read(self, columns: Sequence[str], schema: Any) -> Iterator[Any]:
-        """Yield record batches of all rows, with the given columns and schema."""
         names, types = [self._engine_names[name] for name in columns], [self._types[name] for name in columns]
-        # With a raw column, the table keeps missing-value markers, and the SQL of each other column replaces them.
+        # For raw columns, the table keeps missing-value markers. Then the SQL of the other columns replaces them.
         raw, sqls, engine = RAW in types, list[str](), dict[str, str]()
         for name, type_ in zip(names, types):
             if self._reads_types and not raw and type_.engine and type_.is_sure:
@@ -185,7 +172,7 @@ class TextFiles(Files):
         self.check_unchanged()
 
     def schema(self, columns: Sequence[str]) -> Any:
-        """Return the schema of the given columns; to infer types that are not yet known, all rows are read."""
+        """Return the schema of the given columns. All rows are read to infer types that are not yet known."""
         for name in columns if self._as_text is None else self._as_text:
             self._types.setdefault(name, RAW if self._as_text is None else TEXT)
         if unknown := [name for name in dict.fromkeys(columns) if name not in self._types]:
@@ -197,14 +184,14 @@ class TextFiles(Files):
 
     def read_numbers(self, columns: Sequence[str]) -> None:
         """Read columns as numbers, even if they are among the columns that stay strings."""
-        assert self._as_text is not None  # for a model, which reads all columns as text first, `read_as` sets types
+        assert self._as_text is not None  # a model sets types by `read_as`
         self._as_text = [name for name in self._as_text if name not in columns]
 
     def read_as(self, types: Mapping[str, TextType]) -> None:
         """Set the types of columns that a model requires; ValueError if too many values of a column have another type.
 
         The formats of numbers and dates are inferred. If several fit, an option, other columns or the formats in
-        `types` decide, in this order. Zeros in place of dates become missing values, however many there are.
+        `types` decide, in this order. All dates of zeros become missing values.
         """
         self.can_be_text = False
         unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
@@ -229,7 +216,7 @@ class TextFiles(Files):
 
     @property
     def text_formats(self) -> dict[str, dict[str, str]]:
-        """For each column whose numbers or dates are not written as in Python, their format; see `TextType`."""
+        """The formats of columns whose numbers or dates are not written as in Python; see `TextType`."""
         return {name: dict(type_.format) for name, type_ in self._types.items() if type_.format}
 
     def _count(
@@ -237,8 +224,8 @@ class TextFiles(Files):
     ) -> dict[str, Sequence[Any]]:
         """Return the values of SQL aggregates for each column.
 
-        If `distinct` is True, they aggregate the distinct values for which `where` is true, each with its count n. For
-        thousands of columns, grouping by column is much faster than separate expressions for each column.
+        If `distinct` is True, the aggregates are of the distinct values for which `where` is true, with their counts n.
+        For thousands of columns, grouping by column is much faster than separate expressions for each column.
         """
         if len(names) > _MOST_COUNTED:
             blocks = [names[start : start + _MOST_COUNTED] for start in range(0, len(names), _MOST_COUNTED)]
@@ -265,11 +252,11 @@ class TextFiles(Files):
         return {name: rows.get(name, zeros)[1:] for name in names}
 
     def has_value(self, name: str, value: str) -> bool:
-        """Return whether a column has a value."""
+        """Return whether a column has the given value."""
         return bool(self._count([name], [f"count_if({{0}} = {text(value)})"])[name][0])
 
     def _fetch(self, statement: Callable[[], str]) -> list[Any]:
-        """Return the result of the SQL that `statement` returns; after an error it may be run again in one thread."""
+        """Return the rows of the SQL that `statement` returns. After an error, it may be run again in one thread."""
         self.check_unchanged()
         doing = f"reading {self.name}"
         with self._explain_errors():
@@ -283,7 +270,7 @@ class TextFiles(Files):
         return rows
 
     def _set_types(self, types: Mapping[str, TextType]) -> None:
-        """Set the types of columns, and describe the values that do not have these types in `stray`."""
+        """Set the types of columns, and describe values of other types in `stray`."""
         self._types |= types
         names_by_sql: dict[str, list[str]] = {}
         for name, type_ in types.items():
@@ -299,7 +286,7 @@ class TextFiles(Files):
                 self.stray[name] = StrayText(n_values - n_typed, n_values, examples, types[name].kind)
 
     def _raise_stray(self, name: str, stray: StrayText) -> NoReturn:
-        """Raise ValueError for the first value of a column that does not have its type."""
+        """Raise ValueError for the first value of a column that is not of the type of the column."""
         engine_name = self._engine_names[name]
         typed, text_value = (sql.replace("{0}", engine_name) for sql in (self._types[name].sql, self._unmarked))
         is_stray = f"({typed}) IS NULL AND {NOT_BLANK.replace('{0}', text_value)}"
@@ -308,13 +295,13 @@ class TextFiles(Files):
         raise ValueError(f"{self.location(row)}: {what}; {stray}")
 
     def refuse_repeated_header(self) -> None:
-        """Raise ValueError if a row has the names of all columns, as where files were appended to each other."""
+        """Raise ValueError if a row repeats the header, as in files that were appended to each other."""
         named = [f"{self._engine_names[name]} = {text(name)}" for name in self.columns if name]
         for row, _ in self._first_row(" AND ".join(named), raw=True):
             raise ValueError(f"{self.location(row)} repeats the header: remove that line")
 
     def _first_row(self, condition: str, value: str = "NULL", *, raw: bool = False) -> list[Any]:
-        """Return a list with the index of the first row for which SQL is true and its value of other SQL, or []."""
+        """Return [(index, value)] of the first row for which a condition is true, or []; both are given as SQL."""
 
         def statement() -> str:
             columns = f"row_number() OVER () - 1 AS row, {value} AS value, {condition} AS is_wanted"
@@ -360,7 +347,7 @@ def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> 
 
 
 def _shared_formats(types: Mapping[str, TextType]) -> ReadOptions:
-    """Return the decimal mark that all numbers share, and the date format that all dates share, as options."""
+    """Return as options the decimal mark and the date format, if it is the same in all columns that have one."""
     formats = [type_.format for type_ in types.values()]
     marks, dates = ({form[key] for form in formats if key in form} for key in ("decimal", "date"))
     mark, date_format = (values.pop() if len(values) == 1 else None for values in (marks, dates))
@@ -368,7 +355,7 @@ def _shared_formats(types: Mapping[str, TextType]) -> ReadOptions:
 
 
 def _format_note(inferred: TextType, wanted: TextType) -> str:
-    """Return a note if the unit, decimal mark or date format of a column differs from that in the fit, else ""."""
+    """Return a note if a column has another unit, decimal mark or date format than in the fit, else ""."""
     unit, known = inferred.format.get("unit"), wanted.format.get("unit")
     if inferred.kind != "number" or unit == known:
         keys = wanted.format.keys() - {"unit"}
@@ -378,6 +365,6 @@ def _format_note(inferred: TextType, wanted: TextType) -> str:
 
 
 def _fits(inferred: TextType, wanted: TextType) -> bool:
-    """Return whether an inferred type has the kind that a model needs, and no unit that differs from the model's."""
+    """Return whether an inferred type has the kind that a model needs, and the same unit or none."""
     known, unit = wanted.format.get("unit"), inferred.format.get("unit")
     return inferred.kind == wanted.kind and (known is None or unit in (None, known))

@@ -1,6 +1,6 @@
 """The types of text columns: how they are chosen by counts of values, and the SQL that converts the values.
 
-In SQL `{0}` stands for the column. In names, `iso` is for dates that begin with the year, and `clock` for times of day.
+In SQL, `{0}` is the column. In names, `iso` means dates that begin with the year, and `clock` the time of day.
 """
 
 import re
@@ -32,7 +32,7 @@ def _if(pattern: str, sql: str) -> str:
     return f"CASE WHEN {_matches(pattern)} THEN {sql} END"
 
 
-# Numbers as Python writes them. The engine would also accept 1_000, and its reader fails at casts without condition.
+# Numbers as Python writes them, without 1_000, which the engine accepts. Its reader fails at casts without condition.
 _PLAIN_NUMBER = "CASE WHEN NOT contains({0}, '_') THEN try_cast({0} AS DOUBLE) END"
 _INTEGER = (
     "CASE WHEN NOT contains({0}, '.') AND NOT contains({0}, '_') AND NOT contains({0}, 'e') AND NOT contains({0}, 'E')"
@@ -62,9 +62,9 @@ _FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({te
 class TextType(NamedTuple):
     """The type of a column of text: its Arrow type, and the SQL that converts a value to it.
 
-    `engine` is the engine's own type if it can read such a column directly. `format` is {"decimal": ",", "unit": "kg"}
-    for numbers or {"date": "%d.%m.%Y"} for dates; models store it to read other tables. `kind` and `note` are for
-    messages. If `is_sure` is True, all values of the column are known to have the type.
+    `engine` is the type by which the engine itself converts such a column. `format` is {"decimal": ",", "unit": "kg"}
+    for numbers and {"date": "%d.%m.%Y"} for dates; models store it to read other tables. `kind` and `note` are for
+    messages. If `is_sure` is True, all values of the column are of the type.
     """
 
     arrow: Any
@@ -111,19 +111,20 @@ def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
     return TextType(pa.float64(), sql, "number", format=text_format, note=note)
 
 
-def spelled_dates(text_format: Mapping[str, str], arrow: Any, note: str = "") -> TextType:
+def spelled_dates(date_format: str, note: str = "", *, has_clock: bool) -> TextType:
     """Return the type of dates in a format; dates that begin with the year are converted, too."""
-    return TextType(arrow, dates_in(text_format["date"]), "date", format=text_format, note=note)
+    arrow = MOMENT.arrow if has_clock else DAY.arrow
+    return TextType(arrow, dates_in(date_format), "date", format={"date": date_format}, note=note)
 
 
-# Dates with one space between their parts; a narrow one may stand before AM.
+# Dates with single spaces. The space before AM may be a narrow one.
 _ONE_SPACE = "regexp_replace(trim(replace({0}, '\u202f', ' ')), ' +', ' ', 'g')"
 
 
 def dates_in(date_format: str, *, are_rare: bool = False) -> str:
-    """Return the SQL that converts dates in a format; unless it has a time of day, one may follow the dates.
+    """Return the SQL that converts dates in a format. If the format has no time of day, the dates may have one.
 
-    If `are_rare` is True, it is faster for values that are not in the format, but slower for dates.
+    With `are_rare`, the SQL is faster for values that are not in the format, but slower for dates.
     """
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
     pattern = spellings.date_pattern(date_format)
@@ -138,7 +139,7 @@ def dates_in(date_format: str, *, are_rare: bool = False) -> str:
     return f"coalesce({_ISO}, CASE WHEN {is_date} THEN {date} END)"
 
 
-# Fields of spaces, which programs write in columns of fixed width, do not count as values except in columns of text.
+# Except in columns of text, a field of spaces, as in files with columns of fixed width, is missing.
 NOT_BLANK = "trim({0}) <> ''"
 N_VALUES = f"count(*) FILTER ({NOT_BLANK})"
 # Aggregates that decide on plain numbers: counts of values, of numbers and of integers; the maximum of n and -(n + 1)
@@ -153,7 +154,7 @@ _N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
 def _plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
     """Return the type of a column that is empty, or has only plain numbers or codes with leading zeros; else None.
 
-    `counts` are the values of `_NUMBER_COUNTS`. Stray text is allowed among codes, but not among numbers.
+    `counts` are the values of `_NUMBER_COUNTS`. There may be stray text among codes, but not among numbers.
     """
     n_values, n_numbers, n_integers, largest, n_padded = counts
     if n_values == 0:
@@ -184,11 +185,6 @@ def _type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
     return None if is_few(n_values - n_possible, n_values, most_stray) else TEXT
 
 
-def _arrow_type_of_dates(n_clocks: int) -> Any:
-    """Return the Arrow type of a column of dates, `n_clocks` of which have a time of day."""
-    return pa.timestamp("us") if n_clocks else pa.date32()
-
-
 def _has_clock(moment: str) -> str:
     """Return the SQL condition that a date, given as SQL, has a time of day other than midnight."""
     return f"{moment} <> date_trunc('day', {moment})"
@@ -199,13 +195,10 @@ def _n_rows(condition: str) -> str:
     return f"coalesce(sum(n) FILTER ({condition}), 0)::BIGINT"
 
 
-# The unit of a number, "" if it has none; the conditions that a value is a number with a decimal point or comma.
+# The unit of a number, "" if it has none, and the conditions that a value is a number with a decimal point or comma.
 _UNIT = f"regexp_replace({{0}}, {text(spellings.NO_UNIT)}, '', 'g')"
 _POINT, _COMMA = (_matches(pattern) for pattern in spellings.PATTERNS.values())
 _MAY_BE_DATE = _matches(spellings.DATE_LIKE)
-# A value is evidence for a decimal point if it has a point and cannot be a number with a decimal comma.
-_FIRST_WITH_POINT = "min({0}) FILTER (contains({0}, '.'))"
-_N_SURE_OF_POINT = f"count_if(contains({{0}}, '.') AND NOT {_COMMA})"
 N_ZEROS = f"count_if({_matches(spellings.ZEROS)})"
 # The conditions that decide the type of all other columns, by the names of their counts in `Counts`.
 _CONDITIONS = {
@@ -236,7 +229,7 @@ _TEXT_COUNTS = [
 
 
 class Counts(SimpleNamespace):
-    """Counts of the values of a text column that fulfil each of `_CONDITIONS`; its units; examples of values."""
+    """The number of values of a text column for which each of `_CONDITIONS` is true; its units; examples of values."""
 
     def __init__(self, row: Sequence[Any]) -> None:
         super().__init__(**dict(zip([*_CONDITIONS, "units", "first_number", "dates"], row)))
@@ -244,13 +237,12 @@ class Counts(SimpleNamespace):
         self.readings = Readings(*counts, self.units or ())
 
     def are_dates(self, n_dates: int, most_stray: float) -> bool:
-        """Return whether nearly all values are dates. If some may be stray, zeros for missing dates do not count."""
+        """Return whether nearly all values are dates. If stray values are allowed, dates of zeros do not count."""
         n_zeros = self.n_zeros if most_stray > 0.0 else 0
         return n_dates > 0 and is_few(self.n_values - n_zeros - n_dates, self.n_values, most_stray)
 
 
 def _type_of_clocks(counts: Counts, most_stray: float) -> TextType | None:
-    """Return TIME or DURATION if nearly all values have this type; else None."""
     for type_, count in ((TIME, counts.n_times), (DURATION, counts.n_durations)):
         if count > 0 and is_few(counts.n_values - count, counts.n_values, most_stray):
             return type_._replace(is_sure=count == counts.n_values)
@@ -261,7 +253,7 @@ def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     """Return the type of dates that begin with the year, TEXT if only some have an offset, None for other columns."""
     if not counts.are_dates(counts.n_iso, most_stray):
         return None
-    is_sure = counts.n_iso == counts.n_values and counts.n_converted == 0  # the engine cannot read the others by itself
+    is_sure = counts.n_iso == counts.n_values and counts.n_converted == 0  # the engine alone would refuse `n_converted`
     if counts.n_offsets == 0:
         return (MOMENT if counts.n_clocks else DAY)._replace(is_sure=is_sure)
     if counts.n_offsets < counts.n_iso:
@@ -275,8 +267,8 @@ def _type_of_numbers(
 ) -> TextType | None:
     """Return the type of numbers in any spelling, or None if the column is text.
 
-    `given` is the decimal mark of columns that both marks fit; if it is None, such columns are text. If the file
-    `has_numbers`, not only text, a column that needs a decimal comma is text if plain numbers in it have a point.
+    `given` is the decimal mark of columns that both marks fit. If it is None, these columns are text. If a file
+    `has_numbers` beside text, a column with a decimal comma in some values and a point in plain numbers is text.
     """
     decimal = counts.readings.decimal(most_stray, given)
     if not decimal or (has_numbers and decimal == "," and counts.n_plain_points > 0):
@@ -300,8 +292,8 @@ def infer_types(
 ) -> tuple[dict[str, TextType], set[str]]:
     """Return the types of columns, and the names of those in which float64 rounds an integer.
 
-    The decimal mark and the date format of a model, `known`, decide where neither the options nor other columns do. If
-    the file `has_numbers`, not only text, plain numbers are never read with a decimal comma.
+    The decimal mark and the date format of a model, `known`, decide if neither options nor other columns decide. If a
+    file `has_numbers` beside text, plain numbers are never read with a decimal comma.
     """
     most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
     plain = count(names, _NUMBER_COUNTS)
@@ -342,7 +334,7 @@ def _types_of_compact_dates(
     counts = count(names, [N_VALUES, f"count({sql})", f"count_if({_has_clock(sql)})"])
     for name, (n_values, n_dates, n_clocks) in counts.items():
         if n_dates > 0 and is_few(n_values - n_dates, n_values, most_stray):
-            type_ = spelled_dates({"date": date_format}, _arrow_type_of_dates(n_clocks))
+            type_ = spelled_dates(date_format, has_clock=n_clocks > 0)
             types[name] = type_._replace(is_sure=n_dates == n_values)
     return types
 
@@ -350,14 +342,16 @@ def _types_of_compact_dates(
 def _decimal_mark(
     counts: Mapping[str, Counts], numbers: Sequence[str], count: Count, options: ReadOptions, known: ReadOptions
 ) -> tuple[str | None, dict[str, TextType]]:
-    """Return the decimal mark of columns that both marks fit, and the types of plain numbers that get a decimal comma.
+    """Return the decimal mark of columns that both marks fit, and the types of plain `numbers` with a decimal comma.
 
     The mark is that of the options, else the only one that other columns require, else that of `known`.
     """
     required = {column.readings.required for column in counts.values() if column.readings.decimal(MOST_STRAY)} - {None}
     mark = options.point_or_comma
     may_be_comma = "," in {mark, known.point_or_comma, *required}
-    points = count(numbers, [_N_SURE_OF_POINT, _FIRST_WITH_POINT]) if may_be_comma else {}
+    # For each column, the number of values whose point cannot be a mark between thousands, and a value with a point.
+    aggregates = [f"count_if(contains({{0}}, '.') AND NOT {_COMMA})", "min({0}) FILTER (contains({0}, '.'))"]
+    points = count(numbers, aggregates) if may_be_comma else {}
     # Plain numbers with a point contradict a comma that other columns require, but by themselves require no mark.
     if "," in required and any(n_sure for n_sure, _ in points.values()):
         required |= {"."}
@@ -376,8 +370,8 @@ def _types_of_dates(
 ) -> dict[str, TextType]:
     """Return the types of columns of dates, except for columns for which more than one format remains.
 
-    The format of a column is the `given` one if it fits, else that which most values have. If as many values have the
-    day first as the month first, the order is that of `given`, of the other columns, or of `known`.
+    The format of a column is the `given` one if it fits, else that of most values. If as many values can have the day
+    first as the month first, the order is that of `given`, of the other columns, or of `known`.
     """
     given_or_known = [form for form in (given, known) if form is not None]
     names = [
@@ -411,7 +405,7 @@ def _types_of_dates(
     for name, form in _choose_formats(best, fits, given, known).items():
         note = "" if form == given else f"dates such as {counts[name].dates[0]!r} are read as {form}"
         fit = fits[name][form]
-        type_ = spelled_dates({"date": form}, _arrow_type_of_dates(fit.n_clocks), note)
+        type_ = spelled_dates(form, note, has_clock=fit.n_clocks > 0)
         types[name] = type_._replace(is_sure=fit.n_dates == counts[name].n_values)
     return types
 
@@ -420,19 +414,19 @@ def _choose_formats(
     best: Mapping[str, Sequence[str]], fits: Mapping[str, Mapping[str, Any]], given: str | None, known: str | None
 ) -> dict[str, str]:
     """Return the date formats of columns by the rules of `_types_of_dates`, from the `best` formats of each column."""
-    # The order of day and month in one column is no evidence for a column whose dates may begin with the year.
+    # Columns whose dates may begin with the year neither decide on other columns nor follow them.
     single = [forms[0] for name, forms in best.items() if len(forms) == 1 and spellings.YEAR_FIRST not in fits[name]]
-    orders = {spellings.is_day_first(form) for form in single} - {None}
-    orders_of_columns = list(orders) if len(orders) == 1 and given is None else []
+    orders_of_single = {spellings.is_day_first(form) for form in single} - {None}
+    orders_of_columns = list(orders_of_single) if len(orders_of_single) == 1 and given is None else []
     orders_of_formats = [spellings.is_day_first(form) for form in (given or known,) if form is not None]
     chosen = {}
     for name, forms in best.items():
         by_order = {spellings.is_day_first(form): form for form in forms}
-        evidence = orders_of_formats if spellings.YEAR_FIRST in forms else orders_of_columns + orders_of_formats
+        orders = orders_of_formats if spellings.YEAR_FIRST in forms else orders_of_columns + orders_of_formats
         if given is not None and given in fits[name]:
             chosen[name] = given
         elif len(forms) == 1:
             chosen[name] = forms[0]
-        elif fitting := [by_order[order] for order in evidence if order in by_order]:
+        elif fitting := [by_order[order] for order in orders if order in by_order]:
             chosen[name] = fitting[0]
     return chosen

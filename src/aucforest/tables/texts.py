@@ -38,9 +38,9 @@ class StrayText(NamedTuple):
     kind: str = "number"
 
     @property
-    def is_rare(self) -> bool:
-        """Whether there are stray values, but so few that the column still has its kind."""
-        return self.n_stray > 0 and is_few(self.n_stray, self.n_values, MOST_STRAY)
+    def is_few(self) -> bool:
+        """Whether the column has its kind, because few of its values or none are stray."""
+        return is_few(self.n_stray, self.n_values, MOST_STRAY)
 
     def __str__(self) -> str:
         noun, *rest = self.kind.split(" of ")
@@ -70,7 +70,7 @@ def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> st
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
     if 2 * len(dates) > len(texts[:100]):
         stray = _find_stray(_DATE, "date", texts, counts)
-        if not (stray.is_rare or stray.n_stray == 0):
+        if not stray.is_few:
             return None
         note = f"dates such as {dates[0]!r} are read as text, so that each is a category"
         if stray.n_stray > 0:
@@ -82,8 +82,8 @@ def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> st
     if sum(_PLAIN_NUMBER.match(text) is not None for text in sample) * 2 < len(sample):
         return None
     stray = _find_stray(_PLAIN_NUMBER, "number", texts, counts)
-    is_mixed = 0 < 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
-    if not (stray.is_rare or is_mixed):
+    is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
+    if stray.n_stray == 0 or not (stray.is_few or is_mixed):
         return None
     return f"{stray}, so that all are read as text and each is a category; in a column of numbers leave others empty"
 
@@ -103,7 +103,7 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     others = [text for text in texts if not is_number(text)]
     stray = StrayText(readings.n_values - readings.n_numbers, readings.n_values, others)
     is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(others) >= _LEAST_NUMBERS
-    if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
+    if not spelled or not (stray.is_few or is_mixed):
         return None
     decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)  # 2.0 allows any proportion of stray values
     if decimal is None:
@@ -130,7 +130,6 @@ def _units_note(endings: Sequence[str]) -> str | None:
 
 
 def _leave_empty(stray: StrayText) -> str:
-    """Return the number and examples of stray values, and the advice to leave them empty."""
     return f"{stray}: leave {'it' if stray.n_stray == 1 else 'these'} empty"
 
 

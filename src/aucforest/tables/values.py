@@ -92,7 +92,7 @@ def on_clock(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
 
 
 def read_as(values: list[Any], categories: NDArray[Any]) -> list[Any]:
-    """Return values to compare with categories. Text in ISO 8601 is converted if they are dates or durations."""
+    """Return values as they are, but text in ISO 8601 as dates or durations if the categories are such values."""
     if len(categories) == 0 or not isinstance(categories[0], datetime | timedelta):
         return values
     parse = datetime.fromisoformat if isinstance(categories[0], datetime) else time.fromisoformat
@@ -100,7 +100,6 @@ def read_as(values: list[Any], categories: NDArray[Any]) -> list[Any]:
 
 
 def _parsed(text: str, parse: Any) -> Any:
-    """Return text as a date or a duration by the function `parse`, or unchanged if it raises ValueError."""
     try:
         return _plain_date(parse(text.strip()))
     except ValueError:
