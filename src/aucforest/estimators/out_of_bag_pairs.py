@@ -7,14 +7,13 @@ favor one of the two: on noise, both orders are equally likely (leave-pair-out, 
 """
 
 from collections.abc import Iterable
-from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from aucforest._compile import bare_kernel
+from aucforest._compile import bare_device, bare_kernel
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._evidence import count_columns
 from aucforest.fitting.growing import thread_map
@@ -28,8 +27,8 @@ from aucforest.tree.random import PAIRED_SAMPLE, PAIRED_TREES
 _MOST_ROWS, _MOST_PROBABILITIES = 2048, 2**23
 # Minimum number of rows of a class, because the score by pairs has large errors with fewer rows.
 _LEAST_ROWS_OF_CLASS = 5
-# Number of rows that a task compares with the rows of another class. It does not depend on the number of threads, so
-# that rounding errors do not, either.
+# Number of rows of a class that a task compares with the rows of other classes. It is constant, so that the rounding
+# errors of sums do not depend on the number of threads.
 _ROWS_OF_TASK = 64
 # Approximate seconds per pair and tree, and per row and tree.
 _PAIR_TIME, _ROW_TIME = 5e-10, 3e-8
@@ -37,19 +36,54 @@ _PAIR_TIME, _ROW_TIME = 5e-10, 3e-8
 _TIE = 1e-12
 
 
-@bare_kernel
-def _sum_pairs(difference, n_trees, weights, other_weights, sums):
-    """Add pairs of rows to three sums: weights of correctly ordered pairs, weights, and weights / number of trees.
+class _TreeProbabilities(NamedTuple):
+    """The probability of one class by each tree, for rows that are sorted by class."""
 
-    `difference` is the sum of the differences between the probabilities of two rows over n_trees trees.
+    starts: NDArray[np.int64]  # (n_classes + 1,), the first row of each class, and the number of rows
+    weights: NDArray[np.float64]  # (n_rows,)
+    is_out: NDArray[np.float64]  # (n_trees, n_rows), 1 where a row is out of bag, else 0
+    proba: NDArray[np.float64]  # (n_trees, n_rows), 0 where a row is not out of bag
+    half: NDArray[np.int64]  # (n_trees,), the half of the trees that a tree belongs to, 0 or 1
+
+
+@bare_device
+def _add_pair(difference, n_trees, weight, sums):
+    """Add a pair to three sums: weights of correctly ordered pairs, of all pairs, and weights / number of trees."""
+    if n_trees > 0.0:
+        mean = difference / n_trees
+        sums[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
+        sums[1] += weight
+        sums[2] += weight / n_trees
+
+
+@bare_kernel
+def _compare(trees, rows, label, buffers, pair_sums):
+    """Compare the rows `rows[0]` to `rows[1]` of the class `label` with the rows of each other class.
+
+    `pair_sums` are (n_classes, 3, 3): by other class, the trees (two halves, all), and the three sums of `_add_pair`.
     """
-    for i in range(len(weights)):
-        for j in range(len(other_weights)):
-            if n_trees[i, j] > 0.0:
-                mean, weight = difference[i, j] / n_trees[i, j], weights[i] * other_weights[j]
-                sums[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
-                sums[1] += weight
-                sums[2] += weight / n_trees[i, j]
+    starts, weights, differences, numbers = trees.starts, trees.weights, buffers[0], buffers[1]
+    for row in range(rows[0], rows[1]):
+        for other in range(len(starts) - 1):
+            first, size = starts[other], starts[other + 1] - starts[other]
+            if other == label or size == 0:
+                continue
+            differences[:, :size], numbers[:, :size] = 0.0, 0.0
+            for tree in range(len(trees.half)):
+                if trees.is_out[tree, row] == 0.0:
+                    continue
+                is_out, proba = trees.is_out[tree, first : first + size], trees.proba[tree, first : first + size]
+                half, value = trees.half[tree], trees.proba[tree, row]
+                sums, n_trees = differences[half], numbers[half]
+                for i in range(size):
+                    sums[i] += value * is_out[i] - proba[i]
+                    n_trees[i] += is_out[i]
+            for i in range(size):
+                weight, pairs = weights[row] * weights[first + i], pair_sums[other]
+                _add_pair(differences[0, i], numbers[0, i], weight, pairs[0])
+                _add_pair(differences[1, i], numbers[1, i], weight, pairs[1])
+                both, n_both = differences[0, i] + differences[1, i], numbers[0, i] + numbers[1, i]
+                _add_pair(both, n_both, weight, pairs[2])
 
 
 def noise_share(scores: tuple[float, float], per_tree: tuple[float, float]) -> float:
@@ -189,34 +223,26 @@ class OutOfBagPairs:
         return extrapolate(score, share, per_tree_of_rows / per_tree)
 
     def _compare_classes(self, n_trees: int) -> NDArray[np.float64]:
-        """Return the sums of `_sum_pairs` for each ordered pair of classes, by each half of the trees and by all trees.
-
-        The shape is (n_classes, n_classes, 3, 3).
-        """
-        n_classes, starts, half = self._n_classes, self._starts.tolist(), self._half[:n_trees]
+        """Return the sums of `_compare` for each ordered pair of classes, (n_classes, n_classes, 3, 3)."""
+        n_classes, starts = self._n_classes, self._starts
         pair_sums = np.zeros((n_classes, n_classes, 3, 3))
-        halves = [(self._is_out[:n_trees][half == i], self._proba[:, :n_trees][:, half == i]) for i in (0, 1)]
+        by_class = [
+            _TreeProbabilities(starts, self._weights, self._is_out[:n_trees], proba[:n_trees], self._half[:n_trees])
+            for proba in self._proba
+        ]
 
         def compare(task: tuple[int, int, int]) -> NDArray[np.float64]:
-            label, other, first = task
-            rows = slice(first, min(first + _ROWS_OF_TASK, starts[label + 1]))
-            others, pairs, sums = slice(starts[other], starts[other + 1]), [], np.zeros((3, 3))
-            for is_out, proba_by_class in halves:
-                proba = proba_by_class[label if n_classes > 2 else 0]
-                difference = proba[:, rows].T @ is_out[:, others] - is_out[:, rows].T @ proba[:, others]
-                pairs.append((difference, is_out[:, rows].T @ is_out[:, others]))
-            pairs.append((pairs[0][0] + pairs[1][0], pairs[0][1] + pairs[1][1]))
-            for (difference, n_common), trees_sums in zip(pairs, sums):
-                _sum_pairs(difference, n_common, self._weights[rows], self._weights[others], trees_sums)
-            return sums
+            label, first, stop = task
+            compared, buffers = np.zeros((n_classes, 3, 3)), np.empty((2, 2, int(np.diff(starts).max())))
+            _compare(by_class[label if n_classes > 2 else 0], (first, stop), label, buffers, compared)
+            return compared
 
         tasks = [
-            (label, other, first)
-            for label, other in ([(1, 0)] if n_classes == 2 else permutations(range(n_classes), 2))
-            for first in range(starts[label], starts[label + 1], _ROWS_OF_TASK)
-            if starts[other] < starts[other + 1]
+            (label, first, min(first + _ROWS_OF_TASK, int(starts[label + 1])))
+            for label in ([1] if n_classes == 2 else range(n_classes))
+            for first in range(int(starts[label]), int(starts[label + 1]), _ROWS_OF_TASK)
         ]
-        seconds = _PAIR_TIME * n_trees * _ROWS_OF_TASK * len(self._weights) / n_classes
-        for (label, other, _), sums in zip(tasks, thread_map(self._n_jobs, seconds)(compare, tasks)):
-            pair_sums[label, other] += sums
+        seconds = _PAIR_TIME * n_trees * _ROWS_OF_TASK * len(self._weights)
+        for (label, *_), compared in zip(tasks, thread_map(self._n_jobs, seconds)(compare, tasks)):
+            pair_sums[label] += compared
         return pair_sums
