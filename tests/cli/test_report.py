@@ -70,8 +70,8 @@ def test_the_table_of_several_models_is_the_last_argument_or_an_option(files):
     assert "<h1>model, copy: yes against no</h1>" in page()
     assert "copy does not differ significantly from model: ROC AUC" in page()
     for command, sentence in (
-        (two, "is missing: name the table behind"),
-        (one, "is missing: name the table behind"),
+        (two, "is missing: give the table after"),
+        (one, "is missing: give the table after"),
         (f"{two} -", "standard input and pipes cannot be read twice"),
         (f"{two} test.csv --by flag", "is for a report on one model"),
     ):

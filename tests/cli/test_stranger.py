@@ -119,7 +119,7 @@ TABLES = {
     ),
     "leak": Messy(
         both(outcome=lambda table: np.where(table["label"] == "yes", "paid back", "kept")),
-        ["'outcome' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"],
+        ["'outcome' alone separates the classes (ROC AUC 1.0000): is it known at prediction time?"],
     ),
     "identifier": Messy(
         both(id=lambda table: [f"{len(table)}-{row:05d}x" for row in table.index]),

@@ -19,7 +19,7 @@ def test_notes_do_not_depend_on_the_library(library):
     forest = AUCForestClassifier(5, random_state=0).fit(X, Y)
     assert column_notes(X, Y, model=forest) == [
         "column 'site': the same value in every row, never used in a split",
-        "'refund' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?",
+        "'refund' alone separates the classes (ROC AUC 1.0000): is it known at prediction time?",
     ]
     (*_, note) = column_notes(library(COLUMNS), model=forest)
     assert note.startswith("column 'channel': 20 of 60 rows (33 %) have a category that training has not seen ('mail')")

@@ -58,7 +58,7 @@ def test_suspicious_columns_are_named():
     frame = pd.DataFrame({"empty": np.nan, "amount": pages.X[TEST][:, 0], "outcome": np.where(y, "won", "lost")})
     assert data_section(score_rows(small_forest(2).fit(frame, y), frame, y, None), None).points == [
         "Column 'empty': no values, never used in a split.",
-        "'outcome' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?",
+        "'outcome' alone separates the classes (ROC AUC 1.0000): is it known at prediction time?",
     ]
 
 

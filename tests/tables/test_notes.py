@@ -81,7 +81,7 @@ def test_columns_that_separate_the_classes_are_named_with_their_auc():
     }
     for library in (pd.DataFrame, lambda columns: pl.DataFrame(columns, strict=False)):
         for name, values in leaks.items():
-            sentence = f"{name!r} separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"
+            sentence = f"{name!r} alone separates the classes (ROC AUC 1.0000): is it known at prediction time?"
             assert suspicious_columns(library({name: values}), y.astype(int)) == [sentence]
         assert not any("separate" in note for note in suspicious_columns(library(others), y.astype(int)))
     (both,) = suspicious_columns(np.column_stack([leaks["number"], leaks["flag"]]), y.astype(int))

@@ -79,7 +79,7 @@ def fit(
         typer.Option(
             metavar="A,B",
             help="How columns of many categories are encoded: sets (of categories), rates (the class frequencies of"
-            " each category), interactions (also those of pairs with another column), several of these, or auto for all"
+            " each category), interactions (rates, also of pairs of columns), several of these, or auto for all"
             " that help.",
         ),
     ] = "auto",
@@ -123,7 +123,7 @@ def fit(
 
     All other columns are features: numbers as numbers, text and booleans as categories, dates by their parts. Values
     may be missing. Suspicious columns are named on standard error: numbers or dates that are read as text, identifiers,
-    constants, and columns that separate the classes alone. A file need not fit into memory, unless it is
+    constants, and columns that alone separate the classes. A file need not fit into memory, unless it is
     cross-validated or the model is a stack. With --groups, bootstrap samples contain whole groups, so that out-of-bag
     scores estimate performance on new groups.
 
@@ -157,7 +157,7 @@ def fit(
     kept = [name for name in names_in(keep) if name != target]
     columns = LabelledColumns(target, positive, weight, groups, names_in(drop), time, kept, names_in(categorical))
     data = read_training_table(train, columns, read_options, in_batches=in_batches)
-    rule_for(model.threshold, len(data.classes), 1)  # for its errors; `_fit` needs the result
+    rule_for(model.threshold, len(data.classes), 1)  # only for its errors; `_fit` repeats it
     if reference is not None:
         _outputs.check_reference([*kept, target], data.classes, train)
     validated, time_folds = ({}, []) if validate is None else _cross_validate(model, data, columns, validate, seed)

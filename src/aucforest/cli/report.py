@@ -106,7 +106,7 @@ def _models_and_data(files: list[Path], data: Path | None) -> tuple[list[Path], 
     if data is not None:
         return files, data
     if not models or last.suffix == ".aucforest":
-        raise typer.BadParameter(f"is missing: name the table behind {last}, or with --data", param_hint="DATA")
+        raise typer.BadParameter(f"is missing: give the table after {last}, or with --data", param_hint="DATA")
     return models, last
 
 

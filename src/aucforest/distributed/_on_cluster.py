@@ -89,7 +89,7 @@ class RowsOnCluster(TrainingTable):
         self._make_plan()
         self._shared_coding = self._choose_coding()
         coding: Coding = self._executor.gather([self._shared_coding])[0]
-        if coding.rated:  # these columns are known only now
+        if coding.rated:  # rated columns are found only now
             self._make_plan(coding)
         self._coded = self._encode()
         return coding
@@ -214,8 +214,8 @@ class RowsOnCluster(TrainingTable):
     def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys with their trees, as soon as these are grown.
 
-        Trees grow from a copy of all rows ("replicate"), or from their samples, which all parts send ("gather"). Two
-        tasks for each thread are submitted at a time, so that one gathers its samples while the other grows trees.
+        Trees grow from a copy of all rows ("replicate"), or from their samples, which all parts send ("gather"). If
+        tasks gather their samples, two are submitted for each thread: one gathers while the other grows trees.
         """
         executor, running, seconds = self._executor, {}, estimate_seconds(growth)
         gathers, n_threads = self._plan.strategy == "gather", executor.workers().n_threads
@@ -276,7 +276,7 @@ class RowsOnCluster(TrainingTable):
 
 
 def explain_plan(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> ClusterPlan:
-    """Return the plan of a fit, for collections of whole rows. Without y, two classes are assumed."""
+    """Return the plan of a fit. Partitions of X have all columns. Without y, two classes are assumed."""
     labels, *weights = [[]] if y is None else align_columns(y=y, sample_weight=sample_weight)
     partitions = Partitions([], labels, weights[0] if weights else None, X._meta, X.shape[1])
     table = RowsOnCluster(executor, partitions, forest._params())

@@ -52,7 +52,8 @@ def auc_sketch(y_true: Any, y_score: Any, sample_weight: Any = None, *, bits: in
     sketch, labels = merge_in_groups(delayed(_merge), sketches).compute()
     if len(labels) == 0:
         raise ValueError("y_true has no samples")
-    # Labels can be valid in each partition, but not in all of y_true. In this case, `update` raises ValueError.
+    # Labels may be valid in each partition, but not together, such as 0 and -1. In this case, `update` raises
+    # ValueError.
     AUCSketch(4).update(labels, np.zeros(len(labels)))
     return sketch
 

@@ -31,7 +31,7 @@ COMPARISON_AMOUNT = 1.0
 # The factor c in the weights exp(c n g) of variants, where n is the effective number of rows and g the gain in AUC.
 _VARIANT_FACTOR = 2.0
 # The factor s in the weights exp(s g) of encodings, chosen with benchmarks/many_categories.py. The gains g are in
-# standard errors, because gains on noise differ more between encodings than between variants.
+# standard errors, because chance alone makes encodings differ more than variants.
 ENCODING_FACTOR = 1.5
 # Another amount than the prior is used only if its AUC is greater by this number of standard errors.
 _MIN_STANDARD_ERRORS = 1.5
@@ -100,8 +100,8 @@ def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
 
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int, n_encodings: int = 1) -> int:
     """Return the bytes of the sums, the numbers of trees, and the means for scoring rows."""
-    # The sums over all trees, and the means over each half and over all trees. Each encoding after the first adds the
-    # sums over each half, and the sums over all trees with additional trees of this encoding.
+    # Sums over all trees, and means over each half and all trees. Each encoding after the first adds sums over each
+    # half, and the sums of `_with_more`.
     n_of_encodings = (_N_HALVES + 1) * (n_encodings - 1)
     n_forest_sums = (1 + _N_HALVES + 1 + n_of_encodings) * count_columns(n_classes) * n_amounts
     return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + n_forest_sums)
@@ -325,8 +325,8 @@ class OutOfBagScores:
 
         `all_weights`, (n_weights, n_rows), are several row weights, by default only one for all rows. The result is
         (n_weights, n_encodings): 0 for the best encoding, and -inf for dropped encodings, which have no trees. The
-        number of additional trees is the mean number of trees of an encoding. Each AUC is that of the best amount of
-        shrinkage, because few trees on rates need more shrinkage than a whole forest.
+        number of additional trees is the mean number of trees of an encoding. Each AUC is that of its best amount of
+        shrinkage: trees on target rates need more shrinkage.
         """
         candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding)]
         weights = self._weights[None] if all_weights is None else all_weights
@@ -394,7 +394,7 @@ class OutOfBagScores:
 
         The choice is repeated without each part of the rows. The AUC of the part is computed with this choice and with
         the choice by all rows. The result is the mean difference. `amount` is the shrinkage, or the prior if shrinkage
-        is chosen. Trees are weighted by encoding, even those that were grown before the choice. Variants are not chosen
+        is chosen. Encoding weights apply to all trees, even those grown before the choice. Variants are not chosen
         again, because on noise their choice raises the AUC by less than 0.001.
         """
         if not (chooses_amount or self._has_weighed_encodings):
@@ -412,7 +412,7 @@ class OutOfBagScores:
         return float(differences.mean()) if len(differences) > 0 else 0.0
 
     def _encoding_factors(self, all_weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return for each of the row weights a factor per encoding, by which its trees get the chosen total weight."""
+        """Return factors, (n_weights, n_encodings), that give the trees of an encoding its chosen total weight."""
         n_added = self._n_added_by_encoding
         if not self._has_weighed_encodings:
             return np.ones((len(all_weights), self._n_encodings))

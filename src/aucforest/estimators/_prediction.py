@@ -20,8 +20,8 @@ from aucforest.tree.tree import Tree
 # A prediction task reads all trees from memory once, and its rows once for each tree. So its rows, _LEAST_ROWS to
 # _MOST_ROWS, have about _TASK_BYTES, which fit into the caches.
 _LEAST_ROWS, _MOST_ROWS, _TASK_BYTES = 2**13, 2**15, 9 * 2**18
-# Up to _FEW_ROWS rows are predicted one by one: all trees at the same time read their own copy of the row. The copies
-# may have at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.
+# Up to _FEW_ROWS rows are predicted one by one. Each tree gets a copy of the row, and all copies are traversed
+# together. The copies may have at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.
 _FEW_ROWS, _MOST_CELLS, _MOST_NODES = 4, 2**16, 2**32
 # Maximum number of class frequencies of leaves that are cached for the next prediction (1 GiB). If there are more,
 # groups of trees with about _PREDICTED_AT_ONCE frequencies are used one after another.
@@ -50,9 +50,9 @@ class TreePrediction(FeatureModel):
         return packed if hasattr(packed, "values") else packed.take_predictions(self.trees_, self._run_over_trees())
 
     def _in_groups(self) -> Iterator[tuple[range, PackedTrees]]:
-        """Yield the trees with the predictions of their leaves, in groups if these would take too much memory.
+        """Yield the trees with the predictions of their leaves, in groups if they all would take too much memory.
 
-        The predictions of several groups are not cached.
+        If there are several groups, nothing is cached.
         """
         packed, n_trees = self._pack_nodes(), len(self.trees_)
         if hasattr(packed, "values") or self._n_predicted() <= _MOST_PREDICTED:
@@ -74,7 +74,7 @@ class TreePrediction(FeatureModel):
         return thread_map(self._n_jobs, 3e-8 * n_nodes)  # the approximate seconds for packing a node
 
     def _map_rows(self, n_rows: int, row_bytes: int, function: Callable[[slice], object]) -> None:
-        """Call a function for slices of rows. It adds all trees in order, so that sums do not depend on n_jobs."""
+        """Call a function for slices of rows. A slice gets all trees in order, so that sums do not depend on n_jobs."""
         max_rows = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
         n_threads = effective_n_jobs(self._n_jobs)
         # All tasks have about the same number of rows.
@@ -145,7 +145,7 @@ class TreePrediction(FeatureModel):
         return np.array(self._pack_nodes().as_read(self._features_of(X)))
 
     def _predict_valid(self, valid: Any, X: Any = None) -> NDArray[np.float64]:
-        """Return class probabilities, given the result of `_features_of`; only stacks read X itself."""
+        """Return class probabilities, given the result of `_features_of`. Only the method of stacks uses X."""
         return self._mean_of_trees(self._sum_of_trees(valid), len(self.trees_), self._n_jobs)
 
     def _sum_of_trees(self, X: Any) -> NDArray[np.float64]:

@@ -18,8 +18,8 @@ from aucforest.metrics.validation import check_option
 
 # Bytes of machine code and libraries that the first fit of a process loads, as measured.
 _LOADED_BYTES = 10**8
-# The memory of the process is rounded up to a multiple of this, so that repeated calls report the same minimum of
-# memory_limit.
+# The memory in use is rounded up to a multiple of this, so that repeated calls with a memory_limit that is too small
+# raise the same error.
 _ROUNDED_TO = 2**24
 
 
@@ -74,7 +74,7 @@ def fit_out_of_core(
         of day and month is ambiguous, from the other columns. If this is impossible, the column is categorical.
     stray_text : {"number", "text"}, default="number"
         How to read a column of numbers or dates with other text, such as "unknown", in fewer than 10 % of its values.
-        Impossible dates, such as 0000-00-00, may be more frequent. With "number", the other text is read as missing
+        Zeros for a missing date, such as 0000-00-00, do not count. With "number", the other text is read as missing
         values, with a warning. With "text", the column is categorical.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest and to
@@ -136,7 +136,7 @@ def fit_out_of_core(
     baseline = process_memory()
     reserved = [target, *(name for name in (sample_weight, groups) if name is not None)]
     left_out = [*reserved, *_as_names("drop", drop)]
-    # The columns `reserved` of text files are read as strings; `feature_names` infers the type of weights.
+    # In text files, `reserved` columns are read as strings. `feature_names` makes weights and compared labels numbers.
     table = open_source(source, reserved, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
     find_column(table, *left_out)
     reader = LabelReader(table, target, positive)

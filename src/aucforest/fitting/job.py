@@ -74,7 +74,7 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[s
 
 
 def digest_codes(part: Part) -> bytes:
-    """Return the joined digests of blocks of codes; joined over all parts, they do not depend on the partitions."""
+    """Return the joined digests of blocks of codes. Parts start at whole blocks, so partitions have no effect."""
     blocks = (part.codes[:, start : start + BLOCK_ROWS] for start in range(0, part.n_rows, BLOCK_ROWS))
     return b"".join(sha256(block.tobytes()).digest() for block in blocks)
 
@@ -120,7 +120,7 @@ class JobFolder:
         self._lock.close()
 
     def _has_fit(self, fit: Mapping[str, Any]) -> bool:
-        """Return whether the folder has this fit, or else is empty; raise ValueError for another fit or other files."""
+        """Return whether the folder has this fit; it may be empty. Raise ValueError for another fit or other files."""
         path = self.folder / _MANIFEST
         if not path.exists():
             for path in self.folder.iterdir():
@@ -143,9 +143,9 @@ class JobFolder:
     def trees(self, kinds: NDArray[np.int8], n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
         """Return the saved trees by index, given the variants of the requested trees by index.
 
-        Saved trees of other variants are left out: a warm start may give an index another variant than a fit of all
-        trees. A damaged file is removed with a warning, and its trees must be grown again. Raises ModelTooLargeError,
-        and keeps the file, if the trees of a file take too much memory.
+        Saved trees of other variants are left out: with a warm start, an index may have another variant than in a
+        single fit. A damaged file is removed with a warning, and its trees must be grown again. Raises
+        ModelTooLargeError, and keeps the file, if the trees of a file take too much memory.
         """
         trees: dict[int, Tree] = {}
         for path in sorted(self.folder.iterdir()):
@@ -170,7 +170,7 @@ class JobFolder:
         numbers, variants = (stored.take_array(name, "q", (len(trees),)).tolist() for name in ("numbers", "variants"))
         stored.check_taken()
         if numbers[0] < 0 or sorted(set(numbers)) != numbers:
-            raise ModelFormatError("its tree numbers are not sorted from 0")
+            raise ModelFormatError("its tree numbers are negative or unsorted")
         return zip(numbers, variants, trees)
 
     def save(self, numbers: Sequence[int], trees: Sequence[Tree], variants: Sequence[int]) -> None:

@@ -111,7 +111,7 @@ def make_folds(
         codes = None if groups is None else number_groups(groups)  # integers, because groups can be of any type
         folds = [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, codes)]
     elif n_repeats != 1:
-        raise ValueError(f"n_repeats={n_repeats} needs an integer cv: set the repeats of a splitter itself")
+        raise ValueError(f"n_repeats={n_repeats} needs an integer cv: pass a splitter with repeats")
     else:
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
     if len(folds) < 2:

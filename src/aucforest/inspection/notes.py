@@ -49,7 +49,7 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
     >>> y = np.arange(60) % 3 == 0
     >>> X = pd.DataFrame({"refund": np.where(y, 20.0, 0.0), "channel": ["web", "shop", "shop", "web"] * 15})
     >>> column_notes(X, y)
-    ["'refund' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"]
+    ["'refund' alone separates the classes (ROC AUC 1.0000): is it known at prediction time?"]
     >>> forest = AUCForestClassifier(20, random_state=0).fit(X, y)
     >>> for note in column_notes(X.replace("shop", "fax"), model=forest):
     ...     print(note)

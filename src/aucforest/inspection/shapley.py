@@ -16,8 +16,8 @@ So the time for a row is proportional to nodes times points.
 A categorical column and its target rates are known or unknown together: they are one player of the Shapley game. Any
 other feature is a player by itself.
 
-`estimators.log_odds` divides the interval from 0 to 1 into steps, and takes the integral over each step. The quadrature
-points are distributed evenly to the steps.
+`estimators.log_odds` needs the integral over each of several steps from 0 to 1. Each step has about the same number of
+quadrature points.
 """
 
 from typing import Any, NamedTuple
@@ -42,11 +42,11 @@ class ShapleyTree(NamedTuple):
     nodes: TreeNodes
     player: NDArray[np.int64]  # player of each split: its feature, or the categorical feature of a target rate
     depth: NDArray[np.int64]
-    last_edge: NDArray[np.int64]  # for each split, the last edge above it that leaves a split of the same player
+    last_edge: NDArray[np.int64]  # for each split, the last edge above it from a split of the same player
     fraction: NDArray[np.float64]  # for each edge, z of its player on the path from the root to the edge
     points: NDArray[np.float64]  # quadrature points
     weights: NDArray[np.float64]  # quadrature weights
-    step: NDArray[np.int64]  # for each point, the index of its step from 0 to 1
+    step: NDArray[np.int64]  # for each point, the index of its step
 
     @classmethod
     def of(cls, tree: Tree, players: NDArray[np.int64], n_steps: int) -> "ShapleyTree":
@@ -95,7 +95,7 @@ def make_scratch(shape: tuple[int, int, int]) -> tuple[NDArray[Any], ...]:
 
 @bare_device
 def _assign_sides(tree, node, X, sides):
-    """Write the side that each row goes to at a split to row depth + 1 of `sides`."""
+    """Write the side of each row of X at a split to ``sides[depth + 1]``."""
     edge, column, new_sides = tree.last_edge[node], X[tree.nodes.feature[node]], sides[tree.depth[node] + 1]
     # Left children have odd indices.
     old_sides, path_side, split = sides[tree.depth[edge]], _LEFT if edge & 1 else _RIGHT, split_of(tree.nodes, node)
@@ -155,7 +155,7 @@ def _collect(tree, node, products, n_rows, sides, total):
             is_left = sides[i] == _LEFT
             at_left, at_right = below_left[i], below_right[i]
             value = at_left * (hot_left if is_left else cold) + at_right * (cold if is_left else hot_right)
-            # If o is 0, (o - z) / p is the same at both edges.
+            # If o was 0 before, (o - z) / p does not change.
             values[i] += value if sides[i] != 0 else 0.0
             above[i] = at_left + at_right
 

@@ -9,7 +9,7 @@ LANES = 32  # the number of independent sums, whose additions the processor over
 
 @kernel
 def write_exponents(scores, positive, starts, scale, ends, exponents):
-    """Write minus the scaled distance of each score from the bound of its group and class, which is in `ends`."""
+    """Write scale * (lowest - score) for positives and scale * (score - highest) for negatives, by group."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
         highest, lowest = ends[group, 0], ends[group, 1]

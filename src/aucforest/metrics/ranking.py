@@ -208,7 +208,7 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
 
 @kernel
 def _cumulate(ranked, positive, weights, tps, fps, rows):
-    """Write for each distinct score, descending from index 1, the class weights at or above it, and a row with it."""
+    """Write for each distinct score, descending from index 1, the class weights at or above it, and one of its rows."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
@@ -235,7 +235,7 @@ class Cumulated(NamedTuple):
         """Weight of all samples at or above each threshold."""
         return self.tps + self.fps
 
-    # Callers compare bounds with these quotients: a product of a bound and a total would be rounded differently.
+    # Bounds, such as a minimum precision, are compared with these quotients: products would be rounded differently.
 
     @property
     def precision(self) -> FloatArray:

@@ -141,7 +141,7 @@ def _sentence(note: str, names: list[str], drop: bool) -> str:
 def _leak_sentence(aucs: dict[str, float]) -> str:
     if len(aucs) == 1:
         ((name, auc),) = aucs.items()
-        return f"{name!r} separates the classes alone (ROC AUC {auc:.4f}): is it known at prediction time?"
+        return f"{name!r} alone separates the classes (ROC AUC {auc:.4f}): is it known at prediction time?"
     listed = listed_columns([f"{name!r} (ROC AUC {auc:.4f})" for name, auc in aucs.items()])
     return f"{listed} each separate the classes alone: are they known at prediction time?"
 

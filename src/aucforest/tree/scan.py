@@ -46,12 +46,12 @@ class Splits(NamedTuple):
 
 @bare_device
 def find_admissible(histogram, classes, missing_left, n_samples, params):
-    """Return the start and stop of the range of bins after which both children of a split are large enough."""
+    """Return (start, stop) of the bins after which a split leaves both children large enough."""
     n_bins = histogram.n_bins
     # The split of missing values from all others is scanned once, with missing values on the right.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not has_minimum_sizes(params):
-        return histogram.first, stop  # a histogram of two classes may have empty bins before its first
+        return histogram.first, stop  # all bins before `first` are empty
     node_weight, n_left, weight = classes.weight, np.int64(0), np.int64(0)
     if missing_left:
         n_left, weight = np.int64(histogram.n_missing), sum_of(histogram.missing[: classes.n])

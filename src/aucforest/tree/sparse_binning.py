@@ -37,7 +37,7 @@ class StoredColumns(NamedTuple):
 
 @bare_kernel
 def _find_distinct(starts, values, n_rows, most, known, n_known):
-    """Write the distinct values of columns and their numbers; n_known[f] is most + 1 if there are more than `most`.
+    """Write the distinct values of each column, and their number to n_known[f]: most + 1 if it exceeds `most`.
 
     The values of column f are in `known` from starts[f] + f on, with space for all stored values and zero.
     """

@@ -19,7 +19,7 @@ from aucforest._compile import bare_kernel
 LEAF = -1
 # With at least this number of classes, frequencies are stored as a sparse matrix if most of them are 0.
 _MANY_CLASSES = 16
-# Above this, float64 sums of integers depend on the order of the terms, which `ClassTotals.sum` fixes.
+# Float64 sums of integers above this depend on the order of the terms. `ClassTotals.sum` always uses the same order.
 _EXACT_SUMS = 2.0**53
 _DENSE_CELLS = 2**20  # maximum number of class totals, zeros included, that are summed at once
 # In sets of codes, MISSING_CODE stands for missing values. The code of a category is its index, but all categories with
@@ -87,7 +87,7 @@ def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
     threshold, gain = np.empty((2, capacity))
     missing_left, sets = np.empty(capacity, dtype=np.bool_), np.empty(shape, dtype=np.uint64)
     n_samples, weight = np.empty((2, capacity), dtype=np.int64)
-    # A tree of n leaves has at most n (n_classes + 1) - n_classes totals, by induction over its splits. One more
+    # A tree of n samples has at most n (n_classes + 1) - n_classes totals, by induction over its splits. One more
     # is allocated, because a total is written before it is known whether it is 0.
     n_totals = (capacity // 2 + 1) * (n_classes + 1) + 1
     labels, values = np.empty(n_totals, dtype=np.int32), np.empty(n_totals, dtype=np.int64)
@@ -194,8 +194,8 @@ class Tree:
     set_nodes : ndarray of shape (n_sets,), int64
         The nodes that split a categorical feature, in ascending order.
     sets : ndarray of shape (n_sets, 4), uint64
-        The codes that go left in these nodes: code c goes left if bit c % 64 of word c // 64 is 1. Bit 255 stands for
-        missing values, and codes that do not occur in the node have the same bit.
+        The codes that go left in these nodes: code c goes left if bit c % 64 of word c // 64 is 1. Bit 255 is for
+        missing values. Codes that do not occur in the node go to the same side.
     shrinkage : float
         Amount of hierarchical shrinkage in units of weight; 0 for none.
     """
@@ -386,7 +386,7 @@ class Tree:
         arrays = self.feature, self.threshold, self.left_child, self.gain, self.n_samples, self.weight
         index = _find_fault(arrays, self.value, self.n_features, np.zeros(n_nodes, dtype=np.bool_))
         yield index >= 0, _FAULTS[index].format(n_features=self.n_features)
-        # Infinity is valid: a large shrinkage times large weights can be infinite. Then all nodes predict the same.
+        # Infinity is valid: `shrinkage_` times a large mean weight may overflow. Then all nodes predict the same.
         yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
         yield from self._check_sets()
 
@@ -427,7 +427,7 @@ _FAULTS = (
 
 @bare_kernel
 def _find_fault(arrays, value, n_features, has_parent):
-    """Return the index in `_FAULTS` of a broken invariant, -1 for none. Children are checked before they are read."""
+    """Return the index in `_FAULTS` of a broken invariant, -1 for none. Child indices are checked before use."""
     feature, threshold, left_child, gain, n_samples, weight = arrays
     n_nodes, n_classes = value.shape
     for node in range(n_nodes):
