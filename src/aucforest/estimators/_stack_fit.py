@@ -78,7 +78,7 @@ class _StackRows(NamedTuple):
         return cls(X, target, weights, groups)
 
     def has_enough_samples(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether other members can be fitted, and the mask `rows` selects at least two rows of each class."""
+        """Return whether other members can be fitted to the mask `rows`, which needs two rows of each class."""
         counts = np.bincount(self.target.labels[rows], minlength=len(self.target.classes))
         return self.target.has_enough_samples and bool(counts.min() >= 2)
 
@@ -159,8 +159,8 @@ class StackFit(DecisionModel, OnnxExport):
     ) -> None:
         """Fit all members and their combination, and set the threshold and the out-of-bag score.
 
-        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member, so
-        the penalty is that of `combine` for the first model.
+        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member, whose
+        weight the penalty of `combine` pulls towards 1.
         """
         X = as_csr(X) if issparse(X) else X
         with warnings.catch_warnings():
@@ -329,7 +329,7 @@ class StackFit(DecisionModel, OnnxExport):
             residual._fit_rows(self._validate_for(residual, training, weights), residual._start())
         self.members_["residual"] = residual
         proba: NDArray[np.float64] = residual.oob_decision_function_
-        # Users would take these for results on the classes, but the weights are errors of the forest.
+        # These would mislead users, because rows are weighted by the errors of the first forest.
         del residual.oob_decision_function_, residual.oob_score_
         return proba
 

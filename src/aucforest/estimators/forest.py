@@ -96,11 +96,11 @@ class AUCForestClassifier(ForestFit):
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
         The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
-        the predictions of its ancestors. Its unit is a sample of mean weight; without a bootstrap, an integer weight w
-        counts as w samples. "auto" uses 5, or 50 if some trees have the encoding "rates" or "interactions", unless
-        another value from 0 to 1000 has a clearly better out-of-bag ROC AUC of the first 96 trees (300 on large data,
-        and if trees have different encodings). No other value is tried without out-of-bag samples, or if one of two
-        classes has fewer than 10 samples. 0 or None turns shrinkage off.
+        the predictions of its ancestors. Its unit is a sample of mean weight, or of weight 1 for integer weights and
+        ``bootstrap=False``. "auto" uses 5, or 50 if some trees have the encoding "rates" or "interactions". Another
+        value up to 1000 is used if it clearly improves the out-of-bag ROC AUC of the first 96 trees (300 for large data
+        or several encodings). No other value is tried without out-of-bag samples, or if one of two classes has fewer
+        than 10 samples. 0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
         The positive class of two, for `threshold` and `oob_score`. None stands for the second of ``classes_``.
         The trees, the probabilities and the order of ``classes_`` do not depend on it.
@@ -154,17 +154,17 @@ class AUCForestClassifier(ForestFit):
           new samples from all training samples.
         - "interactions": like "rates", and also class frequencies of pairs: a category, and an interval or category of
           another feature. These are used where a pair predicts the class better than both features separately.
-        - list: several of these encodings, one for each tree.
+        - list: several of these, of which each tree uses one.
 
         "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
         of at most 50 categories are always split by sets.
     date_parts : "auto", list of str or None, default="auto"
         The features computed from dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
-        Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
-        tuned thresholds, and a calibration for different rates of classes need the same sampling of all trees.
-        Otherwise, if new trees are sampled in another way, shrinkage, mixture and calibration are not chosen again,
-        with a warning unless `calibration` is None.
+        Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. All trees must
+        be sampled alike for `oob_score`, tuned thresholds, and calibration of separately sampled classes. Without
+        these, sampling may change. Then shrinkage, mixture and calibration are not chosen again, with a warning unless
+        `calibration` is None.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction, as in scikit-learn. Results are bitwise identical for every
         value and backend.
@@ -223,7 +223,7 @@ class AUCForestClassifier(ForestFit):
         weighted by node weight, as in scikit-learn. This impurity-based importance favors columns with many distinct
         values, even if they are noise: see `aucforest.inspection.oob_permutation_importance`.
     split_importances_ : ndarray of shape (n_split_features,)
-        The importance of each of the ``split_features_``. A column has the sum over the features computed from it. An
+        The importance of each of the ``split_features_``. ``feature_importances_`` has their sum for each column. An
         interaction belongs to its column of many categories.
     class_prior_ : ndarray of shape (n_classes,)
         The class frequencies, by sample weight, of the population that the probabilities refer to: the training data,
@@ -237,8 +237,8 @@ class AUCForestClassifier(ForestFit):
     shrinkage_ : float
         The shrinkage that was used.
     dispersion_ : float
-        The variance of the mean p over trees as a multiple of p (1 - p), for `predict_interval`. It is the variance of
-        a proportion in ``1 / dispersion_`` samples. Only defined with ``sampling="half-samples"``.
+        The variance of the mean p over trees as a multiple of p (1 - p), for `predict_interval`. The mean varies like a
+        proportion in ``1 / dispersion_`` samples. Only defined with ``sampling="half-samples"``.
     threshold_ : float, ndarray or None
         The fitted rule of `predict`: a probability of the class ``pos_label_``, class frequencies if there are more
         than two classes, a cost matrix, or None.

@@ -155,7 +155,7 @@ def _without_dates(X: Any) -> columns.Table | None:
         return None
     for feature in find_dates(table, "auto"):
         raise TypeError(
-            f"X: {columns.column_name(table, feature)} holds dates or durations: leave dates out, because new ones"
+            f"X: {columns.column_name(table, feature)} holds dates or durations: leave dates out, because they"
             " alone tell new samples from the reference, and pass durations as numbers"
         )
     return table

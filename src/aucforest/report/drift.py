@@ -63,7 +63,7 @@ def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
 
 
 def _as_bins(pair: Pair) -> Sequence[NDArray[Any]]:
-    """Return the bins of two columns: between deciles of the training values, by category, or of missing values."""
+    """Return the bin of each value: an interval between deciles of the training values, a category, or missing."""
     numbers = _numeric_pair(pair)
     if numbers is None:
         return encode_pair(pair, as_text=True)

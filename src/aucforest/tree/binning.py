@@ -66,9 +66,9 @@ class BinnedMatrix(NamedTuple):
 def midway(low: float, high: float) -> float:
     """Return the threshold between two neighboring values: at least `low`, and less than `high`.
 
-    The threshold increases with both values, so a row goes to the same side by its code and by its value. An infinite
-    value is replaced by the largest finite one. Rounding can move the middle out of the interval. Then the threshold is
-    `low`.
+    It increases with both values, so a split across empty bins sends a row to the same side by code and by value. An
+    infinite value is replaced by the largest finite one. Rounding can move the middle out of the interval. Then the
+    threshold is `low`.
     """
     middle = 0.5 * max(low, -_LARGEST) + 0.5 * min(high, _LARGEST)
     return middle if low <= middle < high else low
@@ -76,7 +76,7 @@ def midway(low: float, high: float) -> float:
 
 @bare_device
 def bin_of(bins, feature, code):
-    """Return the index of the bin of a code in the arrays of `BinValues`; `bins` is a `CodeBins`."""
+    """Return the index in `BinValues` of the bin of a code, which may be a rank: see `samples.CodeBins`."""
     bin_of_rank, first = bins.bin_of_rank, bins.values.first[feature]
     return first + (np.int64(bin_of_rank[feature, code]) if len(bin_of_rank) > 0 else np.int64(code))
 
@@ -210,7 +210,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
             value_weight += weights[i] if weighted else 1.0
             i += 1
         target = remaining / (max_bins - n_bins)
-        # The bin ends if, without this value, its weight is closer to the target by more than rounding errors.
+        # The bin ends before this value if this brings its weight closer to the target, beyond rounding errors.
         if bin_weight > 0.0 and bin_weight + 0.5 * value_weight > target * (1.0 + ROUNDING) and n_bins < max_bins - 1:
             n_bins += 1
             remaining -= bin_weight
@@ -341,7 +341,7 @@ def choose_bins(
 
 
 def add_distinct(values: NDArray[Any], known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
-    """Return the sorted distinct values of a column and the known values; None if there are more than max_bins."""
+    """Return the sorted union of the values of a column and the known values; None if it has more than max_bins."""
     distinct = np.empty(max_bins)
     distinct[: len(known)] = known
     n_known = len(known)

@@ -68,7 +68,7 @@ def sample_random_split(search, feature, key):
 @bare_device
 def _score_two_classes(criterion, left, totals, best_score, buffers):
     """Return the score of a split of two classes, or `best_score` if it is not better."""
-    # A scan makes the same check, which may exclude a score that exceeds the bar only by a rounding error.
+    # A scan makes this check, too. Without it, a rounding error could make the results differ.
     bar = best_score + pair_rounding(criterion.code, totals[0], totals[1])
     if not criterion.may_exceed(left[0], left[1], totals[0], totals[1], bar):
         return best_score
