@@ -65,9 +65,10 @@ def test_alerts_are_a_number_or_a_proportion(files):
         assert one["low"] < one["value"] < one["high"]
     for k in ("0", "many"):
         check_usage(run(f"{EVALUATE} --alerts {k}"), "must be a proportion of the rows, such as 0.01, or a number from")
-    for options, k, total in (("", 251, 250), ("--weight weight", 300, mixed(250, 1)["weight"].sum())):
-        sentence = f"--alerts must be from 1 to {total:g}, the number (or weight) of samples, but is {k}"
-        check_refusal(run(f"{EVALUATE} --alerts {k} {options}"), sentence)
+    check_refusal(run(f"{EVALUATE} --alerts 251"), "--alerts 251 is more than the 250 rows of test.csv")
+    total = f"{mixed(250, 1)['weight'].sum():g}"
+    sentence = f"--alerts 300 is more than {total}, the weight of the 250 rows of test.csv"
+    check_refusal(run(f"{EVALUATE} --alerts 300 --weight weight"), sentence)
 
 
 def test_weights_and_a_label_against_the_others():

@@ -227,3 +227,23 @@ def test_files_with_the_old_name_of_the_parameter(flag, tmp_path):
     loaded = aucforest.load(tmp_path / "old.aucforest")
     assert loaded.calibration == ("auto" if flag else None)
     np.testing.assert_array_equal(loaded.predict_proba(X), forest.predict_proba(X))
+
+
+def test_equal_rates_need_no_formula():
+    labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
+    assert prior_correction(BootstrapSampler.for_rows(100, 50), 2) is None
+    assert prior_correction(BootstrapSampler.for_strata(labels, np.array([45, 5])), 2) is None
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_forest_of_balanced_samples_keeps_the_class_frequencies(n_classes):
+    X, y = make_table(n_rows=1200, n_classes=n_classes)
+    y = np.where(np.arange(1200) % 4 == 0, y, 0)
+    forest = small_forest(100, sampling="balanced", oob_score=True).fit(X, y)
+    frequencies = np.bincount(y) / len(y)
+    np.testing.assert_allclose(forest.class_prior_, frequencies)
+    # The map is that of the whole forest, of which a row has a third of the trees out of bag.
+    np.testing.assert_allclose(forest.oob_decision_function_.mean(axis=0), frequencies, atol=0.01)
+    raw = small_forest(100, sampling="balanced", calibration=None, shrinkage=forest.shrinkage_).fit(X, y)
+    np.testing.assert_allclose(raw.class_prior_, 1 / n_classes)
+    assert raw.predict_proba(X).mean(axis=0)[0] < frequencies[0] - 0.1

@@ -343,3 +343,23 @@ def test_shrinkage_without_clear_evidence(encoding, amount):
     X = pd.DataFrame({"shop": pd.Categorical(random.integers(0, 200, 400))})
     forest = small_forest(40, categorical_encoding=encoding).fit(X, random.integers(0, 2, 400))
     assert forest.shrinkage_ == amount
+
+
+def test_a_group_that_repeats_is_not_scored_by_trees_that_know_it():
+    """Rows of a group are copies, and labels are noise: rows alone seem to be predictable."""
+    rng = np.random.default_rng(1)
+    table, labels = np.repeat(rng.normal(size=(200, 4)), 5, axis=0), np.repeat(rng.integers(2, size=200), 5)
+    params = {"criterion": "auc", "shrinkage": 0.0, "oob_score": True, "n_jobs": 2}
+    forest, groups = small_forest(100, **params), np.repeat(np.arange(200), 5)
+    assert forest.fit(table, labels).oob_score_ > 0.95
+    assert abs(forest.fit(table, labels, groups=groups).oob_score_ - 0.5) < 0.15
+
+
+def test_noise_of_many_categories_does_not_look_good_out_of_bag():
+    scores = []
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        X = pd.DataFrame({"x": random.normal(size=3000), "shop": pd.Categorical(random.integers(0, 600, 3000))})
+        y = random.permutation(np.arange(3000) % 8 == 0)
+        scores.append(small_forest(60, random_state=seed, oob_score=True).fit(X, y).oob_score_)
+    assert abs(np.mean(scores) - 0.5) < 0.02

@@ -110,3 +110,15 @@ def test_stack_is_corrected_as_its_forest():
     few = small_stack(50, stack={"oob_score": True}).fit(X[:, :2], np.arange(60) < 5)
     assert list(few.members_) == ["forest"]
     assert few.oob_score_ == few.members_["forest"].oob_score_
+
+
+@pytest.mark.parametrize("make", ["binary", "numeric"])
+def test_noise_has_one_half_within_its_error(make):
+    scores = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        table = rng.integers(0, 2, (300, 1)) if make == "binary" else rng.normal(size=(300, 3))
+        labels = rng.permutation(300) < 15
+        forest = small_forest(60, criterion="gini", oob_score=True, random_state=seed)
+        scores.append(forest.fit(table, labels).oob_score_)
+    assert abs(np.mean(scores) - 0.5) < 3.0 * np.std(scores, ddof=1) / np.sqrt(len(scores))

@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,3 +99,13 @@ def test_class_thresholds_and_costs(tmp_path):
     for unit in (1.0, 1e-60, 1e300):
         labels, _ = predict(tmp_path, trees, X, range(3), unit * cost)
         assert labels.tolist() == (proba @ cost).argmin(axis=1).tolist()
+
+
+def test_a_file_that_reads_float32_has_thresholds_of_float32(tmp_path):
+    for dtype, is_narrow in (("float32", True), ("float64", False)):
+        write_onnx(tmp_path / "a.onnx", Ensemble(make_data(4)[0], N_CODES), np.arange(2), dtype=dtype)
+        (trees,) = (node for node in onnx.load(tmp_path / "a.onnx").graph.node if node.op_type.startswith("Tree"))
+        (tensor,) = (one.t for one in trees.attribute if one.name == "nodes_values_as_tensor")
+        thresholds = onnx.numpy_helper.to_array(tensor)
+        with np.errstate(over="ignore"):
+            assert np.array_equal(thresholds.astype(np.float32), thresholds) == is_narrow

@@ -65,12 +65,14 @@ def test_roc_curves_of_classifiers(rows):
 def test_invalid_scores_and_classifiers(rows):
     X, y = rows
     three, other = LogisticRegression().fit(X, np.arange(300) % 3), LogisticRegression().fit(X, y == "no")
-    logistic = LogisticRegression().fit(X, y)
+    logistic, narrow = LogisticRegression().fit(X, y), LogisticRegression().fit(X, y)
+    narrow.predict_proba = lambda X: np.ones((300, 1))
     for classifiers, labels, sentence in [
-        (three, y, "the same two classes"),
+        (three, y, "2 classes, but has 3"),
+        (narrow, y, r"^LogisticRegression: predict_proba returned the shape \(300, 1\), but must"),
         ({"a": logistic, "b": other}, y, "the same two classes"),
         (logistic, np.where(X[:, 1] > 1, "perhaps", y), "the label 'perhaps', which is not in labels"),
-        ({}, y, "the same two classes"),
+        ({}, y, "an empty mapping of classifiers"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             RocCurveDisplay.from_estimator(classifiers, X, labels)
@@ -168,7 +170,7 @@ def test_from_a_forest_its_threshold_is_marked(pos_label):
     [
         ([1, 1], {}, "y_true must have two classes with positive total weight"),
         ([0, 1], {"sample_weight": [0, 1]}, "y_true must have two classes with positive total weight"),
-        ([0, 1], {"cost": (1, 2)}, "cost must be a 2 x 2 matrix of finite numbers"),
+        ([0, 1], {"cost": (1, 2)}, "cost must be a 2 x 2 matrix of finite numbers.*pass"),
     ],
 )
 def test_invalid_labels_weights_and_costs(y_true, options, sentence):

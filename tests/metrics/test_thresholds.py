@@ -111,7 +111,7 @@ def test_ties_are_those_of_exact_fractions(criterion):
         ({"criterion": "cost", "cost": [[0, 1], [np.nan, 0]]}, "2 x 2 matrix of finite numbers"),
         ({"criterion": "cost", "cost": [[0, -1], [1, 0]]}, r"^cost\[i\]\[j\] of an error must be at least"),
         ({"criterion": "cost", "cost": np.zeros((2, 2))}, "is the same for errors and correct predictions"),
-        ({"criterion": "cost", "cost": (3, 0.5)}, "^cost must be a 2 x 2 matrix of finite numbers, one row for each"),
+        ({"criterion": "cost", "cost": (3, 0.5)}, r"row for each true class: pass \[\[0, 3\], \[0.5, 0\]\] instead of"),
     ],
 )
 def test_invalid_criteria_and_costs(options, message):

@@ -58,7 +58,9 @@ def test_rows_of_a_period_can_be_in_any_order(order):
         assert chunk.rows.tolist() == np.flatnonzero(inside).tolist()
 
 
-@pytest.mark.parametrize("make", [list, np.array, pd.Series, lambda texts: pd.to_datetime(texts, format="mixed")])
+@pytest.mark.parametrize(
+    "make", [list, np.array, pd.Series, lambda texts: pd.to_datetime(texts, format="mixed").to_numpy("M8[ns]")]
+)
 def test_timestamps_of_any_kind(make):
     assert len(Chunks.by_period(make(["2023-01-30", "2023-02-05 12:00", "2023-02-06"]), "W").split(3)) == 2
 

@@ -170,3 +170,12 @@ def test_a_model_within_another():
         stored.check_taken()
     with pytest.raises(ModelFormatError, match="one is missing"):
         stored.take_model("one")
+
+
+def test_metadata_of_too_many_parts_are_refused(path, monkeypatch):
+    with pytest.raises(ValueError, match="more than 262144 lists and dicts"):
+        write_model(path, {}, {"lists": [[]] * 2**18})
+    write_model(path, {}, {"lists": [[]] * 1000})
+    monkeypatch.setattr("aucforest.persistence.model_file._MOST_BRACKETS", 1000)
+    with pytest.raises(ModelFormatError, match="more than 1000 lists and dicts"):
+        read_model(path)

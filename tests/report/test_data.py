@@ -48,6 +48,7 @@ def test_large_integers_are_told_apart():
         pd.DataFrame({"id": pd.array([*numbers, None], dtype="Int64")}),
         pl.DataFrame({"id": [*numbers, None]}),
         pa.table({"id": [*numbers, None]}),
+        np.array([*numbers, None], dtype=object)[:, None],
     ):
         ((_, *found, _),) = column_table(table).rows
         assert found == ["number", "0.050 %", "1,000"], type(table)

@@ -137,7 +137,7 @@ REFUSED = [
     ("PK\3\4", None, None, ZIP),
     ("\n\n", None, None, "t.csv has no header"),
     ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1)),
-    ('"id","text"\n1,hello, world\n2,bye\n', None, None, RAGGED.format(2, 2, 3)),
+    ('"id","text"\n1,hello, world\n2,bye\n', None, None, RAGGED.format(2, 2, 3) + ": name the first column"),
     ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None, RAGGED.format(32, 3, 2)),
     ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, RAGGED.format(5002, 2, 1)),
     ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, f"t.csv, line 12: {OPEN}"),
@@ -265,7 +265,9 @@ def test_encodings_with_a_byte_order_mark_need_no_option(written, name, encoding
 @pytest.mark.parametrize(
     ("text", "encoding", "given", "is_suspicious"),
     [
-        ("ü\n", "utf-8", "cp1252", True), ("ü\n", "utf-8", "utf_8_sig", False), ("ü\n", "cp1252", "cp1252", False),
+        ("ü\n", "utf-8", "cp1252", True), ("\ufffdü", "utf-8", "cp1252", True),
+        ("u" * (2**20 - 3) + "ü", "utf-8", "gbk", True),
+        ("ü\n", "utf-8", "utf_8_sig", False), ("ü\n", "cp1252", "cp1252", False),
         ("u\n", "utf-8", "cp1252", False), ("ü\n", "utf-16", "utf-16", False),
     ],
 )  # fmt: skip

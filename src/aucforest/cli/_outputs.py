@@ -140,7 +140,10 @@ def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
         if out is None or out == STANDARD:
             continue
         if not out.parent.is_dir():
-            raise ValueError(f"the folder {out.parent} does not exist")
+            is_file = out.parent.is_file()
+            raise ValueError(
+                f"{out.parent} is a file, not a folder" if is_file else f"the folder {out.parent} does not exist"
+            )
         if not os.access(out.parent, os.W_OK):
             raise ValueError(f"nothing can be written into the folder {out.parent}")
         if out.is_dir():

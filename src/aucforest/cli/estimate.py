@@ -30,6 +30,7 @@ from aucforest.tables.sources import stray_notes
 
 ALERT = 3  # the exit code of --fail-on-alert
 _METRICS = tuple(name for name in NAMES if name not in COSTS)  # costs would need a cost matrix
+_SCORE_METRICS = ("roc_auc", "average_precision")  # metrics that only need scores
 _PROBABILITY = "probability_"  # the names of columns of probabilities begin with this
 _YES_OR_NO = {True: "yes", False: "no", None: ""}
 
@@ -140,6 +141,12 @@ def estimate(
         raise typer.BadParameter("needs --time", param_hint="--period")
     if sum(given is not None for given in (size, number, time)) > 1:
         raise typer.BadParameter("chunks are made by one of --size, --number and --time")
+    label_metrics = [name for name in names_in(metrics) if name not in _SCORE_METRICS and proportion_at_k(name) is None]
+    if label_metrics and prediction is None:
+        raise typer.BadParameter(
+            f"must name the column of predicted labels, which {', '.join(label_metrics)} needs",
+            param_hint="--prediction",
+        )
     columns = {"y_score": names_in(score), "y_true": [target], "y_pred": names_in(prediction)}
     columns |= {"X": names_in(features), "time": names_in(time)}
     reference_frame = _read(reference, columns, read_options, time or "")

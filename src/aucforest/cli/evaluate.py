@@ -1,6 +1,7 @@
 """``aucforest evaluate``: the performance of a model on labelled rows."""
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from aucforest.cli._outputs import NARROW, QUALITY, MetricValue
 from aucforest.estimators.thresholds import RULES, is_tuned
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import GroupRates, auc_confidence_interval, metrics_at_k
-from aucforest.metrics.at_k import find_at_k, parse_number, top_size
+from aucforest.metrics.at_k import find_at_k, parse_number
 from aucforest.metrics.validation import positive_last
 from aucforest.report.data import as_array, training_rows_warning
 from aucforest.report.performance import rates_by
@@ -89,9 +90,8 @@ def evaluate(
         column = positive_last(forest)[-1]
         is_positive, score = fold.is_class[:, column], fold.proba[:, column]
         metrics[0] = MetricValue("roc_auc", *auc_confidence_interval(is_positive, score, sample_weight=rows.weight))
-        k, total = parse_number(alerts), len(rows.y) if rows.weight is None else float(rows.weight.sum())
-        top_size(k, total, name="--alerts")  # raises an error if there are fewer rows than alerts
-        top = metrics_at_k(is_positive, score, k, sample_weight=rows.weight)
+        _check_number_of_alerts(alerts, rows, data)
+        top = metrics_at_k(is_positive, score, parse_number(alerts), sample_weight=rows.weight)
         metrics += [MetricValue(f"{name}_at_{alerts}", *getattr(top, name)) for name in ("precision", "recall", "lift")]
     if (note := training_rows_warning(forest, rows.X, rows.y, rows.weight, fold.proba)) is not None:
         echo_notes([note])
@@ -159,6 +159,14 @@ def _rates_table(name: str, rates: GroupRates) -> Any:
     for column, heading in zip(table.columns[1:], headings):
         column.min_width = max(map(len, heading.split()))  # in a narrow console, only names are broken
     return table
+
+
+def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
+    """Raise ValueError if the number of alerts exceeds the number, or the weight, of all rows."""
+    total = len(rows.y) if rows.weight is None else float(rows.weight.sum())
+    if parse_number(alerts) > max(total, 1):
+        weight = "" if rows.weight is None else f"{total:g}, the weight of "
+        raise ValueError(f"--alerts {alerts} is more than {weight}the {len(rows.y):,} rows of {data.name}")
 
 
 def _check_rule(model: Any, threshold: str | None) -> Any:

@@ -25,6 +25,8 @@ from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates, ind
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 
+_MOST_CHARACTERS = 100  # of the name of a criterion, a splitter or an encoding
+
 
 def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     arrays, categories = fold(model.trees_), []
@@ -232,8 +234,11 @@ def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: 
         values = stored.take(mixture, list)
         of_column = dict(zip(columns, values if len(columns) > 1 else [values], strict=True))
         n_trees = stored.take_array(f"{mixture}_n_trees", "q", (-1,))
-        are_names = all(len(given) == len(n_trees) > 1 and {*map(type, given)} == {str} for given in of_column.values())
-        require(are_names, f"the names of {mixture} are not texts, or do not match the numbers of trees")
+        for given in of_column.values():
+            are_names = isinstance(given, list) and len(given) == len(n_trees) > 1 and {*map(type, given)} == {str}
+            # An array of names takes the number of names times the length of the longest.
+            is_short = are_names and max(map(len, given)) <= _MOST_CHARACTERS
+            require(is_short, f"the names of {mixture} are not short texts, or do not match the numbers of trees")
         are_counts = np.all((n_trees >= 0) & (n_trees <= len(forest.trees_)))
         require(are_counts, f"the numbers of trees of {mixture} are out of range")
         scores = stored.take_array(f"{mixture}_scores", "d", (2, len(n_trees)))

@@ -62,12 +62,15 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
     def are_codes(values: NDArray[np.float64], model: Any) -> Any:
         """Return whether values are codes, integers or cells of interactions, sorted by feature and value."""
         features, integers = model.code_features_, integers_of(forest.target_rates_)
-        known = {feature: np.arange(len(labels)) for feature, labels in forest.categories_.items()} | integers
-        for i, table in enumerate(model.interactions):
-            known[n_features + i] = np.arange(len(known[table.feature]) * table.n_parts)
+        n_codes_of = {feature: len(values) for feature, values in (forest.categories_ | integers).items()}
+        n_codes_of |= {n_features + i: n_codes_of[t.feature] * t.n_parts for i, t in enumerate(model.interactions)}
+        n_codes = np.array([n_codes_of.get(feature, 0) for feature in features.tolist()])
         step, is_next = np.diff(features), np.diff(values) > 0.0
         is_rising = np.all((step > 0) | ((step == 0) & is_next))
-        return is_rising and all(np.isin(values[features == k], known.get(k, ())).all() for k in set(features.tolist()))
+        is_code = (values >= 0.0) & (values < n_codes) & (values == np.floor(values))
+        for feature, known in integers.items():
+            is_code[features == feature] = np.isin(values[features == feature], known)
+        return is_rising and np.all(is_code)
 
     return (
         Field("centre_", lambda _: (n_numbers,), are_finite),

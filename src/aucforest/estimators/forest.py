@@ -220,8 +220,9 @@ class AUCForestClassifier(ForestFit):
         night: rate" or, for more than two classes, "merchant: rate of A".
     feature_importances_ : ndarray of shape (n_features,)
         The mean over trees of each column's proportion of the total gain of a tree, where the gain of a split is
-        weighted by node weight, as in scikit-learn. This impurity-based importance favors columns with many distinct
-        values, even if they are noise: see `aucforest.inspection.oob_permutation_importance`.
+        weighted by node weight, as in scikit-learn. All trees count equally, whatever the unit of their criterion. This
+        impurity-based importance favors columns with many distinct values, even if they are noise: see
+        `aucforest.inspection.oob_permutation_importance`.
     split_importances_ : ndarray of shape (n_split_features,)
         The importance of each of the ``split_features_``. ``feature_importances_`` has their sum for each column. An
         interaction belongs to its column of many categories.
@@ -268,11 +269,12 @@ class AUCForestClassifier(ForestFit):
     forest increases if a variant gets more trees (:doc:`formulas </mathematics/forests>`). The next trees are divided
     in proportion to the weights, which are computed again after 96 trees. Small data sets thus get a mixture of all
     variants, and large ones mostly the variants that rank best. Without a bootstrap all variants have the same number
-    of trees. A forest with more trees starts with the trees of a smaller one.
+    of trees. The variant of a tree does not depend on `n_jobs` or on where the data is stored. A forest with more trees
+    starts with the trees of a smaller one.
 
     If a column has more than 50 categories, encodings get weights in the same way, and all weights are computed once
     more after 192 trees (:doc:`details </howto/many_categories>`). An encoding whose first weight is below 1 % is
-    dropped, and its trees are replaced.
+    dropped, and its trees are replaced. A forest with too few trees for this keeps all encodings.
 
     References
     ----------
@@ -450,7 +452,7 @@ class AUCForestClassifier(ForestFit):
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
-        """The bootstrap sample of each tree, which is drawn again at each access."""
+        """The bootstrap sample of each tree, drawn again at each access. All trees must be sampled alike."""
         check_is_fitted(self, "trees_")
         record, *other_records = self._sample_records
         if other_records or len(record.sizes) > 1:

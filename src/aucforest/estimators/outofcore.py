@@ -141,8 +141,10 @@ def fit_out_of_core(
     find_column(table, *left_out)
     reader = LabelReader(table, target, positive)
     names = feature_names(table, left_out, reader.numbers(sample_weight))
+    for sentence in stray_notes(table, names):
+        warn(sentence)
     rows = Target(*read_labels(table, reader, sample_weight, groups))
-    for sentence in [*stray_notes(table, names), *reader.alike_notes()]:
+    for sentence in reader.alike_notes():
         warn(sentence)
     # Files are checked for changes by their size and modification time, other sources by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table

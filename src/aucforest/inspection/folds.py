@@ -106,6 +106,8 @@ def make_folds(
         if counts.min() < cv:
             samples = "1 sample" if counts.min() == 1 else f"{counts.min()} samples"
             raise ValueError(f"class {classes[counts.argmin()]} has {samples}, too few for {cv} folds")
+        if groups is not None and (n_groups := len(set(groups.tolist()))) < int(cv):
+            raise ValueError(f"{cv} folds need at least {cv} groups, found {n_groups}")
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         splitter = kind(int(cv), shuffle=True, random_state=check_random_state(random_state))
         codes = None if groups is None else number_groups(groups)  # integers, because groups can be of any type

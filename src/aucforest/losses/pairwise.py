@@ -5,7 +5,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_scalar
 
 from aucforest.losses._exponential import sum_pairs, write_exponents
 from aucforest.losses._series import TABLES, add_series, write_hinge
@@ -253,8 +252,10 @@ def check_loss_scores(scores: ArrayLike, eps: float) -> FloatArray:
 
 
 def check_eps(eps: float) -> float:
-    """Return eps as a float; TypeError or ValueError unless it is a positive and finite number, and not tiny."""
-    check_scalar(eps, "eps", Real, min_val=LEAST_EPS, max_val=np.inf, include_boundaries="neither")
-    if np.isnan(eps):
-        raise ValueError("eps must be a number, but is nan")
-    return float(eps)
+    """Return the width as a float; raise ValueError unless it is positive, finite and not tiny."""
+    if not isinstance(eps, Real) or isinstance(eps, bool):
+        raise TypeError(f"eps must be a number, but is {eps!r}")
+    width = float(eps)
+    if not LEAST_EPS < width < np.inf:
+        raise ValueError(f"eps must be positive and finite (above {LEAST_EPS:g}), but is {eps}")
+    return width

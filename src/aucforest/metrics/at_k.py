@@ -184,9 +184,11 @@ def metrics_at_k(
 ) -> MetricsAtK:
     """Return precision, recall and lift at k with score intervals, which need no resampling.
 
-    The interval of precision is like Wilson's for a proportion, but its variance includes that of the boundary between
-    selected and other samples. The interval of recall combines two intervals by Donner and Zou's MOVER: those of the
-    proportions of positives among selected and among other samples, which are correlated. Lift is recall / k.
+    If the proportion k of n samples is selected, the variance of the precision P is
+    ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``. Here Q is the proportion of positives near the boundary, among the
+    samples with ranks from 0.5 n k to 1.5 n k. The interval of precision is a score interval (Wilson's) with this
+    variance. The interval of recall combines it with the interval of the proportion of positives among the other
+    samples, given the correlation of the two proportions (Donner and Zou's MOVER). Lift is recall / k.
 
     Parameters
     ----------

@@ -447,9 +447,11 @@ def _score_classifiers(
 ) -> tuple[NDArray[np.bool_], dict[str, FloatArray], Any]:
     """Return whether each sample is positive, the scores by name of the classifier, and the positive label."""
     models = estimator if isinstance(estimator, Mapping) else {name or type(estimator).__name__: estimator}
+    if not models:
+        raise ValueError("estimator is an empty mapping of classifiers")
     scores = {label: _positive_scores(model, X) for label, model in models.items()}
     classes = {tuple(model.classes_[positive_last(model)].tolist()) for model in models.values()}
-    if len(classes) != 1 or {len(each) for each in classes} != {2}:
+    if len(classes) != 1:
         raise ValueError(f"the classifiers must have the same two classes, but have {classes}, the positive one last")
     ((negative, positive),) = classes
     codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=[negative, positive])
@@ -457,6 +459,12 @@ def _score_classifiers(
 
 
 def _positive_scores(estimator: Any, X: Any) -> FloatArray:
+    if len(estimator.classes_) != 2:
+        raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")
     if not hasattr(estimator, "predict_proba"):
         return np.asarray(estimator.decision_function(X))
-    return np.asarray(estimator.predict_proba(X))[:, positive_last(estimator)[-1]]
+    proba = np.asarray(estimator.predict_proba(X))
+    if proba.ndim != 2 or proba.shape[1] != 2:
+        name = type(estimator).__name__
+        raise ValueError(f"{name}: predict_proba returned the shape {proba.shape}, but must return two columns")
+    return proba[:, positive_last(estimator)[-1]]

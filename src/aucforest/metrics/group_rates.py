@@ -210,7 +210,11 @@ def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         what = f"{len(distinct):,} values, more than {_MOST_GROUPS}: cut numbers into ranges, as pandas.qcut does"
         raise ValueError(f"group has {what}")
     known = [value for value in distinct if value is not None]
-    names = sorted(known, key=lambda value: (isinstance(value, str), value)) + [None] * (None in distinct)
+    try:
+        names = sorted(known)
+    except TypeError:
+        names = sorted(known, key=str)
+    names += [None] if None in distinct else []
     index = {name: k for k, name in enumerate(names)}
     return names, np.array([index[value] for value in values])
 

@@ -148,6 +148,9 @@ def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int 
         matrix = np.asarray(cost, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(sentence) from None
+    if matrix.shape == (n_classes,) == (2,):
+        fp, fn = map(float, matrix)
+        raise ValueError(f"{sentence}: pass [[0, {fp:g}], [{fn:g}, 0]] instead of ({fp:g}, {fn:g})")
     n_dims = 3 if n_rows is not None and n_classes == 2 and matrix.ndim == 3 else 2
     if matrix.ndim != n_dims or matrix.shape[-2:] != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(sentence)

@@ -63,6 +63,8 @@ def read_samples(
         if not unlabelled.all():
             labels = labels[~unlabelled]
             codes[~unlabelled], classes = class_codes(labels, labels.size, labels=classes)
+        elif is_reference:
+            raise ValueError(f"all {n_rows} labels of y_true are missing")
     _report_missing(int(unscored.sum()), int(unlabelled.sum()), cbpe.on_nan, is_reference)
     kept = ~(unscored | unlabelled) if is_reference else ~unscored
     if not kept.any():
@@ -167,7 +169,8 @@ def _holds_text(table: columns.Table, feature: int) -> bool:
         columns.read_numbers(table, feature)
     except (TypeError, ValueError):
         if not any(isinstance(value, str) for value in columns.column_of(table, feature)):
-            raise
+            what = f"{columns.column_name(table, feature)} holds values that are neither numbers nor text"
+            raise TypeError(f"X: {what}: encode them as numbers or text") from None
         return True
     return False
 

@@ -145,7 +145,7 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
         raise ValueError(f"timestamps must have one dimension and samples, but has shape {times.shape}")
     if times.dtype.kind == "O":
         times = np.where(are_missing(times), np.datetime64("NaT"), times)
-    if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1].tolist()):
+    if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
         raise ValueError(f"timestamps must be dates, but the first is {times[0]}")
     if times.dtype.kind == "S":
         times = times.astype(np.str_)

@@ -105,8 +105,9 @@ def soft_auc_interval(
 ) -> SoftAUCInterval:
     """Compute the expected AUC of labels with probabilities `p`, and an interval for the realized AUC.
 
-    The interval is valid if the probabilities p are correct. The expectation is approximated by the second-order delta
-    method.
+    The interval is valid if the probabilities p are correct. With v = p (1 - p) and the symbols of `soft_auc`, the
+    influence of a label is psi = (R - (P + 1/2) - AUC (n - 2 P)) / D, and the variance is sum(v psi^2). The expectation
+    is AUC + (AUC - 1/2) sum(v) / D - (n - 2 P) sum(v psi) / D, by the second-order delta method.
 
     Parameters
     ----------

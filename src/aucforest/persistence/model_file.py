@@ -25,8 +25,10 @@ Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
 _NAME = "aucforest"
-# The maximum size of the header in bytes. It limits the memory of the metadata, which can be about 20 times as large.
+# The maximum size of the header in bytes, because it is parsed before the checksum can be verified.
 _MOST_HEADER = 2**24
+# The maximum number of lists and dicts in the metadata. An empty list takes 3 bytes in a file, but 64 in memory.
+_MOST_BRACKETS = 2**18
 
 
 class ModelFormatError(ValueError):
@@ -115,6 +117,7 @@ def write_model(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]
     """Write a model file, completely or not at all; raise ValueError if the metadata are too large."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(metadata, allow_nan=False)
+    _check_brackets(text)
     content = save(arrays, {_NAME: f"{VERSION} {_checksum(arrays, text)} {text}"})
     if int.from_bytes(content[:8], "little") > _MOST_HEADER:
         raise ValueError(f"the labels and parameters of the model are larger than {_MOST_HEADER >> 20} MiB")
@@ -133,12 +136,19 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     except (SafetensorError, AttributeError, TypeError) as error:  # the latter two for types that numpy does not have
         raise ModelFormatError(f"not a model file: {error}") from None
     require(checksum == _checksum(arrays, text), "the file is damaged: the checksum does not match")
+    _check_brackets(text)
     try:
         metadata = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelFormatError(f"the metadata cannot be read: {error}") from None
     require(isinstance(metadata, dict), "the metadata are not a JSON object")
     return StoredModel(arrays, metadata)
+
+
+def _check_brackets(text: str) -> None:
+    """Raise ModelFormatError if the metadata have so many lists and dicts that they could exhaust the memory."""
+    n_brackets = text.count("[") + text.count("{")
+    require(n_brackets <= _MOST_BRACKETS, f"the metadata have more than {_MOST_BRACKETS} lists and dicts")
 
 
 def read_version(path: str | os.PathLike[str]) -> int:

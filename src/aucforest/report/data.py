@@ -1,7 +1,7 @@
 """The section on the data (classes, columns, missing values), and a check whether rows were used for training."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -83,30 +83,27 @@ def _class_table(
 
 def column_table(X: Any) -> Table | None:
     """Return a table of type, missing values and typical values of the first columns, or None if X has no columns."""
-    columns = columns_of(X)
-    if not columns:
+    names = column_names(X)
+    if not names:
         return None
-    body = [_describe(name, column) for name, column in islice(columns.items(), _MOST_COLUMNS)]
-    rest = f"; {len(columns) - len(body)} more are not listed" if len(columns) > len(body) else ""
-    headings = ["column", "type", "missing", "distinct", "usual values"]
-    return Table(f"The {len(columns)} columns{rest}", headings, body, "llrrl")
+    body = [_describe(name, column) for name, column in islice(_named_columns(X), _MOST_COLUMNS)]
+    rest = f"; {len(names) - len(body)} more are not listed" if len(names) > len(body) else ""
+    columns = ["column", "type", "missing", "distinct", "usual values"]
+    return Table(f"The {len(names)} columns{rest}", columns, body, "llrrl")
 
 
-def columns_of(X: Any) -> dict[str, Any]:
-    """Return the columns of a frame or matrix by name; {} for sparse or one-dimensional input."""
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of X, or None for sparse or one-dimensional input."""
     if hasattr(X, "columns"):
-        table, names = read_table(X), names_of(X)
-    elif issparse(X) or np.ndim(X) != 2:
-        return {}
-    else:
-        table = np.asarray(X)
-        names = [f"feature_{i}" for i in range(table.shape[1])]
-    return {str(name): column_of(table, j) for j, name in enumerate(names)}
+        return [str(name) for name in names_of(X)]
+    if issparse(X) or np.ndim(X) != 2:
+        return None
+    return [f"feature_{i}" for i in range(np.shape(X)[1])]
 
 
 def column_arrays(X: Any) -> dict[str, NDArray[Any]]:
-    """Return the columns of `columns_of` as arrays."""
-    return {name: as_array(column) for name, column in columns_of(X).items()}
+    """Return the columns of a table as arrays by name."""
+    return {name: as_array(column) for name, column in _named_columns(X)}
 
 
 def as_array(values: Any) -> NDArray[Any]:
@@ -125,6 +122,14 @@ def as_numbers(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]
     with suppress(TypeError, ValueError):
         return (values.astype(np.float64), number) if values.dtype.kind in "fiuO" else None
     return None
+
+
+def _named_columns(X: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names and columns of a table, or nothing if X has no columns."""
+    names = column_names(X)
+    if names is not None:
+        table = read_table(X) if hasattr(X, "columns") else np.asarray(X)
+        yield from ((name, column_of(table, j)) for j, name in enumerate(names))
 
 
 def _describe(name: str, column: Any) -> list[str]:
@@ -156,6 +161,8 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
     """Return the number of distinct values. Integers are not converted to float64, which would round large ones."""
     if isinstance(column, nw.Series) and column.dtype.is_integer():
         return column.drop_nulls().n_unique()
+    if values.dtype.kind == "O":
+        return len({value for value in values.tolist() if not is_missing(value)})
     return np.unique(values if values.dtype.kind in "iu" else numbers).size
 
 

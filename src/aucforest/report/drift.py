@@ -81,6 +81,8 @@ def _numeric_pair(pair: Pair) -> Pair | None:
 def _forest_sentence(pairs: list[Pair], seed: int) -> str:
     random = np.random.default_rng(seed)
     new_rows, old_rows = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
+    if min(new_rows.size, old_rows.size) < 2:
+        return "There are too few rows for a forest that tells them from the training rows."
     pairs = [(new[new_rows], old[old_rows]) for new, old in pairs]
     numeric_pairs = [_numeric_pair(pair) for pair in pairs]
     encoded = [numeric or encode_pair(pair, as_text=True) for pair, numeric in zip(pairs, numeric_pairs)]

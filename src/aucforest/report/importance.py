@@ -15,7 +15,7 @@ from aucforest.inspection import PermutationImportance
 from aucforest.inspection.importance import measure_importance, scores_of_parts
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.metrics.validation import is_missing
-from aucforest.report.data import as_numbers, column_arrays, columns_of
+from aucforest.report.data import as_numbers, column_arrays, column_names
 from aucforest.report.rows import FloatArray, ScoredRows, predict_scores
 from aucforest.tables.dates import columns_of_features, format_time
 
@@ -26,7 +26,7 @@ _MOST_VALUES = 12  # maximum number of values of a column for partial dependence
 
 def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> PermutationImportance | None:
     """Return permutation importances of any model on held-out rows, or None if X has no columns to permute."""
-    names = list(columns_of(rows.X))
+    names = column_names(rows.X) or []
     if not names:
         return None
     generator = np.random.default_rng(seed)

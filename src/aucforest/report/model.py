@@ -14,7 +14,7 @@ from aucforest.inspection.explanation import explain
 from aucforest.inspection.models import forest_of
 from aucforest.inspection.scoring import find_metric
 from aucforest.report import plots
-from aucforest.report.data import Training, columns_of
+from aucforest.report.data import Training, column_names
 from aucforest.report.importance import columns_in_order, partial_dependence
 from aucforest.report.metrics import LEVEL
 from aucforest.report.model_comparison import compare_models
@@ -58,7 +58,7 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
 
 def dependence_sections(rows: ScoredRows, importance: PermutationImportance, seed: int) -> list[Section]:
     """Return the section on partial dependence with plots of equal scale, or an empty list if there are no plots."""
-    n_columns = len(columns_of(rows.X))
+    n_columns = len(column_names(rows.X) or [])
     order = columns_in_order(importance, rows.model, n_columns) if n_columns else []
     dependences = partial_dependence(rows, order[:_MOST_DEPENDENCES], seed)
     if not dependences:

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import weakref
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, lookup
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder, lookup
 from contextlib import nullcontext, suppress
 from io import BufferedReader, StringIO, TextIOWrapper
 from pathlib import Path
@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from aucforest._caller import warn
 from aucforest._optional import import_optional
-from aucforest.tables.files import check_exists
 
 STANDARD, SPREADSHEET = Path("-"), ".xlsx"
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
@@ -47,8 +46,6 @@ class Readable:
     """
 
     def __init__(self, file: Path, encoding: str | None) -> None:
-        if file != STANDARD:
-            check_exists(file)
         self.original, self.path, self.stamped, self.first_row = file, file, file, 1
         self.is_spreadsheet = file.name.lower().endswith(SPREADSHEET)
         if file == STANDARD:
@@ -85,9 +82,8 @@ class Readable:
     def _convert_to_utf8(self, encoding: str) -> None:
         """Make a copy in UTF-8; ValueError if the file is not encoded in `encoding`."""
         with open_unpacked(self.path) as content:
-            start = content.read(_BLOCK).decode(errors="replace")[:-1]  # the last character may be cut off
-        is_utf8 = not start.isascii() and "\ufffd" not in start
-        if is_utf8 and not lookup(encoding).name.startswith("utf"):
+            start = content.read(_BLOCK)
+        if not lookup(encoding).name.startswith("utf") and _is_utf8(start):
             sentence = f"{self.original.name} is valid UTF-8, but is read as {encoding}"
             warn(f"{sentence}: leave out --encoding (in Python, encoding)")
         original, self.path = self.path, self._new_path()
@@ -153,3 +149,12 @@ def _has_formula_without_result(file: Path, index: int) -> bool:
     with ZipFile(file) as archive, suppress(KeyError):  # most programs name the files of sheets in this way
         return _FORMULA_ONLY.search(archive.read(f"xl/worksheets/sheet{index + 1}.xml")) is not None
     return False
+
+
+def _is_utf8(start: bytes) -> bool:
+    """Return whether the first bytes of a file are UTF-8 with characters that are not ASCII."""
+    try:
+        getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut off
+    except UnicodeDecodeError:
+        return False
+    return not start.isascii()

@@ -97,7 +97,10 @@ class CsvFiles(TextFiles):
         name = file.original.name
         where = name if match is None else f"{name}, line {_line_of(file, dialect, int(match[1]))}"
         if numbers := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
-            return f"{where}: the header has {numbers[1]} columns, but the row has {numbers[2]}"
+            n_columns, n_values = map(int, numbers.groups())
+            is_first = match is not None and match[1] == "2"
+            advice = ": name the first column if it has names of rows" * (is_first and n_values == n_columns + 1)
+            return f"{where}: the header has {n_columns} columns, but the row has {n_values}{advice}"
         if "not utf-8 encoded" in message:
             return f"{where} is {NOT_UTF8}"
         if "Maximum line size" in message:

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
 from aucforest.tables.database import columns_of, rows_where
-from aucforest.tables.files import Files, check_column_names, check_same_names, rows_of_batch, split_batches
+from aucforest.tables.files import (
+    Files,
+    check_column_names,
+    check_exists,
+    check_same_names,
+    rows_of_batch,
+    split_batches,
+)
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
 from aucforest.tables.kinds import NamedTable, canonical, canonical_type, find_column
@@ -65,8 +72,8 @@ class ParquetFiles(_TypedTable, Files):
         return _canonical_batches(batches, self.schema(columns))
 
     def _read(self, columns: Sequence[str], first_row: int, max_rows: int) -> Iterator[Any]:
-        self.check_unchanged()
         for file, start, stop in zip(self._files, self._first_rows, self._first_rows[1:]):
+            self.check_unchanged()
             if stop <= first_row:
                 continue
             with _open_parquet(file) as content:
@@ -248,6 +255,9 @@ def is_table(file: Path) -> bool:
 
 
 def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, options: ReadOptions) -> Source:
+    for file in files:
+        if file != STANDARD:
+            check_exists(file)
     formats = {_format_of(file) for file in files}
     if len(formats) > 1:
         raise ValueError(f"{name}: some are {' and others '.join(sorted(formats))} files; pass files of one format")

@@ -234,6 +234,8 @@ class Tree:
             arrays["feature"] = np.append(features, LEAF).astype(np.int32)[arrays["feature"]]
         if not has_many:
             arrays["frequencies"] = _frequencies(nodes.totals, weight)
+        for array in arrays.values():
+            array.setflags(write=False)
         feature = arrays["feature"]
         has_set = by_set[feature] & (feature != LEAF) if len(nodes.sets) > 0 else None
         trees = []
@@ -245,6 +247,8 @@ class Tree:
             if has_set is not None:
                 fields |= {"set_nodes": np.flatnonzero(has_set[part]), "sets": nodes.sets[part][has_set[part]]}
             trees.append(cls._from_fields(fields))
+            if has_many or has_set is not None:
+                trees[-1]._protect()
         return trees
 
     @classmethod
@@ -252,7 +256,6 @@ class Tree:
         """Return a tree with the given attributes; skipping `__post_init__` saves time."""
         tree = object.__new__(cls)
         vars(tree).update(fields)
-        tree._protect()
         return tree
 
     def __post_init__(self) -> None:
