@@ -213,13 +213,3 @@ def test_the_class_frequencies_of_a_stack_are_those_of_its_samples():
     np.testing.assert_allclose(stack.class_prior_, [np.mean(Y == "common"), np.mean(Y == "rare")])
     series = pd.Series({"rare": 0.02, "common": 0.98})
     np.testing.assert_array_equal(stack.set_prevalence(series).prevalence_, [0.98, 0.02])
-
-
-def test_a_threshold_that_fails_late_changes_nothing():
-    forest = small_forest(sampling="subsample", max_samples=1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="needs out-of-bag samples of both classes: increase n_estimators"):
-        forest.set_threshold("f1", X, Y)
-    assert forest.threshold is None
-    assert forest.threshold_ is None
-    with pytest.raises(ValueError, match="out-of-bag samples need a forest with bootstrap=True"):
-        small_forest(bootstrap=False).fit(X, Y).set_threshold("f1", X, Y)

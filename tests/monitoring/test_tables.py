@@ -151,7 +151,7 @@ def test_features_that_are_neither_numbers_nor_categories_are_named():
         (frame[:3], ValueError, r"X must have 800 samples and two dimensions, but has shape \(3, 2\)"),
         (frame.assign(b=[*["high"] * 799, 3.5]), TypeError, "X: column 'b' is .* sorted: .*make all its values text"),
         (np.full((800, 1), b"a"), TypeError, "X: column 0 holds values that are neither numbers nor text: encode them"),
-        (frame.assign(b=[[1, 2]] * 800), TypeError, "X: column 'b' has a list in row 0"),
+        (frame.assign(b=[[1, 2]] * 800), TypeError, "X: column 'b' holds values that are neither"),
     ):
         with pytest.raises(error, match=sentence):
             CBPE().fit(y_score=score, y_true=y_true, X=X)

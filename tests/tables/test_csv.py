@@ -137,7 +137,7 @@ REFUSED = [
     ("PK\3\4", None, None, ZIP),
     ("\n\n", None, None, "t.csv has no header"),
     ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1)),
-    ('"id","text"\n1,hello, world\n2,bye\n', None, None, RAGGED.format(2, 2, 3) + ": name the first column"),
+    ('"id","text"\n1,a, b\n2,bye\n', None, None, f"{RAGGED.format(2, 2, 3)}: name the first column if it has names of rows"),
     ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None, RAGGED.format(32, 3, 2)),
     ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, RAGGED.format(5002, 2, 1)),
     ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, f"t.csv, line 12: {OPEN}"),
