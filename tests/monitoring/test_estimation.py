@@ -245,7 +245,7 @@ def test_metrics_of_the_highest_scores_warn_of_few_positives(metric):
         (([0.1, 0.2], [0, 1, 1]), "y_true has 3 samples"),
         (([0.1, 0.2], [1, 1]), "the reference must have samples of all classes, two or more"),
         (([0.1, np.inf], [0, 1]), "infinite"),
-        (([0.1, 0.2], [np.nan, np.nan]), "y_score has 0 and y_true 2 missing values"),
+        (([0.1, 0.2], [np.nan, np.nan]), "all 2 labels of y_true are missing"),
         (([[0.1, 0.2, 0.7]] * 2, [0, 1]), "y_score has 3 columns, but there are 2 classes"),
     ],
 )

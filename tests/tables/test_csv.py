@@ -129,6 +129,7 @@ def test_separators_encodings_and_compressed_files(written, ending, separator, g
 OPEN = "a quote is not closed, or text follows a closing quote: double the quotes within values"
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 NAMELESS = "columns without a name (columns {}): name or remove them, or remove the rows above the header"
+ROW_NAMES = ": name the first column if it has names of rows"
 RAGGED = "t.csv, line {}: the header has {} columns, but the row has {}"
 ZIP = "cannot read t.csv: it is a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
 # Contents, their encoding and that which is given, and the beginning of the sentence on them.
@@ -137,7 +138,7 @@ REFUSED = [
     ("PK\3\4", None, None, ZIP),
     ("\n\n", None, None, "t.csv has no header"),
     ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1)),
-    ('"id","text"\n1,a, b\n2,bye\n', None, None, f"{RAGGED.format(2, 2, 3)}: name the first column if it has names of rows"),
+    ('"id","text"\n1,a, b\n2,bye\n', None, None, RAGGED.format(2, 2, 3) + ROW_NAMES),
     ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None, RAGGED.format(32, 3, 2)),
     ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, RAGGED.format(5002, 2, 1)),
     ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, f"t.csv, line 12: {OPEN}"),
