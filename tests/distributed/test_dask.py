@@ -29,6 +29,8 @@ WEIGHTS = np.random.default_rng(2).integers(0, 4, len(Y)) / 2.0
 WEIGHTS[:3000] = 0.0  # the first of three partitions
 COSTS = np.random.default_rng(0).exponential([[0.0, 1.0], [20.0, 0.0]], (len(Y), 2, 2))
 OPTIONS = {"n_estimators": 6, "random_state": 0}
+NUMBERS = np.where(Y == "rare", 7, 3)
+NUMBERS[:5] = 5  # a class in a single partition
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +51,32 @@ def plans(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("n_parts", "options", "weights"),
+    ("n_parts", "y", "options", "weights"),
     [
-        (1, {}, None),
-        (7, {"strategy": "gather"}, None),
-        (3, {"threshold": "f1", "oob_score": "average_precision", "class_weight": "balanced"}, WEIGHTS),
-        (3, {"sampling": "balanced", "oob_score": True, "threshold": {"cost": COSTS}}, None),
-        (3, {"bootstrap": False, "class_weight": {"rare": 3.0}}, WEIGHTS),
-        (3, {"sampling": "subsample", "class_weight": "balanced_subsample", "shrinkage": 2.0, "max_bins": 16}, None),
-        (3, {"sampling": "half-samples", "n_estimators": 100}, WEIGHTS),
-        (3, {"monotonic_cst": [1, 0, -1, 0], "max_leaf_nodes": 9, "splitter": "random", "max_bins": None}, WEIGHTS),
+        (1, Y, {}, None),
+        (4, NUMBERS, OPTIONS | {"max_depth": None}, None),
+        (7, Y, {"strategy": "gather"}, None),
+        (3, Y, {"threshold": "f1", "oob_score": "average_precision", "class_weight": "balanced"}, WEIGHTS),
+        (3, Y, {"sampling": "balanced", "oob_score": True, "threshold": {"cost": COSTS}}, None),
+        (3, Y, {"bootstrap": False, "class_weight": {"rare": 3.0}}, WEIGHTS),
+        (3, Y, {"sampling": "subsample", "class_weight": "balanced_subsample", "shrinkage": 2.0, "max_bins": 16}, None),
+        (3, Y, {"sampling": "half-samples", "n_estimators": 100}, WEIGHTS),
+        (3, Y, {"monotonic_cst": [1, 0, -1, 0], "max_leaf_nodes": 9, "splitter": "random", "max_bins": None}, WEIGHTS),
     ],
-    ids=["default", "gather", "tuned", "balanced", "all rows", "subsample", "half-samples", "constrained"],
+    ids=["default", "numbers", "gather", "tuned", "balanced", "all rows", "subsample", "half-samples", "constrained"],
 )
-def test_forests_are_equal(client, n_parts, options, weights):
+def test_forests_are_equal(client, n_parts, y, options, weights):
     forest = DaskAUCForestClassifier(**{"n_estimators": 40, "random_state": 1, "max_depth": 4} | options)
-    local = forest.to_local().fit(X, Y, weights)
-    assert_same_fit(local, forest.fit(*chunked(n_parts, X, Y, weights)))
+    local = forest.to_local().fit(X, y, weights)
+    assert_same_fit(local, forest.fit(*chunked(n_parts, X, y, weights)))
+
+
+def fit_to_frames(forest, rows, parts):
+    """Fit a forest to partitions of a frame, and compare it with one of the same rows in memory."""
+    local = forest.to_local().fit(*rows)
+    assert_same_fit(local, forest.fit(*parts))
+    np.testing.assert_array_equal(forest.predict_proba(parts[0]).compute(), local.predict_proba(rows[0]))
+    pd.testing.assert_frame_equal(forest.encode(parts[0]).compute(), local.encode(rows[0]))
 
 
 def test_large_trees_are_sent_in_groups(client, monkeypatch):
@@ -90,27 +101,26 @@ def test_large_trees_are_sent_in_groups(client, monkeypatch):
 )
 def test_forests_with_target_rates_are_equal(client, n_parts, options, weight, n_classes):
     frame = make_many(n_classes=n_classes).to_pandas()
-    rows = dd.from_pandas(frame, npartitions=n_parts)
-    X, parts = (table[["shop", "sign", "postcode", "other"]] for table in (frame, rows))
+    tables, names = (frame, dd.from_pandas(frame, npartitions=n_parts)), ["shop", "sign", "postcode", "other"]
     forest = DaskAUCForestClassifier(**RATED | {"random_state": 0, "oob_score": True} | options)
-    local = forest.to_local().fit(X, frame.label, None if weight is None else frame[weight])
-    forest.fit(parts, rows.label, None if weight is None else rows[weight])
-    assert_same_fit(local, forest)
+    fit_to_frames(forest, *((rows[names], rows.label, None if weight is None else rows[weight]) for rows in tables))
     assert bool(interactions_of(forest)) == (options.get("categorical_encoding") != "rates")
-    np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(X))
-    pd.testing.assert_frame_equal(forest.encode(parts).compute(), local.encode(X))
 
 
-def test_integers_that_are_categories_are_found_as_in_memory(client):
+def test_integers_that_are_categories_and_dates_are_found_as_in_memory(client):
     frame = make_accounts(n_classes=3).to_pandas()
-    rows = dd.from_pandas(frame, npartitions=5)
-    X, parts = (table[["x", "account", "age"]] for table in (frame, rows))
+    tables = frame, dd.from_pandas(frame, npartitions=5)
     forest = DaskAUCForestClassifier(20, random_state=0, oob_score=True)
-    local = forest.to_local().fit(X, frame.label, frame.weight)
-    forest.fit(parts, rows.label, rows.weight)
+    fit_to_frames(forest, *((rows[["x", "account", "age"]], rows.label, rows.weight) for rows in tables))
     assert len(forest.target_rates_.tables[0].values) == 200
-    assert_same_fit(local, forest)
-    np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(X))
+    frame, labels = make_frame()
+    booked = pd.Series(np.datetime64("2024-01-01", "us") + (np.arange(9000) * 79 % 500_000).astype("m8[m]"))
+    frame = frame[["size"]].assign(booked=booked.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
+    forest = DaskAUCForestClassifier(**OPTIONS)
+    parts = [dd.from_pandas(rows, npartitions=3) for rows in (frame, labels)]
+    fit_to_frames(forest, (frame, labels), parts)
+    assert forest.n_features_in_ == 2
+    assert forest.explain_plan(*parts).size.n_features == 5
 
 
 def test_target_rates_of_a_matrix_with_an_empty_partition(client):
@@ -165,13 +175,6 @@ def test_parquet_files(client, tmp_path):
     proba = forest.predict_proba(frame[columns])[:, 1]
     exact = aucforest.metrics.roc_auc_score(Y == "rare", proba.compute(), sample_weight=WEIGHTS)
     assert auc_sketch(frame["y"] == "rare", proba, frame["w"]).score() == pytest.approx(exact, abs=1e-3)
-
-
-def test_labels_can_be_numbers_and_a_class_in_a_single_partition(client):
-    y = np.where(Y == "rare", 7, 3)
-    y[:5] = 5
-    forest = DaskAUCForestClassifier(**OPTIONS).fit(*chunked(4, X, y))
-    assert_same_fit(AUCForestClassifier(**OPTIONS).fit(X, y), forest)
 
 
 def test_warm_start_adds_trees(client):
@@ -288,8 +291,11 @@ def test_invalid_data_are_refused_without_changing_the_forest(fitted):
 def test_an_interrupted_fit_cancels_its_tasks(client, monkeypatch):
     forest, n_tasks = DaskAUCForestClassifier(**OPTIONS), []
 
+    def count_tasks(dask_scheduler):
+        return sum("join" in str(key) or "encode" in str(key) for key in dask_scheduler.tasks)
+
     def interrupt(*_):
-        n_tasks.append(client.run_on_scheduler(_count_tasks))
+        n_tasks.append(client.run_on_scheduler(count_tasks))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_on_cluster.RowsOnCluster, "_grow_trees", interrupt)
@@ -297,11 +303,7 @@ def test_an_interrupted_fit_cancels_its_tasks(client, monkeypatch):
         forest.fit(*chunked(2, X, Y))
     assert not hasattr(forest, "trees_")
     assert n_tasks[0] > 0
-    assert wait_for(lambda: client.run_on_scheduler(_count_tasks) == 0)
-
-
-def _count_tasks(dask_scheduler):
-    return sum("join" in str(key) or "encode" in str(key) for key in dask_scheduler.tasks)
+    assert wait_for(lambda: client.run_on_scheduler(count_tasks) == 0)
 
 
 def test_the_plan_has_sizes_and_reasons(client):
@@ -340,16 +342,3 @@ def test_the_plan_equals_that_of_fit(client, monkeypatch, plans, params):
             forest.fit(*data)
         assert [explained] == plans
         assert explained.strategy == strategy
-
-
-def test_forests_with_dates_are_equal(client):
-    frame, labels = make_frame()
-    booked = pd.Series(np.datetime64("2024-01-01", "us") + (np.arange(9000) * 79 % 500_000).astype("m8[m]"))
-    frame = frame[["size"]].assign(booked=booked.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
-    parts, y = (dd.from_pandas(rows, npartitions=3) for rows in (frame, labels))
-    local, forest = AUCForestClassifier(**OPTIONS).fit(frame, labels), DaskAUCForestClassifier(**OPTIONS).fit(parts, y)
-    assert_same_fit(local, forest)
-    assert forest.n_features_in_ == 2
-    np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(frame))
-    pd.testing.assert_frame_equal(forest.encode(parts).compute(), local.encode(frame))
-    assert forest.explain_plan(parts, y).size.n_features == 5

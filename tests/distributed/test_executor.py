@@ -19,17 +19,6 @@ def raise_error(error):
     raise error
 
 
-def say_and_nap(name, seconds):
-    Event(name).set()
-    time.sleep(seconds)
-
-
-def nap_from(seconds, after):
-    begun = time.monotonic()
-    time.sleep(seconds)
-    return begun
-
-
 @pytest.fixture
 def executor(client):
     with closing(DaskExecutor(client, "Take more memory.")) as executor:
@@ -69,17 +58,21 @@ def test_errors_of_tasks_are_raised(executor):
 
 def test_tasks_in_order_start_in_order(executor):
     """A few tasks are out of order, because each worker has some of them."""
+
+    def nap_from(seconds, after):
+        begun = time.monotonic()
+        time.sleep(seconds)
+        return begun
+
     after = executor.submit(time.sleep, 0.5)
     begun = executor.gather([executor.submit(nap_from, 0.02, after, in_order=True) for _ in range(40)])
     assert max(begun[:15]) < min(begun[25:])
 
 
-def test_results_do_not_go_through_the_scheduler(executor, monkeypatch):
-    monkeypatch.setattr(executor._client.scheduler, "gather", None)
-    assert executor.gather([executor.submit(sum, [1, 2])]) == [3]
-
-
-def test_results_of_workers_that_cannot_be_reached_go_through_the_scheduler(other_client, monkeypatch):
+def test_results_of_workers_that_cannot_be_reached_go_through_the_scheduler(executor, other_client, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(executor._client.scheduler, "gather", None)
+        assert executor.gather([executor.submit(sum, [1, 2])]) == [3]
     for setting, is_direct in ((False, False), (None, True)):
         other_client.direct_to_workers = setting
         assert DaskExecutor(other_client)._is_direct == is_direct
@@ -121,13 +114,18 @@ def test_waiting_ends_without_a_scheduler_or_workers(executor, monkeypatch, work
         executor.gather([executor.submit(time.sleep, 3.0)])
 
 
-def test_an_asynchronous_client_is_refused(client):
+def test_an_asynchronous_or_missing_client_is_refused(client, monkeypatch):
     async def try_it():
         async with Client(client.scheduler.address, asynchronous=True) as other:
             DaskExecutor(other)
 
     with pytest.raises(TypeError, match="client must not be asynchronous"):
         asyncio.run(try_it())
+    assert default_client(None) is client
+    assert default_client("given") == "given"
+    monkeypatch.setattr("distributed.default_client", lambda: raise_error(ValueError("No clients found")))
+    with pytest.raises(ClusterError, match="there is no Dask client"):
+        default_client(None)
 
 
 def test_a_closed_client_raises_an_error(other_client):
@@ -144,6 +142,13 @@ def test_a_closed_client_raises_an_error(other_client):
 
 @pytest.mark.slow
 def test_waiting_ends_if_the_memory_of_workers_is_full(client, monkeypatch):
+    def say_and_nap(name, seconds):
+        Event(name).set()
+        time.sleep(seconds)
+
+    def set_pause_fraction(fraction, dask_worker):
+        dask_worker.memory_manager.memory_pause_fraction = fraction
+
     monkeypatch.setattr(_dask_executor, "_CHECK_SECONDS", 0.1)
     monkeypatch.setattr(_dask_executor, "_IDLE_SECONDS", 1.0)
     executor = DaskExecutor(client, "Take more memory.")
@@ -151,7 +156,7 @@ def test_waiting_ends_if_the_memory_of_workers_is_full(client, monkeypatch):
     Event("begun", client).wait()
     try:
         # A worker with full memory is paused.
-        client.run(_set_pause_fraction, 1e-6)
+        client.run(set_pause_fraction, 1e-6)
         while client.sync(client.scheduler.ncores_running):
             time.sleep(0.1)
         future = executor.submit(time.sleep, 0.0)
@@ -159,12 +164,8 @@ def test_waiting_ends_if_the_memory_of_workers_is_full(client, monkeypatch):
         with pytest.raises(ClusterError, match=r"the memory of all workers is full\. Take more memory\."):
             executor.gather([future])
     finally:
-        client.run(_set_pause_fraction, 0.8)
+        client.run(set_pause_fraction, 0.8)
     assert DaskExecutor(client).gather([future]) == [None]
-
-
-def _set_pause_fraction(fraction, dask_worker):
-    dask_worker.memory_manager.memory_pause_fraction = fraction
 
 
 def test_workers_of_other_versions_are_refused(client, executor, monkeypatch):
@@ -178,11 +179,3 @@ def test_workers_of_other_versions_are_refused(client, executor, monkeypatch):
         executor.gather([executor.submit(time.sleep, 0.0)])
     with pytest.raises(VersionMismatchError, match=r"more is 1\.0 here, but missing on worker 1"):
         check_versions(versions | {"more": "1.0"}, versions, "worker 1")
-
-
-def test_a_missing_client_raises_an_error(client, monkeypatch):
-    assert default_client(None) is client
-    assert default_client("given") == "given"
-    monkeypatch.setattr("distributed.default_client", lambda: raise_error(ValueError("No clients found")))
-    with pytest.raises(ClusterError, match="there is no Dask client"):
-        default_client(None)

@@ -32,14 +32,13 @@ def make_frame(n_rows=400, n_codes=9):
 
 X, Y = make_table()
 X3, Y3 = make_table(400, n_classes=3)
-BALANCED, FEW = {"n_estimators": 20, "sampling": "balanced"}, np.maximum(Y3 - 1, 0)
 MODELS = {
     "two classes": (small_forest(), X, Y),
     "missing values": (small_forest(), *make_table(missing=0.3)),
     "names of columns": (small_forest(), pd.DataFrame(X).add_prefix("x"), Y),
     "categories": (small_forest(), *make_frame()),
     "more categories than codes": (small_forest(1, max_depth=3), *make_frame(900, 300)),
-    "balanced and tuned": (small_forest(**BALANCED, threshold="gmean"), X3, FEW),
+    "balanced and tuned": (small_forest(20, sampling="balanced", threshold="gmean"), X3, np.maximum(Y3 - 1, 0)),
     "costs": (small_forest(threshold={"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}), *make_table(n_classes=3)),
     "tuned": (small_forest(20, threshold="youden"), X, Y),
     "tuned for the first class": (small_forest(20, threshold="youden", pos_label=0), X, Y),
@@ -62,31 +61,22 @@ def model_and_rows(name):
     return model, pd.DataFrame(rows, columns=X.columns) if isinstance(X, pd.DataFrame) else rows, rows
 
 
-def as_table(model, rows):
-    """Return rows with the names of features, if the forest was fitted to names."""
-    return pd.DataFrame(rows, columns=model.split_features_) if hasattr(model, "feature_names_in_") else rows
-
-
 @pytest.mark.parametrize("name", MODELS)
-def test_scikit_learn_and_treelite_predict_the_same(name):
+def test_scikit_learn_treelite_and_onnxruntime_predict_the_same(name, tmp_path):
     model, X, rows = model_and_rows(name)
     exported = model.to_sklearn()
-    proba = exported.predict_proba(as_table(model, rows))
+    table = pd.DataFrame(rows, columns=model.split_features_) if hasattr(model, "feature_names_in_") else rows
+    proba = exported.predict_proba(table)
     np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(exported.predict(as_table(model, rows)), model.classes_[proba.argmax(axis=1)])
+    np.testing.assert_array_equal(exported.predict(table), model.classes_[proba.argmax(axis=1)])
     np.testing.assert_array_equal(exported.classes_, model.classes_)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(exported)).predict_proba(as_table(model, rows)), proba)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(exported)).predict_proba(table), proba)
     forest = exported.estimator if isinstance(exported, CalibratedForestClassifier) else exported
     if hasattr(forest, "estimators_"):
         predicted = treelite.gtil.predict(treelite.sklearn.import_model(forest), rows)
-        expected = forest.predict_proba(as_table(model, rows))
+        expected = forest.predict_proba(table)
         # it sums up in float32 where rows are float32
         np.testing.assert_allclose(predicted.reshape(expected.shape), expected, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_onnxruntime_predicts_the_same(name, tmp_path):
-    model, X, rows = model_and_rows(name)
     model.to_onnx(tmp_path / "model.onnx")
     onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
@@ -120,7 +110,7 @@ def test_values_that_equal_a_threshold_go_to_its_left_as_in_the_model(tmp_path):
     np.testing.assert_allclose(exported.predict_proba(X), model.predict_proba(rounded), rtol=0, atol=1e-12)
 
 
-def test_codes_are_indices_of_categories():
+def test_codes_are_indices_of_categories_and_keep_names_index_and_type_of_a_table():
     model, X, encoded = model_and_rows("categories")
     shops = model.categories_[1].tolist()
     expected = [shops.index(shop) if shop in shops else np.nan for shop in X["shop"]]
@@ -128,9 +118,6 @@ def test_codes_are_indices_of_categories():
     np.testing.assert_array_equal(encoded[:, 0], X["a"])
     with pytest.raises(ValueError, match=r"^dtype must be 'float32' or 'float64', got None$"):
         model.encode(X, dtype=None)
-
-
-def test_codes_keep_names_index_and_type_of_a_table():
     X, y = make_frame(100)
     X.index += 1000
     model = small_forest().fit(X, y)

@@ -25,8 +25,11 @@ def run(stack, X, folder, dtype="float64"):
     return run_onnx(folder / "stack.onnx", encoded.toarray() if issparse(encoded) else encoded)
 
 
-def assert_same(stack, X, folder, dtype="float64"):
-    """Compare predictions, and return the types of the nodes of the graph."""
+def assert_same(stack, X, folder, dtype="float64", weights=None):
+    """Compare predictions, perhaps with other weights, and return the types of the nodes of the graph."""
+    if weights is not None:
+        stack = copy.copy(stack)
+        stack.weights_ = np.array(weights, dtype=np.float64)
     labels, proba = run(stack, X, folder, dtype)
     np.testing.assert_allclose(proba, stack.predict_proba(X), rtol=0, atol=1e-6)
     np.testing.assert_array_equal(labels, stack.predict(X))
@@ -42,13 +45,6 @@ def test_stacks_predict_the_same(name, tmp_path):
     assert_same(stack, X, tmp_path, "float32")
 
 
-def weighted(stack, X, coef):
-    """Return a copy of a stack with other weights, and X."""
-    stack = copy.copy(stack)
-    stack.weights_ = np.array(coef, dtype=np.float64)
-    return stack, X
-
-
 @pytest.mark.parametrize("name", ["missing values", "three classes"])
 @pytest.mark.parametrize(
     "coef",
@@ -58,7 +54,7 @@ def weighted(stack, X, coef):
     ],
 )  # fmt: skip
 def test_members_of_weight_0_are_left_out(name, coef, tmp_path):
-    kinds = assert_same(*weighted(*fitted(name), coef), tmp_path)
+    kinds = assert_same(*fitted(name), tmp_path, weights=coef)
     of_forest, of_residual, of_boosted, of_linear = (weight > 0 for weight in coef)
     has_forest = of_forest or of_residual or not (of_boosted or of_linear)
     assert kinds.count("TreeEnsembleRegressor") == has_forest + of_residual + of_boosted
@@ -90,7 +86,7 @@ def test_infinite_and_missing_values(tmp_path):
 def test_stacks_without_a_member_or_calibration(params, tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(small_forest(30, calibration=None), **params).fit(X, y)
-    assert_same(*weighted(stack, X, [1.0, 0.7, 0.4]), tmp_path)
+    assert_same(stack, X, tmp_path, weights=[1.0, 0.7, 0.4])
 
 
 def test_boosted_trees_without_a_step(tmp_path):
@@ -98,13 +94,14 @@ def test_boosted_trees_without_a_step(tmp_path):
     X, y = np.zeros((200, 2)), np.arange(200) % 2
     stack = AUCStackingClassifier(small_forest(20)).fit(X, y)
     assert all(np.all(tree.prediction == 0.5) for tree in stack.members_["boosted"].trees_)
-    assert_same(*weighted(stack, X, np.ones(4)), tmp_path)
+    assert_same(stack, X, tmp_path, weights=np.ones(4))
 
 
 @pytest.mark.parametrize("coef", [None, [0, 0, 20, 0]], ids=["all members", "large scores of boosted trees"])
 def test_samples_at_the_threshold_are_in_the_second_class(coef, tmp_path):
     stack, X = fitted("two classes")
-    stack, X = weighted(stack, X, stack.weights_ if coef is None else coef)
+    stack = copy.copy(stack)
+    stack.weights_ = stack.weights_ if coef is None else np.array(coef, dtype=np.float64)
     proba = stack.predict_proba(X)[:, 1]
     for threshold in np.sort(proba)[:100:10]:
         stack.threshold_ = float(threshold)
@@ -132,11 +129,11 @@ def make_many():
 @pytest.fixture(scope="module", params=[2, 3])
 def rated(request):
     X, y = make_rated(n_classes=request.param)
-    return small_forest(12, max_depth=6).fit(X, y), X
+    return small_forest(12, max_depth=6).fit(X, y), X, y
 
 
 def test_encoded_tables_have_columns_of_rates(rated):
-    forest, X = rated
+    forest, X, _ = rated
     assert forest.target_rates_ is not None
     encoded, names = forest.encode(X), forest.split_features_.tolist()
     assert encoded.columns.tolist() == names
@@ -156,7 +153,7 @@ def test_encoded_matrices_contain_rates():
 
 
 def test_forests_with_rates_predict_the_same(rated, tmp_path):
-    forest, X = rated
+    forest, X, _ = rated
     rows = X.assign(merchant=[None] * 20 + ["never seen"] * 20 + X["merchant"].tolist()[40:])
     for model in (forest, forest[forest.encodings_.index("rates")]):
         assert_same(model, rows, tmp_path)
@@ -166,16 +163,12 @@ def test_forests_with_rates_predict_the_same(rated, tmp_path):
         np.testing.assert_allclose(exported.predict_proba(narrow), known, rtol=0, atol=1e-12)
 
 
-def test_forests_with_interactions_predict_the_same(tmp_path):
+def test_forests_and_additive_models_with_interactions_predict_the_same(tmp_path):
+    """The additive model has categories and numbers, of which some are missing or infinite."""
     X, y = make_interaction()
     forest = small_forest(12, max_depth=6).fit(X, y)
     assert "interactions" in forest.encodings_
     assert_same(forest, X, tmp_path)
-
-
-def test_additive_models_with_interactions_predict_the_same(tmp_path):
-    """With categories and numbers, of which some are missing or infinite."""
-    X, y = make_interaction()
     late = X["night"] * np.random.default_rng(1).integers(1, 3, len(X))
     X["night"] += np.random.default_rng(0).normal(0.0, 0.1, len(X))
     X["evening"] = pd.Categorical(np.array(["no", "yes", "late"])[late])
@@ -184,18 +177,17 @@ def test_additive_models_with_interactions_predict_the_same(tmp_path):
     assert n_edges[1] > 0 == n_edges[3]
     X.loc[:20, "night"], X.loc[20:25, "night"], X.loc[25:30, "night"] = np.nan, np.inf, -np.inf
     X.loc[10:40, "merchant"], X.loc[30:60, "evening"] = np.nan, None
-    assert_same(*weighted(stack, X, [0, 0, 0, 1]), tmp_path)
+    assert_same(stack, X, tmp_path, weights=[0, 0, 0, 1])
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_stacks_with_rates_predict_the_same(n_classes, tmp_path):
-    X, y = make_rated(n_classes=n_classes)
+def test_stacks_with_rates_predict_the_same(rated, tmp_path):
+    _, X, y = rated
     stack = AUCStackingClassifier(small_forest(20, max_depth=5)).fit(X, y)
     for name in ("residual", "boosted"):
         assert stack.target_rates_ is stack.members_[name].target_rates_ is not None
     for names in (stack.split_features_, stack.encode(X).columns):
         assert names.tolist() == stack.members_["forest"].split_features_.tolist()
-    assert_same(*weighted(stack, X, np.full(4, 0.5)), tmp_path)
+    assert_same(stack, X, tmp_path, weights=np.full(4, 0.5))
 
 
 OPTIONS = {"max_depth": 6, "categorical_features": [0], "random_state": 0}

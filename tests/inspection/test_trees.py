@@ -94,7 +94,7 @@ def test_trees_of_a_forest_follow_each_other():
     assert export_text(forest) == "\n\n".join(texts)
 
 
-def test_the_layout_is_that_of_scikit_learn():
+def test_the_layout_is_that_of_scikit_learn_and_truncated_branches_have_a_depth():
     table, labels = make_table(n_rows=60)
     theirs = DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0).fit(table[:, :1], labels)
     ours = small_tree(criterion="gini", max_depth=1).fit(table[:, :1], labels)
@@ -103,9 +103,6 @@ def test_the_layout_is_that_of_scikit_learn():
         text = export_text(ours, **options).replace(" or missing", "").replace(" > ", " >  ")
         assert text + "\n" == scikit_learn_text(theirs, **options)
     assert export_text(ours, max_depth=0) == "|--- truncated branch of depth 1"
-
-
-def test_the_depth_of_truncated_branches():
     tree = small_tree().fit(X, Y)
     depths = re.findall("branch of depth (.*)", export_text(tree, max_depth=2))
     assert max(map(int, depths)) == tree.tree_.max_depth - 2
@@ -193,7 +190,7 @@ def test_colors_show_frequencies_relative_to_the_root():
         np.testing.assert_allclose(away, strength * direction, atol=1e-12)
 
 
-def test_the_summary_counts_what_walks_find():
+def test_the_summary_counts_what_walks_find_and_has_a_text():
     forest = small_forest(4, bootstrap=False, max_depth=5).fit(X, Y)
     summary = forest_summary(forest)
     frame = summary.to_frame()
@@ -213,9 +210,6 @@ def test_the_summary_counts_what_walks_find():
     assert len(summary.leaves_by_depth) == summary.max_depth.max() + 1
     assert summary.splits_by_feature.sum() == (summary.n_nodes - summary.n_leaves).sum()
     assert f"<th>max_depth</th>\n      <td>{summary.max_depth.min()}</td>" in summary._repr_html_()
-
-
-def test_the_text_of_a_summary():
     X_one = np.nan_to_num(X[:, [2, 0]]) * [0, 1]
     summary = forest_summary(small_forest(3, max_depth=2, criterion="gini").fit(X_one, Y > 0))
     assert summary.leaves_by_depth.tolist() == [0, 0, 12]

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ from aucforest.report import report
 from tests.report.pages import BARE, FOREST_OPTIONS, QUICK, TEST, TRAIN, Page, X, Y, figures, printed
 
 FOREST = object()  # stands for the fixture `forest`
-DECREASES = "Decrease of the ROC AUC by column"
 
 
 @pytest.mark.slow
@@ -25,7 +23,7 @@ def test_importances_are_those_out_of_bag_where_training_rows_are_given(forest, 
     page = Page(forest_page.html)
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     expected = oob_permutation_importance(forest, X[TRAIN], Y[TRAIN], n_repeats=1, random_state=seed)
-    shown = figures(page, DECREASES)
+    shown = figures(page, "Decrease of the ROC AUC by column")
     for name, fall in zip(expected.feature_names, expected.importances_mean):
         assert printed(shown[name][0]) == pytest.approx(fall, abs=5e-4)
     assert "<strong>Warning:</strong>" not in forest_page.html
@@ -71,11 +69,9 @@ def test_facts_and_a_target_of_zeros_and_ones(forest, monkeypatch):
 
 
 def test_a_notebook_shows_the_page_in_a_frame(forest_page):
-    frame, tags = HTMLParser(), []
-    frame.handle_starttag = lambda tag, attributes: tags.append(dict(attributes))
-    frame.feed(forest_page._repr_html_())
-    assert tags[0]["srcdoc"] == forest_page.html
-    assert tags[0]["title"] == forest_page.title == 'a "b"'
+    _, frame = Page(forest_page._repr_html_()).tags[0]
+    assert frame["srcdoc"] == forest_page.html
+    assert frame["title"] == forest_page.title == 'a "b"'
     assert re.fullmatch(r"<Report .* kB>", repr(forest_page))
 
 

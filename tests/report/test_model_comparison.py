@@ -1,6 +1,7 @@
 """Models on one page: paired intervals by brute force, the verdict, the same rows for all; and criteria on folds."""
 
 import re
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,6 +25,7 @@ from tests.reference import paired_bootstrap as brute
 from tests.report.pages import BARE, TEST, TRAIN, X3, Y3, Page, X, Y, figures, printed
 
 N_SAMPLES, SEED = 30, 5
+compare = partial(compare_criteria, verbose=0, random_state=0)
 
 
 def three_models(n_rows, n_classes, weight=None):
@@ -39,14 +41,9 @@ def three_models(n_rows, n_classes, weight=None):
     return models
 
 
-def precision(codes, proba, weights):
-    hits, size = brute.top_hits(codes, proba, weights, 0.1)
-    return hits / size
-
-
 TWO_CLASSES = {
     "average_precision": lambda y, p, w: metrics.average_precision([code == 1 for code in y], [q[1] for q in p], w),
-    "precision_at_0.1": precision,
+    "precision_at_0.1": lambda y, p, w: np.divide(*brute.top_hits(y, p, w, 0.1)),
     "recall_at_0.1": lambda y, p, w: brute.top_hits(y, p, w, 0.1)[0] / np.dot(y, w),
     "log_loss": lambda y, p, w: log_loss(y, p, sample_weight=w),
     "brier": lambda y, p, w: brier_score_loss(y, np.asarray(p)[:, 1], sample_weight=w),
@@ -58,10 +55,14 @@ THREE_CLASSES = {
 }
 
 
-def check_paired(models, of_metrics, weight):
+@pytest.mark.parametrize(("n_rows", "n_classes", "is_weighted"), [(40, 2, False), (40, 2, True), (24, 3, False)])
+def test_paired_intervals_are_those_of_brute_force(n_rows, n_classes, is_weighted):
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, n_rows) if is_weighted else None
+    models, of_metrics = three_models(n_rows, n_classes, weight), TWO_CLASSES if n_classes == 2 else THREE_CLASSES
     compared = compare_models(models, N_SAMPLES, SEED)
+    assert list(compared) == list({"roc_auc": None} | of_metrics)
     first, *others = models.values()
-    labels, weights = first.labels.tolist(), (np.ones(len(first.labels)) if weight is None else weight).tolist()
+    labels, weights = first.labels.tolist(), (np.ones(n_rows) if weight is None else weight).tolist()
     for name, metric in of_metrics.items():
         values = [metric(labels, rows.scores.tolist(), weights) for rows in models.values()]
         assert [row.mean for row in compared[name]] == pytest.approx(values, abs=1e-12)
@@ -76,25 +77,11 @@ def check_paired(models, of_metrics, weight):
     for rows in compared.values():
         adjusted = brute.holm([row.pvalue for row in rows[1:]])
         assert [row.adjusted_pvalue for row in rows[1:]] == pytest.approx(adjusted)
-    return compared
-
-
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_paired_intervals_of_two_classes_are_those_of_brute_force(is_weighted):
-    weight = np.random.default_rng(1).uniform(0.5, 2.0, 40) if is_weighted else None
-    models = three_models(40, 2, weight)
-    compared = check_paired(models, TWO_CLASSES, weight)
-    assert list(compared) == ["roc_auc", *TWO_CLASSES]
-    first, *others = models.values()
-    for row, rows in zip(compared["roc_auc"][1:], others):
+    for row, rows in zip(compared["roc_auc"][1:], others if n_classes == 2 else ()):
         scores = rows.scores[:, 1], first.scores[:, 1]
         test = compare_auc(first.labels, *scores, sample_weight=weight)
         assert (row.difference, row.pvalue) == (test.difference, test.pvalue)
         assert (row.difference_low, row.difference_high) == test.interval
-
-
-def test_paired_intervals_of_three_classes_are_those_of_brute_force():
-    assert list(check_paired(three_models(24, 3), THREE_CLASSES, None)) == list(THREE_CLASSES)
 
 
 def test_models_that_are_the_same_and_scores_that_are_no_probabilities():
@@ -204,13 +191,9 @@ def test_names_are_made_distinct_and_tables_are_joined():
     assert join_columns([X, FRAME]) is X
 
 
-def compared(X, y, criteria, cv, metrics, n_estimators):
-    options = {"criteria": criteria, "cv": cv, "metrics": metrics, "n_estimators": n_estimators}
-    return compare_criteria(X, y, verbose=0, random_state=0, **options)
-
-
 def test_a_comparison_is_shown_with_its_tests(tmp_path):
-    comparison = compared(X, Y, ["auc", "gini"], 3, ["roc_auc", "fit_seconds", "brier"], 5)
+    options = {"metrics": ["roc_auc", "fit_seconds", "brier"], "n_estimators": 5}
+    comparison = compare(X, Y, criteria=["auc", "gini"], cv=3, **options)
     page = report(comparison, title="Criteria")
     with pytest.raises(ValueError, match=r"^the report of a comparison takes no rows"):
         report(comparison, X, Y)
@@ -229,12 +212,9 @@ def test_a_comparison_is_shown_with_its_tests(tmp_path):
     assert shown.tables["fit time in seconds (less is better)"][0][-1] == "95 % interval"  # without p-values
 
 
-def test_a_comparison_with_a_stack_says_what_it_compares():
-    html = report(compared(X, Y, ["stack"], 2, ["roc_auc"], 25)).html
+def test_a_comparison_with_a_stack_says_so_and_equal_criteria_have_no_intervals():
+    html = report(compare(X, Y, criteria=["stack"], cv=2, metrics=["roc_auc"], n_estimators=25)).html
     assert "Forests that differ only in the split criterion, and a stack of a forest, on the same 2 folds" in html
-
-
-def test_criteria_that_are_equal_on_every_fold_have_no_intervals():
     x = np.linspace(-1, 1, 60)[:, None]
-    page = Page(report(compared(x, x[:, 0] > 0, ["auc"], 3, ["roc_auc"], 10)).html)
+    page = Page(report(compare(x, x[:, 0] > 0, criteria=["auc"], cv=3, metrics=["roc_auc"], n_estimators=10)).html)
     assert figures(page, "ROC AUC (more is better)") == {"auc": ["1", "–", "0", "–", "1"], "gini": ["1", *"––––"]}

@@ -72,11 +72,14 @@ def test_more_classes_are_judged_each_against_the_rest(forest_of_three, page_of_
     assert [cells[0] for cells in section.tables[1].rows] == ["0", "2"]
 
 
-def test_a_model_of_decision_values_has_its_own_threshold():
-    model = RidgeClassifier().fit(X[TRAIN], Y[TRAIN])
-    rows = score_rows(model, X[TEST], Y[TEST], None)
+def test_a_model_of_decision_values_has_its_own_threshold_unless_its_labels_follow_none():
+    rows = score_rows(RidgeClassifier().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], None)
     assert list(summary_of(rows)[1]) == ["ROC AUC", "average precision", "G-mean"]
     assert performance.threshold_section(rows, None).explorer["model_sentence"] == "The model's own threshold is 0."
+    rows = score_rows(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], None)
+    explorer = performance.threshold_section(replace(rows, predicted=np.arange(200) % 2), None).explorer
+    assert explorer["data"]["own"] is None
+    assert "follow no single threshold" in explorer["model_sentence"]
 
 
 def test_the_positive_class_may_be_the_first():
@@ -102,13 +105,6 @@ def test_the_explorer_begins_with_the_bounds_of_the_model():
         assert section.explorer["aims"] == {"alerts": alerts, "precision": 0.5, "recall": recall}
     assert section.explorer["data"]["cost"] is None
     assert section.lead == "Metrics and alerts at any threshold, on these rows."
-
-
-def test_labels_that_follow_no_threshold_are_reported():
-    rows = score_rows(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], None)
-    explorer = performance.threshold_section(replace(rows, predicted=np.arange(200) % 2), None).explorer
-    assert explorer["data"]["own"] is None
-    assert "follow no single threshold" in explorer["model_sentence"]
 
 
 @pytest.mark.parametrize(("n_positive", "interval"), [(1, "–"), (20, "0.904 to 1.000")])
@@ -209,13 +205,10 @@ def test_names_of_groups(model, values, names):
     assert list(table_of(model, {"name": values})) == names
 
 
-def test_groups_are_quarters_of_numbers_or_frequent_values(model):
+def test_groups_are_quarters_of_numbers_or_frequent_values_told_apart_by_their_whole_name(model):
     assert [cells[0] for cells in table_of(model, {"size": INDEX}).values()] == ["125"] * 4
     codes = table_of(model, {"code": np.array([f"v{min(row // 30, 14)}" for row in INDEX])})
     assert (len(codes), int(codes["all others"][0])) == (11, 500 - 9 * 30 - 80)
-
-
-def test_groups_are_told_apart_by_their_whole_name(model):
     names = np.array([f"a very long name of a type of machines, model {k}" for k in "ABC"])[INDEX % 3]
     found = table_of(model, {"machine": names})
     assert [int(cells[0]) for cells in found.values()] == [167, 167, 166]

@@ -125,7 +125,7 @@ def test_the_slider_begins_at_the_threshold_of_the_model_and_shows_what_scikit_l
     assert len(seen) == 6
 
 
-def test_without_costs_there_are_alerts_and_no_cost(page):
+def test_without_costs_there_are_alerts_and_no_cost_and_costs_change_the_least_cost(page):
     costs, button = page.find_elements("css selector", "tr.cost"), find(page, "[data-best=cost]")
     assert [row.is_displayed() for row in costs] == [False, False]
     assert not button.is_enabled()
@@ -136,9 +136,6 @@ def test_without_costs_there_are_alerts_and_no_cost(page):
         find(page, field).send_keys("5")
         assert button.is_enabled() == is_enabled
     assert all(row.is_displayed() for row in costs)
-
-
-def test_costs_change_the_least_cost(page):
     cuts = np.append(np.unique(scores()), np.inf)
     for false_positive, false_negative in [(1, 1), (1, 20), (20, 1)]:
         found = jump(page, "cost", cost_fp=false_positive, cost_fn=false_negative)
@@ -148,7 +145,16 @@ def test_costs_change_the_least_cost(page):
         assert metric(page, "cost-row") == pytest.approx(min(costs) / len(LABELS))
 
 
-def test_aims_are_those_of_the_rules(page):
+def test_aims_are_those_of_the_rules_and_a_precision_that_is_not_reached_is_said(page):
+    note = find(page, "#unreached")
+    jump(page, "precision")
+    assert note.text == ""
+    jump(page, "precision", aim_precision=2)
+    highest = max(precision_score(LABELS, scores() >= cut) for cut in scores())
+    assert metric(page, "precision") == pytest.approx(highest)
+    assert note.text == f"No threshold reaches a precision of 2. This one has the highest, {highest:.3f}."
+    move(page, 3)
+    assert note.text == ""
     assert find(page, "#aim-recall").get_attribute("value") == "0.8"
     for criterion in ("gmean", "f1"):
         assert jump(page, criterion) == best(criterion)
@@ -168,41 +174,26 @@ def test_aims_are_those_of_the_rules(page):
     assert not find(page, "[data-best=alerts]").is_enabled()
 
 
-def test_a_precision_that_is_not_reached_is_the_highest_and_said(page):
-    note = find(page, "#unreached")
-    jump(page, "precision")
-    assert note.text == ""
-    jump(page, "precision", aim_precision=2)
-    highest = max(precision_score(LABELS, scores() >= cut) for cut in scores())
-    assert metric(page, "precision") == pytest.approx(highest)
-    assert note.text == f"No threshold reaches a precision of 2. This one has the highest, {highest:.3f}."
-    move(page, 3)
-    assert note.text == ""
-
-
 def test_the_dots_stand_on_the_curves(page):
     move(page, 40)
     recall = metric(page, "recall")
     rates = {"roc": (1 - metric(page, "specificity"), recall), "pr": (recall, metric(page, "precision"))}
     for name, expected_rates in rates.items():
-        left, right, bottom, top, *limits = map(
-            float, find(page, f"svg[data-name={name}]").get_attribute("data-axes").split()
-        )
+        axes = find(page, f"svg[data-name={name}]").get_attribute("data-axes")
+        left, right, bottom, top, *limits = map(float, axes.split())
         assert limits == [0, 1, 0, 1]
         dot = find(page, f"svg[data-name={name}] circle.cursor")
         x, y = (float(dot.get_attribute(axis)) for axis in ("cx", "cy"))
         assert ((x - left) / (right - left), (y - bottom) / (top - bottom)) == pytest.approx(expected_rates, abs=1e-3)
 
 
-def test_nothing_is_fetched_and_nothing_complains(page, path):
+def test_nothing_is_fetched_and_nothing_but_a_stranger_complains(page, path):
     move(page, 3)
     assert page.get_log("browser") == []
     messages = [entry["message"] for entry in page.get_log("performance")]
     (requested,) = (message for message in messages if "requestWillBeSent" in message)
     assert path.name in requested
-
-
-def test_a_program_of_a_stranger_does_not_run(page):
+    # nor does the program of a stranger run
     assert page.title == "A <b>title</b>"
     assert page.find_elements("css selector", "img") == []
     page.execute_script(

@@ -16,16 +16,20 @@ from tests.persistence.trees import assert_same_trees
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=120)
+FEATURE, FLAGS = pd.DataFrame({"x": X}), X > 0.3
 Y = np.where(X + RANDOM.normal(size=120) > 0.5, "yes", "no")
 TEXT = np.array(["ash", "elm", "fir", "oak"], dtype=object)[np.digitize(X + RANDOM.normal(size=120), [-1, 0, 1])]
-NUMBERS = (10 * X).round().astype(int)
 MISSING = np.arange(120) % 7 == 3
 STRINGS = [pa.string(), pa.large_string(), pa.string_view()]
 INDICES = [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()]
 
 
 def gaps(values):
-    return [None if missing else value for value, missing in zip(list(values), MISSING)]
+    return [None if missing else value for value, missing in zip(values, MISSING)]
+
+
+SOME_NUMBERS = gaps(((10 * X).round().astype(int) + 40).tolist())
+SOME_TEXT, SOME_FLAGS = gaps(TEXT), gaps(FLAGS.tolist())
 
 
 def dictionaries(values, index, type_, in_values=True):
@@ -122,47 +126,45 @@ def forest():
     return aucforest.AUCForestClassifier(3, random_state=0)
 
 
-def kinds_of_features():
-    """Yield what a column is, the form that the others are compared with, and all others."""
-    numbers, flags = gaps((NUMBERS + 40).tolist()), gaps((X > 0.3).tolist())
-    yield "text", pd.Series(gaps(TEXT), dtype=object), forms_of_text(gaps(TEXT))
-    yield "flags", pd.Series(flags, dtype="boolean"), forms_of_flags(flags)
-    yield "numbers", pd.Series(numbers, dtype=float), forms_of_numbers(numbers)
-    coded = categories(numbers) | dictionaries_by_index(numbers, pa.int16())
-    yield "coded numbers", pd.Series(pd.Categorical(numbers)), coded
+def forms_of_coded(numbers):
+    return categories(numbers) | dictionaries_by_index(numbers, pa.int16())
 
 
-def named(kinds, fit):
-    """Return forms by name, each with what it is and what is fitted, once, on the first form."""
+def named(fit, *kinds):
+    """Return the forms of all kinds by name, with the kind, the form to compare with and its forest, fitted once."""
     return {
-        f"{kind}: {name}": (column, kind, fitted)
+        f"{kind}: {name}": (column, kind, first, fitted)
         for kind, first, forms in kinds
         for fitted in [cache(partial(fit, first))]
         for name, column in forms.items()
     }
 
 
-def forest_and_probabilities(column):
-    fitted = forest().fit(table_of(column), Y)
-    return fitted, fitted.predict_proba(table_of(column))
-
-
-FEATURES = named(kinds_of_features(), forest_and_probabilities)
+FEATURES = named(
+    lambda column: forest().fit(table_of(column), Y),
+    ("text", pd.Series(SOME_TEXT, dtype=object), forms_of_text(SOME_TEXT)),
+    ("flags", pd.Series(SOME_FLAGS, dtype="boolean"), forms_of_flags(SOME_FLAGS)),
+    ("numbers", pd.Series(SOME_NUMBERS, dtype=float), forms_of_numbers(SOME_NUMBERS)),
+    ("coded numbers", pd.Series(pd.Categorical(SOME_NUMBERS)), forms_of_coded(SOME_NUMBERS)),
+)
+BINS = np.digitize(X, [-1, 0.5])
+LABELS = named(
+    lambda labels: forest().fit(FEATURE, labels),
+    ("text", TEXT, forms_of_text(TEXT.tolist())),
+    ("flags", FLAGS, forms_of_flags(FLAGS.tolist())),
+    ("numbers", BINS, forms_of_numbers(BINS.tolist()) | forms_of_coded(BINS.tolist())),
+)
 
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_every_form_of_a_feature_gives_the_same_forest(name, tmp_path):
-    column, kind, on_the_first = FEATURES[name]
-    expected, proba = on_the_first()
-    table = table_of(column)
-    fitted = forest().fit(table, Y)
-    assert_same_trees(fitted.trees_, expected.trees_)
-    for model in (expected, fitted):
-        np.testing.assert_array_equal(model.predict_proba(table), proba)
+    column, kind, first, on_the_first = FEATURES[name]
+    expected, table = on_the_first(), table_of(column)
+    proba = expected.predict_proba(table_of(first))
     labelled = table_of(column, y=Y)
-    fitted = fit_out_of_core(forest(), labelled, "y")
-    assert_same_trees(fitted.trees_, expected.trees_)
-    for model in (expected, fitted):
+    for model in (expected, forest().fit(table, Y), fit_out_of_core(forest(), labelled, "y")):
+        assert_same_trees(model.trees_, expected.trees_)
+        np.testing.assert_array_equal(model.predict_proba(table), proba)
         got = pa.Table.from_batches(predict_out_of_core(model, labelled, keep=["c"]))
         np.testing.assert_array_equal(got["probability_yes"], proba[:, 1])
     path = tmp_path / "t.parquet"
@@ -173,18 +175,6 @@ def test_every_form_of_a_feature_gives_the_same_forest(name, tmp_path):
     np.testing.assert_array_equal(expected.predict_proba(read_for_model(expected, path, LabelledColumns("y")).X), proba)
 
 
-def kinds_of_labels():
-    """Yield what labels are, in all of their forms, after the one that the others are compared with."""
-    flags, numbers = X > 0.3, np.digitize(X, [-1, 0.5])
-    yield "text", TEXT, forms_of_text(TEXT.tolist())
-    yield "flags", flags, forms_of_flags(flags.tolist())
-    coded = categories(numbers.tolist()) | dictionaries_by_index(numbers.tolist(), pa.int16())
-    yield "numbers", numbers, forms_of_numbers(numbers.tolist()) | coded
-
-
-LABELS = named(kinds_of_labels(), lambda labels: (labels, forest().fit(pd.DataFrame({"x": X}), labels)))
-
-
 @pytest.mark.parametrize("name", LABELS)
 def test_every_form_of_labels_gives_the_same_forest(name, tmp_path):
     """Types are compared, since [False, True] == [0.0, 1.0]."""
@@ -193,17 +183,13 @@ def test_every_form_of_labels_gives_the_same_forest(name, tmp_path):
         kind = np.asarray(classes).dtype.kind
         return {"u": "i", "U": "O"}.get(kind, kind), classes.tolist()
 
-    column, _, on_the_first = LABELS[name]
-    features, (first, expected) = pd.DataFrame({"x": X}), on_the_first()
-    fitted = forest().fit(features, column)
-    assert plain(fitted.classes_) == plain(expected.classes_)
-    assert_same_trees(fitted.trees_, expected.trees_)
+    column, _, first, on_the_first = LABELS[name]
+    expected, table = on_the_first(), table_of(column)
+    for fitted in (forest().fit(FEATURE, column), fit_out_of_core(forest(), table, "c")):
+        assert plain(fitted.classes_) == plain(expected.classes_)
+        assert_same_trees(fitted.trees_, expected.trees_)
     linear = aucforest.LinearAUCClassifier(tol=1.0)
-    assert plain(linear.fit(features, column).classes_) == plain(expected.classes_)
-    table = table_of(column)
-    fitted = fit_out_of_core(forest(), table, "c")
-    assert plain(fitted.classes_) == plain(expected.classes_)
-    assert_same_trees(fitted.trees_, expected.trees_)
+    assert plain(linear.fit(FEATURE, column).classes_) == plain(expected.classes_)
     path = tmp_path / "t.parquet"
     if not write_parquet(table, path):
         return
@@ -216,20 +202,18 @@ def test_every_form_of_labels_gives_the_same_forest(name, tmp_path):
 @pytest.mark.parametrize("in_values", [True, False])
 def test_missing_labels_raise(type_, in_values):
     """numpy converts the nulls of a chunked dictionary to other values."""
-    column = dictionaries(gaps(TEXT), pa.uint8(), type_, in_values)
-    features = pd.DataFrame({"x": X})
+    column = dictionaries(SOME_TEXT, pa.uint8(), type_, in_values)
     for y in (column, as_arrow_extension(column), column.chunk(0)):
         with pytest.raises((TypeError, ValueError), match=r"^y has labels that cannot be sorted.* or a missing label$"):
-            forest().fit(features[: len(y)], y)
+            forest().fit(FEATURE[: len(y)], y)
     with pytest.raises(ValueError, match=r"column 'c' has 17 missing labels, the first in the Table, row 4: write"):
         fit_out_of_core(forest(), table_of(column), "c")
 
 
 def test_missing_numbers_of_dictionaries():
     """They are NaN even if the column is a dictionary and not categorical."""
-    numbers = gaps((NUMBERS + 40).tolist())
-    model = forest().set_params(categorical_features=None)
-    expected = model.fit(table_of(pd.Series(numbers, dtype=float)), Y).predict_proba(table_of(pd.Series(numbers)))
-    table = table_of(dictionaries(numbers, pa.uint8(), pa.int16()))
+    model, column = forest().set_params(categorical_features=None), pd.Series(SOME_NUMBERS, dtype=float)
+    expected = model.fit(table_of(column), Y).predict_proba(table_of(pd.Series(SOME_NUMBERS)))
+    table = table_of(dictionaries(SOME_NUMBERS, pa.uint8(), pa.int16()))
     np.testing.assert_array_equal(model.predict_proba(table), expected)
     np.testing.assert_array_equal(model.fit(table, Y).predict_proba(table), expected)
