@@ -64,8 +64,9 @@ def _sample_block(block, rows, sizes, starts, replace, key):
 
 
 @bare_kernel
-def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
+def _sample_blocks(keys, sizes, strata, replace, first_block, counts):
     """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t; arrays start with this block."""
+    members, starts = strata
     for t in range(len(keys)):
         counts[t] = 0
         for i in range(sizes.shape[1]):
@@ -204,7 +205,7 @@ class BootstrapSampler:
         counts = np.empty((len(keys), self.n_rows), dtype=np.uint16)
         words = np.array([self._random_key(key) for key in keys], dtype=np.uint64)
         sizes = np.stack([self.block_sizes(key) for key in keys])
-        _sample_blocks(words, sizes, self.members, self.starts, self.replace, self.first_block, counts)
+        _sample_blocks(words, sizes, (self.members, self.starts), self.replace, self.first_block, counts)
         return counts
 
     def part(self, first_row: int, n_rows: int) -> Self:

@@ -90,18 +90,19 @@ class PermutedRows:
         bits = (original != values).any(axis=1).astype(np.uint64) << np.uint64(bit)
         X[:, columns] = values
         buffers = WalkBuffers.of(BLOCK_ROWS)
-        _sum_out_of_bag(packed.arrays_for(X), X, bits, self._any_missing, self.leaves, buffers, total)
+        _sum_out_of_bag(packed.arrays_for(X), (X, bits, self._any_missing), self.leaves, buffers, total)
         X[:, columns] = original
         return total
 
 
 @bare_kernel
-def _sum_out_of_bag(trees, all_X, all_bits, any_missing, out_of_bag, buffers, total):
+def _sum_out_of_bag(trees, changed, out_of_bag, buffers, total):
     """Add to `total` the class frequencies of the leaves of each row in the trees for which the row is out of bag.
 
-    `all_bits` has the bit of the changed feature for each row whose value has changed, else 0. A row with this bit
-    descends a tree again if the feature is on the path to its leaf.
+    `changed` are the rows, their bits, and whether values are missing. A bit is set if the value of a row has changed.
+    A row with this bit descends a tree again if the feature is on the path to its leaf.
     """
+    all_X, all_bits, any_missing = changed
     active, leaves = buffers
     index = 0
     for start in range(0, len(total), BLOCK_ROWS):

@@ -293,8 +293,9 @@ def _encode(stored, rows, first, edges, buffers, codes):
 
 
 @bare_kernel
-def _find_all_bins(columns, weights, features, max_bins, lower, upper, n_bins):
+def _find_all_bins(columns, weights, features, max_bins, bounds):
     """Bin the sorted columns of the given features, in which NaN is last; weights may be empty."""
+    lower, upper, n_bins = bounds
     for i in range(len(features)):
         n_values, f = columns.shape[1], features[i]
         while n_values > 0 and columns[i, n_values - 1] != columns[i, n_values - 1]:
@@ -330,7 +331,7 @@ def choose_bins(
     else:
         columns.sort(axis=1)
         sorted_weights = np.empty((len(many), 0))
-    _find_all_bins(columns, sorted_weights, many, most, lower, upper, n_bins)
+    _find_all_bins(columns, sorted_weights, many, most, (lower, upper, n_bins))
     is_bin = np.arange(capacity) < n_bins[:, None]
     if all_distinct is not None:
         for f in np.flatnonzero(np.all((lower == upper) | ~is_bin, axis=1)).tolist():

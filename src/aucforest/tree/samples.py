@@ -227,12 +227,14 @@ def add_code(words, code):
 
 
 @bare_device
-def partition(codes, read_code, feature, contains, rule, also_left, samples, spill):
+def partition(codes, read_code, feature, left, samples, spill):
     """Move the samples that go left to the front, and return their number.
 
-    A sample goes left if contains(rule, code) is true or its code is `also_left`. Samples on the same side keep their
-    order. There are no branches: each sample is written to both sides, but only one index advances.
+    With `left` = (contains, rule, also_left), a sample goes left if contains(rule, code) or code == also_left. Samples
+    on the same side keep their order. There are no branches: each sample is written to both sides, but only one index
+    advances.
     """
+    contains, rule, also_left = left
     feature, n_left, n_right = np.uint64(feature), np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
         sample = samples[i]
