@@ -30,6 +30,7 @@ from aucforest.tree.samples import (
     CodeBins,
     Codes,
     Columns,
+    Side,
     SparseNode,
     add_code,
     code_at,
@@ -424,9 +425,9 @@ def _split_node(find, columns, pending, n_nodes, params, work):
     if is_sparse(columns):
         n_left = partition_sparse(columns, split, n_nodes, samples, work.spill, also_left)
     elif columns.kinds[feature] == NUMERIC:
-        n_left = with_codes(partition, codes, feature, (is_at_most, split.code, also_left), samples, work.spill)
+        n_left = with_codes(partition, codes, feature, Side(is_at_most, split.code, also_left), samples, work.spill)
     else:
-        n_left = with_codes(partition, codes, feature, (has_code, split.codes_left, also_left), samples, work.spill)
+        n_left = with_codes(partition, codes, feature, Side(has_code, split.codes_left, also_left), samples, work.spill)
     _start_node(nodes, n_nodes, n_left)
     _start_node(nodes, n_nodes + 1, len(samples) - n_left)
     if is_constrained:

@@ -5,6 +5,7 @@ weights, the bits of the weight are 0 and `Columns.weights[row]` is the weight a
 do not depend on the order of the samples, so trees do not either.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,6 +124,14 @@ class Columns(NamedTuple):
     node: SparseNode = NO_NODE
 
 
+class Side(NamedTuple):
+    """The condition for samples to go left: contains(rule, code) is true, or the code equals `also_left`."""
+
+    contains: Callable[..., Any]
+    rule: Any
+    also_left: int | np.int64  # the code of missing values; -1 if they go right
+
+
 @bare_device
 def _read_narrow(codes, index):
     return np.uint64(codes.one[index])
@@ -228,18 +237,16 @@ def add_code(words, code):
 
 @bare_device
 def partition(codes, read_code, feature, left, samples, spill):
-    """Move the samples that go left to the front, and return their number.
+    """Move the samples that go left, given a `Side`, to the front, and return their number.
 
-    With `left` = (contains, rule, also_left), a sample goes left if contains(rule, code) or code == also_left. Samples
-    on the same side keep their order. There are no branches: each sample is written to both sides, but only one index
-    advances.
+    Samples on the same side keep their order. There are no branches: each sample is written to both sides, but only one
+    index advances.
     """
-    contains, rule, also_left = left
     feature, n_left, n_right = np.uint64(feature), np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
         sample = samples[i]
         code = np.int64(read_code(codes, (feature, row_of(sample))))
-        is_left = np.uint64(contains(rule, code) | (code == also_left))
+        is_left = np.uint64(left.contains(left.rule, code) | (code == left.also_left))
         samples[n_left] = sample
         spill[n_right] = sample
         n_left += is_left
