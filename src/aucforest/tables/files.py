@@ -18,11 +18,17 @@ class Files(NamedTable):
         self.name, self._files = name, files
         self._stamps = [_stamp(file) for file in files]
 
-    def check_unchanged(self) -> None:
-        """Raise ValueError if the size or the modification time of a file has changed."""
+    def unchanged(self) -> Iterator[Path]:
+        """Yield each file; ValueError if its size or its modification time has changed."""
         for file, stamp in zip(self._files, self._stamps):
             if _stamp(file) != stamp:
                 raise ValueError(f"{file} changed while it was read")
+            yield file
+
+    def check_unchanged(self) -> None:
+        """Raise ValueError if a file has changed."""
+        for _ in self.unchanged():
+            pass
 
     def stamps(self) -> list[list[Any]]:
         """Return path, size and modification time of each file."""

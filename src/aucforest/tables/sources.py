@@ -72,8 +72,7 @@ class ParquetFiles(_TypedTable, Files):
         return _canonical_batches(batches, self.schema(columns))
 
     def _read(self, columns: Sequence[str], first_row: int, max_rows: int) -> Iterator[Any]:
-        for file, start, stop in zip(self._files, self._first_rows, self._first_rows[1:]):
-            self.check_unchanged()
+        for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
             with _open_parquet(file) as content:
