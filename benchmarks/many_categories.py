@@ -231,10 +231,9 @@ def integers_of(categories: pd.Series) -> np.ndarray:
     return pd.factorize(categories, sort=True)[0] if numbers.isna().any() else numbers.to_numpy(np.int64)
 
 
-def rated_columns(forest: AUCForestClassifier) -> set[str]:
-    """Return the names of the columns that have target rates."""
-    rates = forest.target_rates_
-    return set() if rates is None else {forest.feature_names_in_[table.feature] for table in rates.tables}
+def found_columns(forest: AUCForestClassifier) -> set[str]:
+    """Return the names of the columns of integers that are found to be categories; there are no dates."""
+    return set(forest.feature_names_in_[list(forest.expanded_)])
 
 
 def run_integers(options: argparse.Namespace) -> None:
@@ -251,10 +250,10 @@ def run_integers(options: argparse.Namespace) -> None:
                 proba = forest.fit(rows.iloc[train], y[train]).predict_proba(rows.iloc[test])
                 scores[what].append((auc_of(y[test], proba), log_loss(y[test], proba)))
                 if what == "default":
-                    rated = rated_columns(forest)
+                    found_in = found_columns(forest)
         found.append([np.mean(each, axis=0) for each in scores.values()])
         shown = "  ".join(f"{what} {auc:.4f} / {loss:.4f}" for what, (auc, loss) in zip(inputs, found[-1]))
-        print(f"{name:33} {shown}  found {len(rated & set(columns))} of {len(columns)}", flush=True)
+        print(f"{name:33} {shown}  found {len(found_in & set(columns))} of {len(columns)}", flush=True)
     means = np.mean(found, axis=0)
     print(f"{'mean':33}", "  ".join(f"{what} {auc:.4f} / {loss:.4f}" for what, (auc, loss) in zip(inputs, means)))
     for name in ("no effect, 5000, 5 %", "no effect, zipf 20000, 20 %"):
@@ -262,7 +261,7 @@ def run_integers(options: argparse.Namespace) -> None:
         for seed in range(options.seeds):
             X, y = make(name, seed)
             X = X.assign(merchant=integers_of(X["merchant"]), kind=integers_of(X["kind"]))
-            n_found += len(rated_columns(AUCForestClassifier(1, random_state=0).fit(X, y)))
+            n_found += len(found_columns(AUCForestClassifier(1, random_state=0).fit(X, y)))
         print(f"{name:33} found in {n_found} of {options.seeds} data sets", flush=True)
     from _keel import rare_sets  # the other commands do not need its package
 
@@ -270,7 +269,7 @@ def run_integers(options: argparse.Namespace) -> None:
     for one in rare_sets():
         if one.chooses:
             frame = pd.DataFrame(one.X).add_prefix("column ")
-            rated = rated_columns(AUCForestClassifier(1, random_state=0).fit(frame, one.y))
+            rated = found_columns(AUCForestClassifier(1, random_state=0).fit(frame, one.y))
             wrong |= {one.name: rated} if rated else {}
     print(f"{'KEEL sets, a to p':33} found in {len(wrong)}: {wrong}")
 

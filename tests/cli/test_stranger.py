@@ -189,7 +189,7 @@ def test_all_commands(name, model):
         check_said(messy.run(f"{fit} --out streamed --memory-limit 1GB"), messy.fit)
         assert Path("streamed").read_bytes() == Path("model").read_bytes()
     fitted = aucforest.load("model")
-    assert len((fitted if model == "forest" else fitted.members_["forest"]).dates_) == messy.n_dates
+    assert len((fitted if model == "forest" else fitted.members_["forest"]).expanded_) == messy.n_dates
     check_said(messy.run(f"evaluate model {test} --target label"), messy.predict)
     check_said(messy.run(f"predict model {test} --out scores.csv"), messy.predict)
     estimated = run("estimate reference.csv scores.csv --target label --score probability_yes --number 3")

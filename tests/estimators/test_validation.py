@@ -119,7 +119,7 @@ def test_times_have_few_thresholds():
 
 def test_an_explicit_category_is_not_expanded():
     model = small_forest(categorical_features=["booked"]).fit(X[["amount", "booked"]], Y)
-    assert (list(model.categories_), model.dates_) == ([1], {})
+    assert (list(model.categories_), model.expanded_) == ([1], {})
     assert model.predict_proba(X[["amount", "booked"]]).shape == (N_ROWS, 2)
 
 

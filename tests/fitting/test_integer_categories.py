@@ -14,8 +14,8 @@ from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import integer_categories, on_disk
 from aucforest.fitting.integer_categories import CountedRows, count_integers, merge_counts
 from aucforest.inspection import column_notes, explain, oob_permutation_importance
-from aucforest.tables.target_rates import integers_of
-from tests.estimators.test_model_files import array, at, check_refused, read
+from aucforest.persistence.plain_values import labels_to_plain
+from tests.estimators.test_model_files import at, check_refused, read
 from tests.fitting.tables import make_accounts
 from tests.reference import integer_categories as reference
 
@@ -97,7 +97,14 @@ def forest():
 
 def rated_columns(model):
     """Return the columns that have target rates."""
-    return sorted({table.feature for table in model.target_rates_.tables}) if model.target_rates_ else []
+    n_rates = 0 if model.target_rates_ is None else model.target_rates_.n_features
+    return sorted(set(model._columns_of_features[-n_rates:])) if n_rates else []
+
+
+def categories(model):
+    """Return the integers that are the categories of the only such column."""
+    (values,) = (values for feature, values in model.categories_.items() if feature >= model.n_features_in_)
+    return values
 
 
 def find(X, y=Y, sample_weight=None, groups=None, **params):
@@ -125,33 +132,36 @@ def test_rates_of_integers_are_those_of_the_same_categories(make):
     options = {"categorical_encoding": "rates", "oob_score": True, "random_state": 0}
     forest = AUCForestClassifier(40, **options).fit(X, y)
     expected = AUCForestClassifier(40, **options, categorical_features=[X.columns[1]]).fit(X, y)
-    assert forest.categories_ == {}
+    assert list(forest.categories_) == [X.shape[1]]
     assert rated_columns(forest) == [1]
     assert forest.oob_score_ == expected.oob_score_
     np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(X))
-    table = forest.target_rates_.tables[0]
-    np.testing.assert_array_equal(table.values, expected.categories_[1])  # if they are many, the most frequent first
+    np.testing.assert_array_equal(categories(forest), expected.categories_[1])  # if many, the most frequent first
     for dtype in (np.float64, np.float32):
-        of_matrix = AUCForestClassifier(40, **options).fit(X.to_numpy(dtype), y).target_rates_.tables[0]
-        np.testing.assert_array_equal(of_matrix.values, table.values)
-        np.testing.assert_array_equal(of_matrix.totals, table.totals)
+        of_matrix = AUCForestClassifier(40, **options).fit(X.to_numpy(dtype), y)
+        np.testing.assert_array_equal(categories(of_matrix), categories(forest))
+        totals, expected_totals = (model.target_rates_.tables[0].totals for model in (of_matrix, forest))
+        np.testing.assert_array_equal(totals, expected_totals)
 
 
 def test_out_of_bag_scores_choose_rates(forest):
     numbers = AUCForestClassifier(40, categorical_encoding="sets", oob_score=True, random_state=0).fit(X, Y)
     assert rated_columns(numbers) == []
     assert numbers.oob_score_ < forest.oob_score_ - 0.05
-    assert list(forest.split_features_) == ["x", "account", "age", "account: rate"]
-    assert set(forest.encodings_) == {"rates"}
+    assert list(forest.split_features_) == ["x", "account", "age", "account: category", "account: rate"]
+    assert forest.encodings_.count("rates") > 20
 
 
-def test_trees_of_sets_read_the_number():
-    """They are the trees of a forest without rates, since the bins of the number are the same."""
+def test_trees_of_sets_read_the_number_and_its_categories():
+    """They are the trees of a forest of both columns."""
     options = {"criterion": "gini", "bootstrap": False, "shrinkage": None, "calibration": None, "random_state": 0}
     mixed = AUCForestClassifier(24, categorical_encoding=["sets", "rates"], **options).fit(X, Y)
-    numbers = AUCForestClassifier(24, categorical_encoding="sets", **options).fit(X, Y)
-    pairs = [pair for *pair, encoding in zip(mixed.trees_, numbers.trees_, mixed.encodings_) if encoding == "sets"]
+    both = X.assign(category=X.account.astype("category"))
+    both = AUCForestClassifier(24, categorical_encoding="sets", **options).fit(both, Y)
+    pairs = [pair for *pair, encoding in zip(mixed.trees_, both.trees_, mixed.encodings_) if encoding == "sets"]
     assert len(pairs) == 12
+    for feature in (1, 3):
+        assert any(feature in tree.feature for tree, _ in pairs)
     for tree, expected in pairs:
         np.testing.assert_array_equal(tree.threshold, expected.threshold)
         np.testing.assert_array_equal(tree.feature, expected.feature)
@@ -162,10 +172,11 @@ def test_columns_of_text_stay_categories():
     shop = np.char.add("shop ", np.random.default_rng(0).integers(0, 90, len(X)).astype(str))
     table, options = X[["account", "age"]].assign(shop=shop), {"categorical_encoding": "rates", "random_state": 0}
     forest = AUCForestClassifier(20, **options).fit(table, Y)
-    assert list(forest.categories_) == [2]
+    assert list(forest.categories_) == [2, 3]
     assert rated_columns(forest) == [0, 2]
-    expected = AUCForestClassifier(20, **options, categorical_features=["account", "shop"]).fit(table, Y)
-    np.testing.assert_array_equal(forest.predict_proba(table), expected.predict_proba(table))
+    expected = AUCForestClassifier(20, **options, categorical_features=["account", "shop"])
+    in_order = table[["age", "shop", "account"]]
+    np.testing.assert_array_equal(forest.predict_proba(table), expected.fit(in_order, Y).predict_proba(in_order))
 
 
 def test_tables_that_would_take_much_memory_are_not_searched():
@@ -213,7 +224,7 @@ def test_copied_rows_are_no_evidence():
 
 def test_columns_that_are_not_searched():
     for params in ({"categorical_encoding": "sets"}, {"monotonic_cst": [0, 1, 0]}, {"categorical_features": [1]}):
-        assert not integers_of(AUCForestClassifier(5, random_state=0, **params).fit(X, Y).target_rates_)
+        assert not AUCForestClassifier(5, random_state=0, **params).fit(X, Y).expanded_
     assert AUCTreeClassifier(random_state=0).fit(X, Y).target_rates_ is None
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(X.account.fillna(0), unit="D")
     assert find(pd.DataFrame({"day": days})) == []
@@ -226,7 +237,7 @@ def test_rows_of_weight_0_do_not_count():
     assert find(X, sample_weight=np.where(np.arange(len(X)) < 200, 1.0, 0.0)) == []
     weights = np.where(X.account == X.account.max(), 0.0, 1.0)
     forest = AUCForestClassifier(5, random_state=0).fit(X, Y, weights)
-    np.testing.assert_array_equal(forest.target_rates_.tables[0].values, np.unique(X.account[weights > 0].dropna()))
+    np.testing.assert_array_equal(categories(forest), np.unique(X.account[weights > 0].dropna()))
 
 
 def test_numbers_are_not_found():
@@ -242,9 +253,8 @@ def test_a_stack_uses_them_in_all_members():
     stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, Y)
     assert {"forest", "residual", "boosted", "linear"} <= stack.members_.keys()
     for name in ("residual", "boosted"):
-        values = stack.members_[name].target_rates_.tables[0].values
-        np.testing.assert_array_equal(values, np.unique(X.account.dropna()))
-    assert stack.members_["linear"].categorical == (1,)
+        np.testing.assert_array_equal(categories(stack.members_[name]), np.unique(X.account.dropna()))
+    assert stack.members_["linear"].categorical == (3,)
     assert stack.members_["boosted"].categorical_encoding == ["sets", "rates", "interactions"]
 
 
@@ -259,7 +269,7 @@ def test_unknown_and_missing_numbers_have_the_rate_of_all(forest):
 def test_a_warm_start_adds_trees_that_read_the_same(forest):
     grown = AUCForestClassifier(20, oob_score=True, warm_start=True, random_state=0).fit(X, Y)
     grown.set_params(n_estimators=40).fit(X, Y)
-    np.testing.assert_array_equal(grown.target_rates_.tables[0].values, forest.target_rates_.tables[0].values)
+    np.testing.assert_array_equal(categories(grown), categories(forest))
     # Rows of a warm start may have other integers, and too few rows to find what they are.
     fewer = grown.set_params(n_estimators=45, oob_score=False).fit(X[:300].assign(age=X.age[:300] + 1), Y[:300])
     assert len(fewer) == 45
@@ -305,39 +315,40 @@ def test_files_and_exports(tmp_path, interact, first, step):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (lambda values: [values[0], *values[:-1]], "the integers of rates are repeated, too large or not in order"),
-        (lambda values: values[::-1], "the integers of rates are repeated, too large or not in order"),
-        (lambda values: values + 0.5, "the integers of rates are repeated, too large or not in order"),
-        (lambda values: [*values[:-1], 1e300], "the integers of rates are repeated, too large or not in order"),
-        (lambda values: values[:0], "the integers of rates are repeated, too large or not in order"),
-        (lambda values: values[:-1], "rates.0.totals must be"),
-        (lambda values: values.astype(np.int64), "rates.0.values must be"),
+        lambda values: [values[0], *values[:-1]],
+        lambda values: values[::-1],
+        lambda values: [value + 0.5 for value in values],
+        lambda values: [*values[:-1], 2**60],
+        lambda values: [],
+        lambda values: list(map(str, values)),
     ],
 )
-def test_damaged_integers_are_refused(forest, tmp_path, change, message):
+def test_damaged_categories_of_integers_are_refused(forest, tmp_path, change):
     forest.save(tmp_path / "model")
-    arrays, metadata = read(tmp_path / "model")
-    check_refused((arrays, metadata), array("rates.0.values", change(arrays["rates.0.values"])), message, tmp_path)
+    contents = read(tmp_path / "model")
+    ((_, labels),) = contents[1]["categories"]
+    damaged = at("categories", 0, 1, put=labels_to_plain(np.array(change(labels["values"]))))
+    check_refused(contents, damaged, "the categories of column 1 are not integers up to", tmp_path)
 
 
 def test_only_numbers_have_integers(forest, tmp_path):
-    values = forest.target_rates_.tables[0].values
-    AUCForestClassifier(40, categorical_features=["account"], random_state=0).fit(X, Y).save(tmp_path / "model")
-    check_refused(
-        read(tmp_path / "model"), array("rates.0.values", values), "integers of feature 1, which is", tmp_path
-    )
     forest.save(tmp_path / "model")
     contents = read(tmp_path / "model")
-    for table, message in (
-        ([3, -1, 1, 1.0], "integers of feature 3, which is no number"),
-        ([-1, -1, 1, 1.0], "integers of feature -1, which is no number"),
-        ([1, 0, 1, 1.0], "integers of feature 1, which is no number"),
-        ({"a": 1}, "a table of rates must be two features"),
-        ([[1], -1, 1, 1.0], "a table of rates must be two features"),
+    for column, message in (
+        ([3, ["number", "category"], None], "feature 3 of dates is unknown or repeated"),
+        ([1, ["number", "category"], "UTC"], "the parts of dates are unknown"),
+        ([1, ["number"], None], "the parts of dates are unknown"),
+        ([1, ["time", "month"], None], "there are categories of feature 3, which is a number"),
     ):
-        check_refused(contents, at("rates", "tables", 0, put=table), message, tmp_path)
+        check_refused(contents, at("dates", 0, put=column), message, tmp_path)
+    check_refused(
+        contents, at("categories", 0, 0, put=1), "there are categories of feature 1, which is a number", tmp_path
+    )
+    check_refused(contents, at("categories", put=[]), "the categories of column 1 are not integers", tmp_path)
+    two = [[1, ["number", "category"], None], [0, ["time"], None]]
+    check_refused(contents, at("dates", put=two), "columns of integers must be after columns of dates", tmp_path)
 
 
 def test_unknown_numbers_have_a_note(forest):

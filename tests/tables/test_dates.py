@@ -7,7 +7,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from aucforest.tables.dates import expand, find_dates, format_time, split_names, table_of
+from aucforest.tables.dates import find_dates, format_time, table_of
+from aucforest.tables.expansion import expand, split_names
 from tests.estimators.data import small_forest
 
 # A Friday, a missing value, and a Sunday before 1970; in summer New York is four hours behind.
@@ -152,7 +153,7 @@ def test_missing_dates_may_be_of_any_type():
 
 def test_a_part_with_the_name_of_a_column():
     frame = pl.DataFrame({"d": DAYS, "d: month": [1, 2, 3]})
-    with pytest.raises(ValueError, match=r"^X has a column 'd: month', which is also the name of a part of its dates"):
+    with pytest.raises(ValueError, match=r"^X has a column 'd: month', which is also the name of another feature"):
         features(frame)
 
 

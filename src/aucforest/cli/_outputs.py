@@ -29,6 +29,7 @@ from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import repeated
 from aucforest.tables.copies import STANDARD
+from aucforest.tables.expansion import IntegerColumn
 from aucforest.tables.kinds import decode, holds_text
 from aucforest.tables.sources import is_table
 
@@ -65,8 +66,13 @@ def n_features(model: Any) -> int:
 
 
 def describe_features(model: Any) -> str:
-    categorical, dates = getattr(model, "categories_", {}), getattr(model, "dates_", {})
-    kinds = f"{len(categorical)} of them categorical" + (f", {len(dates)} of dates" if dates else "")
+    expanded = getattr(model, "expanded_", {}).values()
+    n_integers = sum(isinstance(column, IntegerColumn) for column in expanded)
+    kinds = f"{len(getattr(model, 'categories_', {})) - n_integers} of them categorical"
+    if n_dates := len(expanded) - n_integers:
+        kinds += f", {n_dates} of dates"
+    if n_integers > 0:
+        kinds += f", {n_integers} of integers that are categories"
     return f"{model.n_features_in_} columns, {kinds}; {n_features(model)} features"
 
 

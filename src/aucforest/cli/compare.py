@@ -19,7 +19,8 @@ from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_crit
 from aucforest.inspection.comparison import STACK, decimals
 from aucforest.inspection.scoring import find_metric
 from aucforest.tables.columns import read_table
-from aucforest.tables.dates import find_dates, n_added
+from aucforest.tables.dates import find_dates
+from aucforest.tables.expansion import n_added
 from aucforest.tables.kinds import nearest
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tree.criteria.table import CRITERIA

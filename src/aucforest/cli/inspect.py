@@ -17,7 +17,8 @@ from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of, forest_of
 from aucforest.metrics.validation import positive_last
 from aucforest.persistence.model_file import read_version
-from aucforest.tables.dates import SECONDS, n_added
+from aucforest.tables.dates import SECONDS, DateColumn
+from aucforest.tables.expansion import n_added
 from aucforest.tables.values import readable
 
 MOST_FEATURES, MOST_CATEGORIES = 25, 6  # maximum numbers that are printed; --json has all
@@ -115,13 +116,15 @@ def _facts(model: Any, file: Path) -> dict[str, Any]:
 
 def _features(forest: Any, importances: NDArray[np.float64], indices: NDArray[np.int64]) -> list[dict[str, Any]]:
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
-    dates, features = getattr(forest, "dates_", {}), []
+    expanded, features = getattr(forest, "expanded_", {}), []
     columns = getattr(forest, "_columns_of_features", range(forest.n_features_in_))
-    n_inputs = forest.n_features_in_ + n_added(dates)
+    n_inputs = forest.n_features_in_ + n_added(expanded)
     for feature, importance in zip(indices.tolist(), importances[indices].tolist()):
         listed = list(map(readable, categories[feature].tolist())) if feature in categories else None
-        column = dates.get(columns[feature])
-        number_kind = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
+        column = expanded.get(columns[feature])
+        number_kind = "numeric"
+        if isinstance(column, DateColumn):
+            number_kind = "duration" if column.parts == SECONDS else "date"
         kind = "rate" if feature >= n_inputs else number_kind if listed is None else "categorical"
         features.append({"name": names[feature], "kind": kind, "categories": listed, "impurity_importance": importance})
     return features

@@ -13,10 +13,10 @@ from aucforest.cli._options import Data, Jobs, Model, Prevalence, names_in, take
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.estimators.log_odds import explained_models
 from aucforest.inspection import explain
+from aucforest.inspection.models import input_names_of
 from aucforest.metrics.intervals import require_level
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.copies import STANDARD
-from aucforest.tables.dates import n_added
 from aucforest.tables.predictions import NOTHING_ADDED, AddedColumns, Predictions, labels_of
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
@@ -80,10 +80,10 @@ def predict(
 
 def _reasons(model: Any, k: int) -> AddedColumns:
     """Return additional columns with the k largest contributions to each prediction."""
-    k = min(k, model.n_features_in_ + n_added(getattr(model, "dates_", {})))
     if k == 0:
         return NOTHING_ADDED
     explained_models(model)  # raises its errors before rows are read
+    k = min(k, len(input_names_of(model)))
     classes, fields = model.classes_, [pa.field(f"reason_{index}", pa.string()) for index in range(1, k + 1)]
 
     def compute(X: Any, proba: NDArray[Any]) -> list[Any]:

@@ -30,7 +30,8 @@ from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CodedRows, ColumnSample, RateWeights
 from aucforest.tables.columns import find_categorical, read_table
-from aucforest.tables.dates import find_dates, n_added
+from aucforest.tables.dates import find_dates
+from aucforest.tables.expansion import n_added
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree.prediction import PackedTrees
 
@@ -89,6 +90,7 @@ class RowsOnCluster(TrainingTable):
         self._make_plan()
         self._shared_coding = self._choose_coding()
         coding: Coding = self._executor.gather([self._shared_coding])[0]
+        self.n_features = len(coding.values.n_bins)
         if coding.rated:  # rated columns are found only now
             self._make_plan(coding)
         self._coded = self._encode()

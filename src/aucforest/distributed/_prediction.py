@@ -43,7 +43,7 @@ def _predict_part(part: Any, forest: Any, method: str) -> Any:
         return pandas.Series(values, index=part.index)
     names = None
     if method == "encode":
-        is_split = forest.dates_ or forest.target_rates_ is not None
+        is_split = forest.expanded_ or forest.target_rates_ is not None
         names = forest.split_features_.tolist() if is_split else part.columns.tolist()
     return pandas.DataFrame(values, index=part.index, columns=names)
 

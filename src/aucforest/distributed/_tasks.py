@@ -28,7 +28,7 @@ from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
 from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, left_out_rows, sampled_rows
 from aucforest.tables.columns import Counted, decode_labels, read_table
-from aucforest.tables.dates import Dates, expand
+from aucforest.tables.expansion import Expanded, expand
 from aucforest.tables.target_rates import RateTable, TargetRates, append_rates
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
@@ -72,7 +72,7 @@ def summarize_values(
     X: Any,
     labelled: LabelledPart,
     sample: NDArray[np.int64],
-    params: tuple[Sequence[int], Dates, int | None, NDArray[Any] | None],
+    params: tuple[Sequence[int], Expanded, int | None, NDArray[Any] | None],
 ) -> Summary | None:
     """Return the summary of the values of a partition, or None if the partition is empty.
 
@@ -117,7 +117,7 @@ def choose_codes(
     summary: Summary,
     sample_weight: NDArray[np.float64] | None,
     max_bins: int | None,
-    dates: Dates,
+    dates: Expanded,
     encodings: Sequence[str],
     integers: Integers,
 ) -> Coding:
@@ -125,8 +125,7 @@ def choose_codes(
     # In processes that Dask starts, joblib would use only one thread.
     n_threads = import_distributed().get_worker().state.nthreads
     run = partial(map_in_threads, n_threads=n_threads)
-    coding = replace(choose_coding(summary, sample_weight, max_bins, dates, run), integers=integers)
-    return coding.with_rated(encodings)
+    return choose_coding(summary, sample_weight, max_bins, dates, integers, run).with_rated(encodings)
 
 
 def encode_partition(

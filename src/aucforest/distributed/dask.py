@@ -78,9 +78,9 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
     Attributes
     ----------
-    trees_, classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, target_rates_, encodings_, \
-    encoding_mixture_, split_features_, class_prior_, calibration_, shrinkage_, threshold_, threshold_std_, \
-    oob_score_, oob_optimism_, oob_decision_function_, \
+    trees_, classes_, pos_label_, n_features_in_, feature_names_in_, categories_, expanded_, target_rates_, \
+    encodings_, encoding_mixture_, split_features_, class_prior_, calibration_, shrinkage_, threshold_, \
+    threshold_std_, oob_score_, oob_optimism_, oob_decision_function_, \
     n_classes_, n_outputs_, feature_importances_, split_importances_
         As in `AUCForestClassifier`.
 

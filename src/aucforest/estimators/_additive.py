@@ -69,7 +69,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     only scaled numbers are used. Each category of the training data has a coefficient, however rare it is. The penalty
     of these coefficients is chosen for each column.
 
-    `categorical` are the features that contain categories, in ascending order: codes, or integers that are categories.
+    `categorical` are the features that contain the codes of categories, in ascending order.
     `interactions` are pairs of features, see `RateTable`. The i-th interaction is an additional categorical feature
     with the index n_features + i. Its codes are the indices of cells.
     """

@@ -17,7 +17,8 @@ from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import decode_labels, repeated
-from aucforest.tables.dates import PARTS, n_added
+from aucforest.tables.dates import PARTS
+from aucforest.tables.expansion import n_added
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria.table import CRITERIA
 
@@ -68,19 +69,19 @@ class TreeBasedClassifier(TreeExports):
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept_rows(sample_weight))
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
-        return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, self.dates_, target)
+        return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, self.expanded_, target)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
         """Encode the training data, and set the fitted attributes that describe classes and features."""
         coding = table.code(spec)
         check_signs(spec.params.signs, coding.categories)
-        self.classes_, self.categories_, self.dates_ = table.target.classes, coding.categories, coding.dates
+        self.classes_, self.categories_, self.expanded_ = table.target.classes, coding.categories, coding.expanded
         self.target_rates_ = coding.rates
-        self.n_features_in_ = table.n_features - n_added(coding.dates)
+        self.n_features_in_ = table.n_features - n_added(coding.expanded)
         if table.names is not None:
             self.feature_names_in_ = np.array(table.names, dtype=object)
             for name in repeated(self.split_features_.tolist()):
-                raise ValueError(f"X has a column {name!r}, which is also the name of a target rate: rename it")
+                raise ValueError(f"X has a column {name!r}, which is also the name of another feature: rename it")
         return coding
 
     @property

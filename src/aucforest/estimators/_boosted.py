@@ -34,7 +34,7 @@ from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import tree_keys
 from aucforest.fitting.target_rates import RateWeights
-from aucforest.tables.target_rates import ENCODINGS, INTERACTIONS, RATES, SETS, integers_of
+from aucforest.tables.target_rates import ENCODINGS, INTERACTIONS, RATES, SETS
 from aucforest.tree.tree import Tree
 
 # The parameters and limits were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on the
@@ -135,7 +135,7 @@ def fit_boosted(
     shared = {name: getattr(forest, name) for name in ("categorical_features", "date_parts", "max_bins")}
     model = AUCForestClassifier(n_series, **_PARAMS, **shared, random_state=forest._seed % 2**32)
     model.categorical_encoding = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
-    if integers_of(forest.target_rates_):  # integers may be numbers after all, so trees without rates are tried, too
+    if forest._integers:  # integers may be numbers after all, so trees without rates are tried, too
         model.categorical_encoding = list(ENCODINGS)
     model.n_jobs = min(effective_n_jobs(forest.n_jobs), n_series)  # a thread fits a whole series
     with model._fitting():

@@ -52,7 +52,7 @@ class OnnxExport(FeatureModel):
         number_type = np.float32 if is_float32(dtype) else np.float64
         if isinstance(valid, SparseRows):
             return valid.matrix.astype(number_type)
-        names = self.split_features_.tolist() if self.dates_ or self.target_rates_ else None
+        names = self.split_features_.tolist() if self.expanded_ or self.target_rates_ else None
         return like(X, valid.astype(number_type), names)
 
     def to_onnx(self, path: str | os.PathLike[str], *, dtype: Any = "float64") -> None:

@@ -20,10 +20,11 @@ from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, StoredModel, narrow, require
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
 from aucforest.tables.columns import feature_kinds
-from aucforest.tables.dates import DateColumn, Dates, are_parts, is_zone, n_added
-from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates, index_values
+from aucforest.tables.dates import DateColumn, are_parts, is_zone
+from aucforest.tables.expansion import Expanded, IntegerColumn, columns_of_integers, n_added
+from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.tree.features import NUMERIC
-from aucforest.tree.tree import MISSING_CODE
+from aucforest.tree.tree import MISSING_CODE, SHARED_CODE
 
 _MOST_CHARACTERS = 100  # of the name of a criterion, a splitter or an encoding
 
@@ -35,8 +36,9 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
         categories.append([feature, plain])
         arrays |= label_arrays
     metadata: dict[str, Any] = {"categories": categories}
-    if model.dates_:
-        metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in model.dates_.items()]
+    if model.expanded_:
+        columns = model.expanded_.items()
+        metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in columns]
     if model.target_rates_ is not None:
         rate_arrays, metadata["rates"] = _store_rates(model.target_rates_)
         arrays |= rate_arrays
@@ -44,14 +46,14 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _restore_trees(model: Any, stored: StoredModel) -> None:
-    n_features = model.n_features_in_
+    model.expanded_ = _restore_expanded(model, stored.take("dates", list)) if "dates" in stored else {}
+    n_features = model.n_features_in_ + n_added(model.expanded_)
     model.categories_ = {}
     for feature, labels in stored.take("categories", list):
         is_feature = type(feature) is int and 0 <= feature < n_features
         require(is_feature, f"there are categories of feature {feature}, but {n_features} features")
         model.categories_[feature] = unfold_labels(labels, stored, f"categories.{feature}")
-    model.dates_ = _restore_dates(model, stored.take("dates", list)) if "dates" in stored else {}
-    n_features += n_added(model.dates_)
+    _check_categories(model)
     model.target_rates_ = None
     if "rates" in stored:
         model.target_rates_ = _restore_rates(model, stored, n_features)
@@ -60,31 +62,47 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
 
 
-def _restore_dates(model: Any, items: list[Any]) -> Dates:
-    dates: Dates = {}
+def _restore_expanded(model: Any, items: list[Any]) -> Expanded:
+    expanded = dict[int, DateColumn | IntegerColumn]()
     for item in items:
         require(len(item) == 3, "each item of dates must be a feature, its parts and a zone")
         feature, parts, zone = item
-        is_known = type(feature) is int and 0 <= feature < model.n_features_in_
-        is_numeric = is_known and feature not in model.categories_ | dates
-        require(is_numeric, f"feature {feature} of dates is unknown, categorical or repeated")
-        require(are_parts(parts), "the parts of dates are unknown")
+        is_new = type(feature) is int and 0 <= feature < model.n_features_in_ and feature not in expanded
+        require(is_new, f"feature {feature} of dates is unknown or repeated")
         require(zone is None or is_zone(zone), "the zone of dates is unknown")
-        dates[feature] = DateColumn(tuple(parts), zone)
-    return dates
+        if (tuple(parts), zone) == IntegerColumn():
+            expanded[feature] = IntegerColumn()
+            continue
+        require(are_parts(parts), "the parts of dates are unknown")
+        require(IntegerColumn() not in expanded.values(), "columns of integers must be after columns of dates")
+        expanded[feature] = DateColumn(tuple(parts), zone)
+    return expanded
+
+
+def _check_categories(model: Any) -> None:
+    """Raise ModelFormatError if a feature has categories that it cannot have."""
+    integers = columns_of_integers(model.n_features_in_, model.expanded_)
+    for feature in model.categories_:
+        is_column = feature < model.n_features_in_ and feature not in model.expanded_
+        require(is_column or feature in integers, f"there are categories of feature {feature}, which is a number")
+    for feature, column in integers.items():
+        values = model.categories_.get(feature, np.empty(0))
+        are_integers = values.dtype == np.int64 and len(values) > 0 and np.all(np.abs(values) <= 2**53)
+        parts = values[:SHARED_CODE], values[SHARED_CODE:]
+        are_ordered = are_integers and all(np.all(np.diff(part) > 0) for part in parts)
+        is_valid = are_ordered and len(np.unique(values)) == len(values)
+        require(is_valid, f"the categories of column {column} are not integers up to 2**53, or not in order")
 
 
 def _store_rates(rates: TargetRates) -> tuple[Arrays, dict[str, Any]]:
     arrays: Arrays = {"rates.frequencies": rates.frequencies, "rates.factors": rates.factors}
     for i, table in enumerate(rates.tables):
         arrays |= {f"rates.{i}.totals": narrow(table.totals, "BHIq"), f"rates.{i}.edges": table.edges}
-        if len(table.values) > 0 and not table.is_interaction:
-            arrays[f"rates.{i}.values"] = table.values
     return arrays, {"tables": list(map(describe_rate_table, rates.tables)), "classes": rates.classes.tolist()}
 
 
 def describe_rate_table(table: RateTable) -> list[Any]:
-    """Return the metadata of a table of rates, without its edges, totals and values."""
+    """Return the metadata of a table of rates, without its edges and totals."""
     return [table.feature, table.other, table.n_parts, table.smoothing]
 
 
@@ -97,10 +115,9 @@ def _restore_rates(model: Any, stored: StoredModel, n_features: int) -> TargetRa
     require(classes == known, "the classes of rates are unknown or not in order")
     require(0 < len(items) * len(classes) <= MOST_FEATURES, "there are no rates, or too many")
     tables: list[RateTable] = []
-    integers: dict[int, NDArray[np.float64]] = {}
     for number, item in enumerate(items):
-        table = restore_rate_table(item, stored, f"rates.{number}", model, integers, n_features)
-        n_cells = len((model.categories_ | integers)[table.feature]) * table.n_parts
+        table = restore_rate_table(item, stored, f"rates.{number}", model, n_features)
+        n_cells = len(model.categories_[table.feature]) * table.n_parts
         totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
         is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
         require(is_positive, "the totals of rates are negative or too large")
@@ -116,31 +133,16 @@ def _restore_rates(model: Any, stored: StoredModel, n_features: int) -> TargetRa
     return TargetRates(tuple(tables), np.array(classes, dtype=np.int64), frequencies, factors)
 
 
-def _are_ordered_integers(values: NDArray[np.float64]) -> bool:
-    """Return whether values are different integers in the order of `index_values`."""
-    are_integers = len(values) > 0 and np.all(np.abs(values) <= 2.0**53) and np.all(values == np.floor(values))
-    return bool(are_integers) and np.array_equal(index_values(values, values), np.arange(len(values)))
-
-
-def restore_rate_table(
-    item: Any, stored: StoredModel, name: str, model: Any, integers: dict[int, NDArray[np.float64]], n_features: int
-) -> RateTable:
+def restore_rate_table(item: Any, stored: StoredModel, name: str, model: Any, n_features: int) -> RateTable:
     """Return a table of a file without totals; `n_features` is the number of features without target rates.
 
-    `item` is the result of `describe_rate_table`, and `name` the prefix of the names of arrays. `integers` are the
-    values of numeric columns (`RateTable.values`); those of this table are added.
+    `item` is the result of `describe_rate_table`, and `name` the prefix of the names of arrays.
     """
     is_table = list(map(type, item)) == [int, int, int, float]
     require(is_table, "a table of rates must be two features, a number of parts and a smoothing")
     feature, other, n_parts, smoothing = item
     categories = model.categories_
-    if f"{name}.values" in stored:
-        is_number = 0 <= feature < model.n_features_in_ and feature not in categories | model.dates_
-        require(is_number and other == -1, f"there are integers of feature {feature}, which is no number")
-        integers[feature] = stored.take_array(f"{name}.values", "d", (-1,))
-        is_ordered = _are_ordered_integers(integers[feature])
-        require(is_ordered, "the integers of rates are repeated, too large or not in order")
-    require(feature in categories | integers, f"there are rates of feature {feature}, which has no categories")
+    require(feature in categories, f"there are rates of feature {feature}, which has no categories")
     is_valid = other == -1 or (0 <= other < n_features and other != feature)
     require(is_valid, f"the rates of feature {feature} interact with feature {other}, which is not another feature")
     require(0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")
@@ -151,8 +153,7 @@ def restore_rate_table(
         n_expected = max(min(len(categories[other]), MISSING_CODE), 1) if other in categories else None
     has_parts = n_parts == n_expected and (other >= 0 or len(edges) == 0)
     require(has_parts, f"the rates of feature {feature} have a wrong number of parts or edges")
-    no_totals, values = np.empty((0, 0), dtype=np.int64), integers.get(feature, np.empty(0))
-    return RateTable(feature, other, edges, n_parts, smoothing, no_totals, values)
+    return RateTable(feature, other, edges, n_parts, smoothing, np.empty((0, 0), dtype=np.int64))
 
 
 def _restore_tree(model: Any, stored: StoredModel) -> None:

@@ -52,7 +52,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import possible_encodings
 from aucforest.metrics.validation import count_classes
 from aucforest.tables.columns import check_same_categories
-from aucforest.tables.dates import check_same_dates
+from aucforest.tables.expansion import check_same_expanded
 from aucforest.tables.target_rates import SETS
 from aucforest.tree.random import HALF_SAMPLES, SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
@@ -99,7 +99,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     def _check_table(self, table: TrainingTable) -> None:
         """Raise ValueError if the training data of a warm start have other features or classes than this forest."""
-        n_features = self.trees_[0].n_features - (0 if self.target_rates_ is None else self.target_rates_.n_features)
+        n_rates = 0 if self.target_rates_ is None else self.target_rates_.n_features
+        n_features = self.trees_[0].n_features - n_rates - len(self._integers)
         if n_features != table.n_features:
             raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
         classes, tree_classes = table.target.classes.tolist(), self.classes_.tolist()
@@ -109,7 +110,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
         """Raise ValueError unless the training data of a warm start are encoded like those of the existing trees."""
         check_same_categories(self.categories_, coding.categories)
-        check_same_dates(self.dates_, coding.dates)
+        check_same_expanded(self.expanded_, coding.expanded)
         if (coding.rates is None) != (self.target_rates_ is None) or not set(self.encodings_) <= set(encodings):
             raise ValueError(
                 "warm_start: the existing trees read columns of many categories in another way: pass the"
@@ -198,6 +199,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         spec = FitSpec.resolve(self._params(), target, table.names, table.n_features, start.seed, table.dates)
         if start.before is not None:
             spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=start.before.target_rates_)
+            spec = replace(spec, integers=start.before._integers)
         n_encodings = len(spec.encodings) if table.may_have_rates(spec) else 1
         evidence_bytes, scored, compared = 0, spec.scored, spec.compared
         if self.bootstrap and target.has_enough_samples and self._needs_scorer(len(spec.variant_names), n_encodings):

@@ -18,8 +18,8 @@ from aucforest.estimators._model_files import (
 )
 from aucforest.persistence.model_file import Arrays, StoredModel, require
 from aucforest.tables.columns import check_same_categories
-from aucforest.tables.dates import n_added
-from aucforest.tables.target_rates import RateTable, are_same_rates, integers_of
+from aucforest.tables.expansion import n_added
+from aucforest.tables.target_rates import RateTable, are_same_rates
 
 _FOREST = "AUCForestClassifier"
 # Maximum of a sum of absolute coefficients, and of a scale, so that their product with another one is finite.
@@ -52,24 +52,21 @@ _STACK = (
 
 def _additive_fields(forest: Any) -> tuple[Field, ...]:
     """Return the fields of an additive model on the features of a forest; a field may depend on earlier fields."""
-    n_features, n_classes = forest.n_features_in_ + n_added(forest.dates_), len(forest.classes_)
-    n_rows, n_numbers = 1 if n_classes == 2 else n_classes, n_features - len(forest._columns_of_categories)
+    n_features, n_classes = forest.n_features_in_ + n_added(forest.expanded_), len(forest.classes_)
+    n_rows, n_numbers = 1 if n_classes == 2 else n_classes, n_features - len(forest.categories_)
     max_knot = AdditiveClassifier.MOST_SCALED
 
     def n_columns(model: Any) -> int:
         return n_numbers + len(model.knots_) + len(model.missing_) + len(model.codes_)
 
     def are_codes(values: NDArray[np.float64], model: Any) -> Any:
-        """Return whether values are codes, integers or cells of interactions, sorted by feature and value."""
-        features, integers = model.code_features_, integers_of(forest.target_rates_)
-        n_codes_of = {feature: len(values) for feature, values in (forest.categories_ | integers).items()}
+        """Return whether values are codes or cells of interactions, sorted by feature and value."""
+        features, n_codes_of = model.code_features_, {f: len(values) for f, values in forest.categories_.items()}
         n_codes_of |= {n_features + i: n_codes_of[t.feature] * t.n_parts for i, t in enumerate(model.interactions)}
         n_codes = np.array([n_codes_of.get(feature, 0) for feature in features.tolist()])
         step, is_next = np.diff(features), np.diff(values) > 0.0
         is_rising = np.all((step > 0) | ((step == 0) & is_next))
         is_code = (values >= 0.0) & (values < n_codes) & (values == np.floor(values))
-        for feature, known in integers.items():
-            is_code[features == feature] = np.isin(values[features == feature], known)
         return is_rising and np.all(is_code)
 
     return (
@@ -114,12 +111,15 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
         if name in stored:
             other = stack.members_[name] = _restore_member(stack, stored, name, _FOREST)
             check_same_categories(forest.categories_, other.categories_)
-            require(forest.dates_ == other.dates_, "the forests of the stack have different dates")
+            require(
+                forest.expanded_ == other.expanded_,
+                "the forests of the stack read columns in different ways",
+            )
             are_same = are_same_rates(forest.target_rates_, other.target_rates_)
             require(are_same, "the forests of the stack have different target rates")
     if "linear" in stored:
         stack.members_["linear"] = _restore_additive(forest, stored.take_model("linear"))
-    for name in ("categories_", "dates_", "target_rates_"):
+    for name in ("categories_", "expanded_", "target_rates_"):
         setattr(stack, name, getattr(forest, name))
     stack.threshold_ = None
     restore_fields(stack, stored, _STACK)
@@ -136,8 +136,8 @@ def _restore_member(stack: Any, stored: StoredModel, name: str, *kinds: str) -> 
 
 
 def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
-    n_features = forest.n_features_in_ + n_added(forest.dates_)
-    model = AdditiveClassifier(forest._columns_of_categories, _restore_interactions(forest, stored, n_features))
+    n_features = forest.n_features_in_ + n_added(forest.expanded_)
+    model = AdditiveClassifier(tuple(sorted(forest.categories_)), _restore_interactions(forest, stored, n_features))
     model.is_sparse_, model.classes_ = stored.take("is_sparse", bool), np.arange(len(forest.classes_))
     require(not (model.is_sparse_ and model.interactions), "an additive model of a sparse matrix has interactions")
     model.n_features_, model.numbers_ = n_features, model.find_numbers(n_features)
@@ -151,9 +151,9 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
 
 def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> tuple[RateTable, ...]:
     """Return the interactions of an additive model; files without interactions have no such item."""
-    tables, integers = list[RateTable](), integers_of(forest.target_rates_)
+    tables = list[RateTable]()
     for i, item in enumerate(stored.take("interactions", list) if "interactions" in stored else []):
-        tables.append(restore_rate_table(item, stored, f"interactions.{i}", forest, integers, n_features))
+        tables.append(restore_rate_table(item, stored, f"interactions.{i}", forest, n_features))
         require(tables[-1].is_interaction, "an interaction of the additive model has only one feature")
     return tuple(tables)
 

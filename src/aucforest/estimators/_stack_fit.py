@@ -29,7 +29,6 @@ from aucforest.fitting.spec import weights_by_class
 from aucforest.fitting.target import Target
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows, as_csr
-from aucforest.tables.target_rates import integers_of
 from aucforest.tree.random import STACK_SAMPLE
 
 # The penalty is multiplied by 1 + _FEW / n, where n is about the number of samples of the rarer class. The penalty and
@@ -45,7 +44,7 @@ _MAX_PROBA = 1.0 + 1e-6
 
 # Fitted attributes that a stack copies from its forest.
 _SAME_AS_FOREST = (
-    "classes_", "pos_label_", "n_features_in_", "feature_names_in_", "class_prior_", "categories_", "dates_",
+    "classes_", "pos_label_", "n_features_in_", "feature_names_in_", "class_prior_", "categories_", "expanded_",
     "target_rates_",
 )  # fmt: skip
 
@@ -172,7 +171,6 @@ class StackFit(DecisionModel, OnnxExport):
                 table = forest._validate_rows(X, y, sample_weight, groups)
                 rule = self._check_target(table.target, cost)
                 training = _StackRows.from_target(X, table.target, forest.class_weight)
-                features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
                 # A model of the user is fitted before the forest, which takes longer, because it may reject the data.
                 linear = []
                 if self.linear not in ("auto", None):
@@ -180,10 +178,11 @@ class StackFit(DecisionModel, OnnxExport):
                 forest._fit_rows(table, forest._start())
                 # The scores of other members are not monotonic.
                 if self.linear == "auto" and forest.monotonic_cst is None:
-                    models = [AdditiveClassifier(forest._columns_of_categories)]
+                    categorical = tuple(sorted(forest.categories_))
+                    models = [AdditiveClassifier(categorical)]
                     if table.additive_interactions:
-                        models.append(AdditiveClassifier(forest._columns_of_categories, table.additive_interactions))
-                    linear = _fit_linear(training, models, features)
+                        models.append(AdditiveClassifier(categorical, table.additive_interactions))
+                    linear = _fit_linear(training, models, _as_matrix(table.without_rates()))
             self.__dict__.update((name, value) for name, value in vars(forest).items() if name in _SAME_AS_FOREST)
             self.members_ = {"forest": forest}
             self.oob_decision_function_ = self._combine(training, linear, old)
@@ -347,7 +346,7 @@ class StackFit(DecisionModel, OnnxExport):
         target = training.target
         table = model._validate_rows(training.X, target.classes[target.labels], weights, training.groups)
         table.rates, given = self.members_["forest"].target_rates_, target.sample_weight
-        table.integers = integers_of(table.rates)
+        table.integers = self.members_["forest"]._integers
         kept = table.target.kept
         table.rate_weight = given if given is None or kept is None else given[kept]
         return table

@@ -22,20 +22,11 @@ from aucforest.tables.columns import (
     has_codes,
     learn,
 )
-from aucforest.tables.dates import (
-    Dates,
-    check_same_kind,
-    columns_of_features,
-    expand,
-    find_dates,
-    has_dates,
-    n_added,
-    split_names,
-    table_of,
-)
+from aucforest.tables.dates import check_same_kind, find_dates, has_dates, table_of
+from aucforest.tables.expansion import Expanded, columns_of_features, columns_of_integers, expand, n_added, split_names
 from aucforest.tables.integers import rounded_columns, rounded_features, warn_of_rounding
 from aucforest.tables.sparse import SparseRows, as_csr
-from aucforest.tables.target_rates import TargetRates, append_rates, integers_of
+from aucforest.tables.target_rates import TargetRates, append_rates
 
 # Options of scikit-learn's validation of X.
 _OPTIONS: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
@@ -61,7 +52,7 @@ class FeatureModel(Model):
     """Base of the models that convert the columns of X to the features of trees."""
 
     categories_: Categories
-    dates_: Dates
+    expanded_: Expanded
     target_rates_: TargetRates | None = None
     classes_: NDArray[Any]
     n_features_in_: int
@@ -92,12 +83,12 @@ class FeatureModel(Model):
         if reset:
             matrix = self._learn(X, kept)
         else:
-            is_coded = bool(self.categories_ or self.dates_ or has_codes(X))
+            is_coded = bool(self.categories_ or self.expanded_ or has_codes(X))
             table = as_table(X) if is_coded else table_of(X)
             if table is not None and (is_coded or has_dates(table)):
                 validate_data(self, X, skip_check_array=True, reset=False)  # checks the names and number of columns
-                check_same_kind(table, self.dates_, self.categories_)
-                matrix = encode(expand(table, self.dates_), self.categories_)
+                check_same_kind(table, self.expanded_, self.categories_)
+                matrix = encode(expand(table, self.expanded_), self.categories_)
         try:
             if matrix is None:
                 valid = validate_data(self, X, y, reset=reset, **_OPTIONS)
@@ -126,22 +117,23 @@ class FeatureModel(Model):
         given = self.categorical_features
         table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
         categorical = find_categorical(table, given)
-        self.categories_, self.dates_ = {}, find_dates(table, self.date_parts, categorical)
-        if table is None or not (categorical or self.dates_ or has_codes(X)):
+        dates = find_dates(table, self.date_parts, categorical)
+        self.categories_, self.expanded_ = {}, dates
+        if table is None or not (categorical or self.expanded_ or has_codes(X)):
             return None
-        expanded = expand(table, self.dates_)
+        expanded = expand(table, self.expanded_)
         matrix, self.categories_ = learn(expanded, categorical, kept, warns=isinstance(given, str))
         return matrix
 
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
         """Return validated sparse X, and y if given; all features are numeric."""
-        if not reset and self.target_rates_ is not None and not self.categories_:  # rates of columns of integers
+        if not reset and self._integers and len(self._integers) == len(self.categories_):  # all columns are numeric
             return self._validate_X(X.toarray(), reset=False)
         given = self.categorical_features if reset else list(self.categories_)
         if given is not None and len(given) > 0 and not isinstance(given, str):
             raise ValueError("X is sparse, but categorical features need a dense X or a table: pass X.toarray()")
         if reset:
-            self.categories_, self.dates_ = {}, {}
+            self.categories_, self.expanded_ = {}, {}
         X = as_csr(X)
         if reset:
             warn_of_rounding([f"column {feature}" for feature in rounded_columns(X)])
@@ -152,7 +144,7 @@ class FeatureModel(Model):
         """Return whether X needs no validation, which takes longer than to predict a row."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
         has_columns = is_matrix and X.shape[1] == self.n_features_in_
-        return has_columns and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
+        return has_columns and not (self.categories_ or self.expanded_) and not hasattr(self, "feature_names_in_")
 
     @property
     def split_features_(self) -> NDArray[Any]:
@@ -160,23 +152,30 @@ class FeatureModel(Model):
         check_is_fitted(self, "classes_")
         names = getattr(self, "feature_names_in_", None)
         names = [f"feature_{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
-        names = split_names(names, self.dates_)
-        rates = [] if self.target_rates_ is None else self.target_rates_.names(names, self.classes_)
-        return np.array(names + rates, dtype=object)
-
-    @property
-    def _columns_of_categories(self) -> tuple[int, ...]:
-        """The columns whose values are categories: categorical columns, and integers that have target rates."""
-        return tuple(sorted({*self.categories_, *integers_of(self.target_rates_)}))
+        split = split_names(names, self.expanded_)
+        if self.target_rates_ is not None:
+            inputs = [split[index] for index in self._inputs_of_features]
+            split += self.target_rates_.names(inputs, self.classes_)
+        return np.array(split, dtype=object)
 
     @property
     def _columns_of_features(self) -> list[int]:
         """The index of the column of X that each feature of the trees is computed from."""
-        columns = columns_of_features(self.n_features_in_, self.dates_)
-        return columns if self.target_rates_ is None else columns + self.target_rates_.columns
+        columns = columns_of_features(self.n_features_in_, self.expanded_)
+        rates = [] if self.target_rates_ is None else self.target_rates_.columns
+        return columns + [columns[feature] for feature in rates]
 
     @property
     def _inputs_of_features(self) -> list[int]:
-        """The index of each feature of the trees; instead of that of a target rate, the index of its column."""
+        """The index of each feature of the trees; instead of that of a category or target rate, that of its column."""
+        inputs = [*range(self.n_features_in_ + n_added(self.expanded_))]
+        for feature, column in columns_of_integers(self.n_features_in_, self.expanded_).items():
+            inputs[feature] = column
         rates = [] if self.target_rates_ is None else self.target_rates_.columns
-        return [*range(self.n_features_in_ + n_added(self.dates_)), *rates]
+        return inputs + [inputs[feature] for feature in rates]
+
+    @property
+    def _integers(self) -> dict[int, NDArray[np.int64]]:
+        """The categories of each column of integers that are categories."""
+        features = columns_of_integers(self.n_features_in_, self.expanded_)
+        return {column: self.categories_[feature] for feature, column in features.items()}

@@ -72,7 +72,7 @@ class AUCStackingClassifier(StackFit):
         Class frequencies of the training data, by sample weight.
     prevalence_ : ndarray of shape (n_classes,)
         The class frequencies that were set by `set_prevalence`; probabilities refer to them. Only defined after it.
-    classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, text_formats_, target_rates_, \
+    classes_, pos_label_, n_features_in_, feature_names_in_, categories_, expanded_, text_formats_, target_rates_, \
     split_features_, threshold_, oob_score_
         As in `AUCForestClassifier`. The out-of-bag ROC AUC has the corrections of the forest, including optimism.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)

@@ -72,7 +72,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
     ----------
     tree_ : Tree
         The fitted tree as arrays of nodes.
-    classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, dates_, split_features_
+    classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, expanded_, split_features_
         As in `AUCForestClassifier`.
     feature_importances_, split_importances_, categories_
         As in `AUCForestClassifier`. If a feature has more than 254 categories, the 254 most frequent come first, and a

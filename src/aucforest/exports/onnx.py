@@ -157,7 +157,11 @@ def _add_additive(graph: Graph, model: Any) -> str:
             other = gather(graph.X, [table.other], f"{name}_other")
             value = _add_cells(graph, table, category, other, name)
         codes = model.codes_[is_code].astype(np.int64)
-        row = _add_index(graph, value, codes, default=len(codes))
+        is_missing = graph.add("IsNaN", value, output=f"{value}_missing_code")
+        known = graph.add("Where", is_missing, -1.0, value, output=f"{value}_known")
+        code = graph.add_cast(known, f"{value}_number_of_code", "INT64")
+        row = graph.add("LabelEncoder", code, output=f"{value}_row", domain="ai.onnx.ml", keys_int64s=codes.tolist(),
+                        values_int64s=[*range(len(codes))], default_int64=len(codes))  # fmt: skip
         # The last row, of zeros, is for values without a coefficient.
         coef_of_codes = np.vstack((coef[:, n_columns:][:, is_code].T, np.zeros(len(coef))))
         terms = graph.add("Gather", coef_of_codes, row, output=f"{value}_of_rows", axis=0)
@@ -176,24 +180,8 @@ def _add_cells(graph: Graph, table: Any, category: str, other: str, name: str) -
         number = graph.add("Min", other, float(SHARED_CODE), output=f"{name}_number")
     # Comparisons with NaN are false, and a runtime may take the other number as the minimum.
     part = graph.add("Where", graph.add("IsNaN", other, output=f"{name}_missing"), other, number, output=f"{name}_part")
-    if len(table.values) > 0:
-        index = _add_index(graph, category, table.values.astype(np.int64), default=-1)
-        index = graph.add_cast(index, f"{name}_index", "DOUBLE")
-        is_known = graph.add("GreaterOrEqual", index, 0.0, output=f"{name}_is_known")
-        category = graph.add("Where", is_known, index, np.nan, output=f"{name}_known_category")
     first = graph.add("Mul", category, float(table.n_parts), output=f"{name}_first")
     return graph.add("Add", first, part, output=name)
-
-
-def _add_index(graph: Graph, value: str, codes: NDArray[np.int64], default: int) -> str:
-    """Add the nodes that look up the indices of values among the codes, `default` for a value that is no code."""
-    # A cast would truncate numbers that are no integers. NaN is not equal to itself.
-    floor = graph.add("Floor", value, output=f"{value}_floor")
-    is_known = graph.add("Equal", floor, value, output=f"{value}_is_integer")
-    known = graph.add("Where", is_known, value, codes.min(initial=0) - 1.0, output=f"{value}_known")
-    return graph.add("LabelEncoder", graph.add_cast(known, f"{value}_number_of_code", "INT64"), output=f"{value}_row",
-                     domain="ai.onnx.ml", keys_int64s=codes.tolist(), values_int64s=[*range(len(codes))],
-                     default_int64=default)  # fmt: skip
 
 
 class Ensemble(NamedTuple):

@@ -31,7 +31,7 @@ from aucforest.tables.columns import (
     read_column,
     read_numbers,
 )
-from aucforest.tables.dates import Dates, expand, times_in
+from aucforest.tables.expansion import Expanded, IntegerColumn, columns_of_integers, expand, n_added, times_in
 from aucforest.tables.integers import is_rounded
 from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import (
@@ -132,16 +132,16 @@ class Coding:
 
     categories: Categories  # becomes `categories_` of the forest
     values: BinValues  # without target rates
-    dates: Dates = field(default_factory=dict)  # becomes `dates_` of the forest
-    integers: Integers = field(default_factory=dict)
-    rated: tuple[int, ...] = ()  # the columns that have target rates
+    expanded: Expanded = field(default_factory=dict)  # becomes `expanded_` of the forest
+    rated: tuple[int, ...] = ()  # the categorical features that have target rates
     rates: TargetRates | None = None  # becomes `target_rates_` of the forest; None before they are chosen
 
     @cached_property
     def digits(self) -> Digits:
-        """The digits of the categories of columns with target rates, which are appended to the codes."""
-        n_categories = {feature: len((self.categories | self.integers)[feature]) for feature in self.rated}
-        return Digits(len(self.values.n_bins), n_categories, self.integers)
+        """The digits of the categories of features with target rates, which are appended to the codes."""
+        n_features, n_categories = len(self.values.n_bins), {f: len(self.categories[f]) for f in self.rated}
+        integers = columns_of_integers(n_features - n_added(self.expanded), self.expanded)
+        return Digits(n_features, n_categories, integers)
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
@@ -154,8 +154,8 @@ class Coding:
         return CellFinder(self.digits, self.values, self.kinds != NUMERIC)
 
     def with_rated(self, encodings: Sequence[str]) -> "Coding":
-        """Return the coding with the columns that have target rates if trees may have the given encodings."""
-        return replace(self, rated=tuple(sorted([*find_rated(self.categories, encodings), *self.integers])))
+        """Return the coding with the features that have target rates if trees may have the given encodings."""
+        return replace(self, rated=tuple(find_rated(self.categories, encodings)))
 
     @property
     def kinds(self) -> NDArray[np.int8]:
@@ -164,7 +164,7 @@ class Coding:
 
     def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """Return the given rows of a table, all if None, as input of trees, shape (n_rows, n_features)."""
-        matrix = encode(expand(table, self.dates), self.categories)
+        matrix = encode(expand(table, self.expanded), self.categories)
         return matrix if rows is None else matrix[rows]
 
     def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
@@ -178,11 +178,26 @@ class Coding:
         return np.concatenate((codes, self.digits.encode(matrix, codes.dtype)))
 
 
+def expand_integers(
+    categories: Categories, expanded: Expanded, integers: Integers, n_features: int
+) -> tuple[Categories, Expanded]:
+    """Return the categories and the expanded columns with those of integers added; there are n_features before."""
+    added = dict(enumerate(integers.values(), n_features))
+    return {**categories, **added}, {**expanded, **dict.fromkeys(integers, IntegerColumn())}
+
+
 def choose_coding(
-    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, dates: Dates, run: ParallelMap
+    summary: Summary,
+    sample_weight: NDArray[np.float64] | None,
+    max_bins: int | None,
+    dates: Expanded,
+    integers: Integers,
+    run: ParallelMap,
 ) -> Coding:
     """Choose codes as in a fit in memory, given the summary of all rows and the weights of the sampled rows."""
-    categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
+    n_features = len(summary.names)
+    categories: Categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
+    categories, expanded = expand_integers(categories, dates, integers, n_features)
     weights = np.empty(0) if sample_weight is None else sample_weight
 
     def bins_of(feature: int) -> BinValues:
@@ -192,11 +207,11 @@ def choose_coding(
         # The function returns the distinct values of all rows, not only of the sample.
         return choose_bins(columns, weights, max_bins or columns.shape[1], lambda *_: summary.distinct[feature])
 
-    values = join_bins(run(bins_of, range(len(summary.names))))
-    return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)
+    values = join_bins(run(bins_of, range(n_features + len(integers))))
+    return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), expanded)
 
 
-def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
+def with_coarse_times(values: BinValues, dates: Expanded) -> BinValues:
     """Return bins where each time has at most `TIME_BINS` bins, which join about equally many of the given bins."""
     bins = values.by_feature()
     for feature in times_in(dates):

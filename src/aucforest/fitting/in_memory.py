@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.coding import Coding, with_coarse_times
+from aucforest.fitting.coding import Coding, expand_integers, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
     CountedRows,
@@ -18,14 +18,15 @@ from aucforest.fitting.integer_categories import (
     order_values,
     searched_columns,
 )
+from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import find_rated
-from aucforest.tables.columns import Categories
-from aucforest.tables.dates import Dates, n_added, times_in
+from aucforest.tables.columns import Categories, encode_numbers
+from aucforest.tables.expansion import Expanded, n_added, times_in
 from aucforest.tables.sparse import SparseRows
 from aucforest.tables.target_rates import RATES
 from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
@@ -45,7 +46,7 @@ class RowsInMemory(TrainingTable):
         X: NDArray[Any] | SparseRows,
         names: Sequence[str] | None,
         categories: Categories,
-        dates: Dates,
+        dates: Expanded,
         target: Target,
     ) -> None:
         self.X, self.names, self.target, self.dates, self._categories = X, names, target, dates, categories
@@ -83,16 +84,30 @@ class RowsInMemory(TrainingTable):
         return order_values(count_values_of(X, kept, found))
 
     def _encode_rows(self) -> Coding:
+        expanded = self._append_categories(self.integers or {})
         if isinstance(self.X, SparseRows):
             values = self._bin_sparse(self.X)
         else:
             self._codes, values = self._bin(self.X)
-        coding = Coding(self._categories, values, self.dates, self.integers or {}).with_rated(self._spec.encodings)
+        coding = Coding(self._categories, values, expanded).with_rated(self._spec.encodings)
         self._check(int(values.n_bins.max()) + 1, coding)
         if coding.rated:
             kept = self.target.kept
             self._codes = coding.with_digits(self._codes, self.X if kept is None else self.X[kept])
         return coding
+
+    def without_rates(self) -> NDArray[Any] | SparseRows:
+        """Return all features of the rows, without target rates."""
+        return self.X.without_rates(slice(None)) if isinstance(self.X, RatedRows) else self.X
+
+    def _append_categories(self, integers: Integers) -> Expanded:
+        """Append a feature for each column of integers that are categories; return all columns of several features."""
+        if integers:
+            codes = [encode_numbers(self.X[:, column], values) for column, values in integers.items()]
+            self.X = np.column_stack((self.X, *codes))
+        self._categories, expanded = expand_integers(self._categories, self.dates, integers, self.n_features)
+        self.n_features += len(integers)
+        return expanded
 
     def _check(self, n_codes: int, coding: Coding | None = None) -> None:
         spec = self._spec

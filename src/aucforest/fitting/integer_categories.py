@@ -20,8 +20,8 @@ from aucforest.tables.columns import Counted, Table, count_values, order_categor
 
 # If integers are categories, estimates from the same value increase the log likelihood by at least _LEAST_GAIN, and
 # estimates from neighboring values by at most the fraction _MOST_BY_NEIGHBORS of this increase. Both constants were
-# chosen with `benchmarks/many_categories.py integers`.
-_LEAST_GAIN, _MOST_BY_NEIGHBORS = 10.0, 0.5
+# chosen with `benchmarks/many_categories.py integers`, like the number of most frequent values that are left out.
+_LEAST_GAIN, _MOST_BY_NEIGHBORS, _N_LEFT_OUT = 10.0, 0.5, 20
 # Numbers of neighboring values on each side. The greatest comes first, because it recognizes most columns of numbers.
 _NEIGHBORS = (128, 64, 32, 16, 8, 4, 2, 1)
 # Maximum number of values of a column that are counted, and maximum number of counts of all columns. If these maxima
@@ -37,8 +37,8 @@ _MOST_CLASSES = 2**9  # so that the product of an integer and the number of clas
 _LEAST_REPEATED, _LEAST_PURE, _MOST_FREQUENT = 0.5, 0.98, 0.6
 ROWS = -1  # the key of the counts of whole rows, in place of the index of a column
 
-# The values of each column of integers that are categories, by the index of the column, ordered as for `index_values`.
-Integers = dict[int, NDArray[np.float64]]
+# The categories of each column of integers that are categories, by the index of the column.
+Integers = Mapping[int, NDArray[np.int64]]
 
 
 class CountedRows(NamedTuple):
@@ -116,15 +116,15 @@ class IntegerCounts:
         return replace(self, values=self.values[is_sampled], counts=self.counts[is_sampled], shift=shift)
 
     def are_categories(self) -> bool:
-        """Return whether the values are categories.
+        """Return whether the values are categories, of which there are more than `MOST_IN_SETS`.
 
         The most frequent values are left out: thresholds can separate them, and a number may have frequent values that
         are codes, such as 99 for unknown.
         """
-        by_frequency = np.argsort(-self.counts.sum(axis=1), kind="stable")
-        counts = self.counts[np.sort(by_frequency[MOST_IN_SETS:])].astype(np.float64)
-        if len(counts) < 2:
+        if len(self.values) <= MOST_IN_SETS:
             return False
+        by_frequency = np.argsort(-self.counts.sum(axis=1), kind="stable")
+        counts = self.counts[np.sort(by_frequency[_N_LEFT_OUT:])].astype(np.float64)
         frequencies = counts.sum(axis=0) / counts.sum()
         known = frequencies > 0.0
         by_all = float(np.sum(counts.sum(axis=0)[known] * np.log(frequencies[known])))
@@ -219,5 +219,7 @@ def merge_values(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int
 
 
 def order_values(counted: dict[int, Counted]) -> Integers:
-    """Return the values of each column, ordered as for `index_values`, given their counts."""
-    return {feature: order_categories(values, f"feature {feature}") for feature, values in counted.items()}
+    """Return the categories of each column, given the counts of its values."""
+    return {
+        feature: order_categories(values, f"feature {feature}").astype(np.int64) for feature, values in counted.items()
+    }

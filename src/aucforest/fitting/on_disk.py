@@ -4,7 +4,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple, Self
 
@@ -33,7 +32,8 @@ from aucforest.fitting.plan import plan_on_disk
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Counted, Table, find_categorical, read_table, warn_of_text
-from aucforest.tables.dates import Dates, expand, find_dates, n_added
+from aucforest.tables.dates import find_dates
+from aucforest.tables.expansion import Expanded, expand, n_added
 from aucforest.tables.integers import warn_of_rounding
 from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
@@ -51,7 +51,7 @@ class FeatureBatches(NamedTuple):
     names: list[str]
     to_frame: Callable[[Any], Any]  # converts a batch to a frame
     target: Target
-    dates: Dates  # the features that columns of dates become
+    dates: Expanded  # the features that columns of dates become
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
 
     @classmethod
@@ -131,6 +131,7 @@ class RowsOnDisk(TrainingTable):
         if self._open_job is not None:
             self._job = self._open_job()
         self._coding = self._choose_coding().with_rated(self._spec.encodings)
+        self.n_features = len(self._coding.values.n_bins)
         if self._coding.rated:  # these columns are known only now
             self._make_plan(self._coding)
         folder = None if self._job is None else self._job.folder
@@ -207,7 +208,7 @@ class RowsOnDisk(TrainingTable):
             columns = searched_columns(len(features.names), {*categorical, *self.dates}, spec)
             integers = self._count_integers(find_integer_categories(summary.integers, columns))
         run = thread_map(self._plan.n_readers)
-        return replace(choose_coding(summary, sample_weight, spec.max_bins, self.dates, run), integers=integers or {})
+        return choose_coding(summary, sample_weight, spec.max_bins, self.dates, integers or {}, run)
 
     def _count_integers(self, columns: list[int]) -> Integers:
         """Return the values of the given columns; read all rows, unless there are no columns."""

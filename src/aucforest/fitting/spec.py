@@ -17,7 +17,8 @@ from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
 from aucforest.metrics.validation import LEAST_WEIGHT, MOST_WEIGHT, check_weights
 from aucforest.tables.columns import Categories
-from aucforest.tables.dates import SECONDS, Dates, n_added
+from aucforest.tables.dates import SECONDS
+from aucforest.tables.expansion import Expanded, n_added
 from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
 from aucforest.tree.criteria.criterion import CUSTOM_CRITERION
 from aucforest.tree.criteria.table import CRITERIA
@@ -70,7 +71,8 @@ class FitSpec:
     numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
     n_jobs: int | None
     verbose: int
-    rates: TargetRates | None = None  # those of the trees of a warm start, which new trees must use
+    rates: TargetRates | None = None  # those of the trees of a warm start, which new trees must use, like the next
+    integers: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)  # see `integer_categories.Integers`
     # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
     scored: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     # Rows that are compared in pairs, by the trees for which both rows are out of bag.
@@ -91,7 +93,7 @@ class FitSpec:
     def without_rows(self) -> "FitSpec":
         """Return the specification without the fields that depend on the rows, for other processes."""
         no_rows = np.empty(0, dtype=np.int64)
-        return replace(self, sampler=None, weights=None, rates=None, scored=no_rows, compared=no_rows)
+        return replace(self, sampler=None, weights=None, rates=None, integers={}, scored=no_rows, compared=no_rows)
 
     @property
     def n_threads(self) -> int:
@@ -106,12 +108,12 @@ class FitSpec:
         names: Sequence[str] | None,
         n_features: int,
         seed: int,
-        dates: Dates | None = None,
+        dates: Expanded | None = None,
     ) -> "FitSpec":
         """Resolve the parameters of a tree or forest; raise ValueError or TypeError if one is not valid.
 
         `names` are the names of the columns. With `dates`, one column may become several of the `n_features` features.
-        A warm start must replace `numbers` and `rates` in the result.
+        A warm start must replace `numbers`, `rates` and `integers` in the result.
         """
         labels, classes = target.kept_labels, target.classes
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes), dates or {})
@@ -235,7 +237,7 @@ def resolve_max_features(max_features: Any, n_features: int) -> int:
 
 
 def resolve_signs(
-    monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int, dates: Dates | None = None
+    monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int, dates: Expanded | None = None
 ) -> tuple[int, ...]:
     """Return the sign of the monotonic constraint of each feature, or an empty tuple if there are no constraints.
 
@@ -261,7 +263,7 @@ def resolve_signs(
 def check_signs(signs: NDArray[np.int8], categories: Categories) -> None:
     """Raise ValueError if a categorical feature has a monotonic constraint."""
     for feature in categories:
-        if len(signs) > 0 and signs[feature] != 0:
+        if np.any(signs[feature : feature + 1] != 0):
             raise ValueError(f"monotonic_cst of feature {feature} must be 0, because the feature is categorical")
 
 

@@ -26,8 +26,8 @@ from aucforest.fitting.target_rates import (
     prior_frequencies,
     sampled_rows,
 )
-from aucforest.tables.dates import Dates
-from aucforest.tables.target_rates import INTERACTIONS, SETS, RateTable, TargetRates, integers_of
+from aucforest.tables.expansion import Expanded
+from aucforest.tables.target_rates import INTERACTIONS, SETS, RateTable, TargetRates
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.tree import Tree
 
@@ -36,9 +36,9 @@ class TrainingTable(ABC):
     """Training data in this process, in files, or on the workers of a cluster."""
 
     target: Target  # labels and weights of all rows
-    n_features: int  # number of features, without target rates
+    n_features: int  # number of features, without target rates; `code` adds those of integers that are categories
     names: Sequence[str] | None  # names of the columns, or None
-    dates: Dates  # the features that columns of dates become
+    dates: Expanded  # the features that columns of dates become
     X: Any  # a matrix, or an object that returns rows by index; it has at least `FitSpec.rows_with_values`
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
     integers: Integers | None = None  # the columns of integers that are categories; None before they are found
@@ -62,6 +62,7 @@ class TrainingTable(ABC):
         """Choose codes, and encode rows of positive weight; raise ValueError if a fit would take too much memory."""
         self._spec = spec
         coding = self._encode_rows()
+        assert self.n_features == len(coding.values.n_bins)
         self._coding = self._choose_rates(coding) if coding.rated else coding
         self._growth = Growth.of(spec, self._coding, len(self.target.kept_labels), len(self.target.classes))
         return self._coding
@@ -73,7 +74,7 @@ class TrainingTable(ABC):
     def _known_integers(self, spec: FitSpec) -> Integers | None:
         """Return the columns of integers that are categories, or None if they must be found."""
         if self.integers is None and spec.numbers.start > 0:  # as in the trees of a warm start
-            return integers_of(spec.rates)
+            return spec.integers
         return {} if spec.encodings == (SETS,) else self.integers
 
     @abstractmethod

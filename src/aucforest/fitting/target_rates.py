@@ -6,7 +6,7 @@ Interactions and smoothing are chosen by leave-one-out likelihoods in a sample o
 of all rows. All choices depend only on codes and labels, so they do not depend on where the rows are stored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.tables.columns import Categories
-from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, LeftOutTotals, RateTable, TargetRates, index_values
+from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, LeftOutTotals, RateTable, TargetRates
 from aucforest.tree.binning import MAX_BINS, BinValues, choose_bins, midway
 from aucforest.tree.ordered_rates import read_categories
 from aucforest.tree.samples import FixedPoint, exact_weights
@@ -87,7 +87,8 @@ class Digits:
 
     first: int  # the index of the first row with digits, which follows the codes of the features
     n_categories: dict[int, int]  # the number of categories of each column that has target rates
-    integers: dict[int, NDArray[np.float64]] = field(default_factory=dict)  # values of numeric columns, see `RateTable`
+    # The column of integers of each categorical feature that has the values of one as categories.
+    integers: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -105,11 +106,7 @@ class Digits:
         digits = np.empty((self.n_rows, len(X)), dtype=dtype)
         for feature, rows in self._slices.items():
             values, missing = X[:, feature], _BASE ** (rows.stop - rows.start) - 1
-            if feature in self.integers:
-                indices = index_values(values, self.integers[feature])
-                quotient = np.where(indices < 0, missing, indices)
-            else:
-                quotient = np.where(np.isnan(values), missing, values).astype(np.int64)
+            quotient = np.where(np.isnan(values), missing, values).astype(np.int64)
             for row in range(rows.start, rows.stop):
                 quotient, digits[row - self.first] = np.divmod(quotient, _BASE)
         return digits
@@ -261,8 +258,7 @@ class CellFinder:
 
     def empty_table(self, feature: int) -> RateTable:
         """Return a table of a column without interaction, smoothing and totals."""
-        values = self.digits.integers.get(feature, np.empty(0))
-        return RateTable(feature, -1, np.empty(0), 1, 0.0, np.empty((0, 0), dtype=np.int64), values)
+        return RateTable(feature, -1, np.empty(0), 1, 0.0, np.empty((0, 0), dtype=np.int64))
 
     def candidates(
         self, feature: int, codes_of: Callable[[int], NDArray[Any]]
@@ -273,7 +269,7 @@ class CellFinder:
         step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
         for other in range(feature % step, n_features, step):
             n_bins = int(self.values.first[other + 1] - self.values.first[other])
-            if other == feature or n_bins < 2:
+            if other in (feature, self.digits.integers.get(feature)) or n_bins < 2:
                 continue
             codes = codes_of(other)
             if self.by_set[other]:

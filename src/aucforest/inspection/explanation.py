@@ -18,7 +18,8 @@ from aucforest.fitting.growing import thread_map
 from aucforest.inspection.models import category_names_of, check_count, input_names_of
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
-from aucforest.tables.dates import columns_of_features, format_time, times_in
+from aucforest.tables.dates import format_time
+from aucforest.tables.expansion import columns_of_features, times_in
 from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
@@ -373,7 +374,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
         target=f"{_TARGETS[scale]} {classes[1] if n_columns == 1 else 'each class'}",
         scale=scale,
         categories=category_names_of(model),
-        times=times_in(model.dates_),
+        times=times_in(model.expanded_),
     )
 
 
@@ -384,8 +385,8 @@ def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
     as the first part of the date.
     """
     index_of = {name: index for index, name in enumerate(input_names_of(model))}
-    columns = columns_of_features(model.n_features_in_, model.dates_)
-    inputs = zip(input_names_of(explained), columns_of_features(explained.n_features_in_, explained.dates_))
+    columns = columns_of_features(model.n_features_in_, model.expanded_)
+    inputs = zip(input_names_of(explained), columns_of_features(explained.n_features_in_, explained.expanded_))
     indices = [index_of[name] if name in index_of else columns.index(column) for name, column in inputs]
     return np.array(indices)[explained._inputs_of_features]
 

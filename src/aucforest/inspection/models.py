@@ -60,7 +60,7 @@ def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = 
     """Return the given names followed by names of target rates, else the names seen in `fit`, else feature_0, ..."""
     names, rates = given, getattr(model, "target_rates_", None)
     if names is None:
-        has_derived = rates is not None or getattr(model, "dates_", {})
+        has_derived = rates is not None or getattr(model, "expanded_", {})
         names = model.split_features_ if has_derived else getattr(model, "feature_names_in_", None)
     elif rates is not None and len(names) + rates.n_features == n_features:
         names = [*names, *rates.names(names, model.classes_)]

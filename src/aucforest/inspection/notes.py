@@ -8,8 +8,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucforest.tables.columns import as_table, check_table
+from aucforest.tables.expansion import categories_of_columns
 from aucforest.tables.notes import suspicious_columns, unseen_categories
-from aucforest.tables.target_rates import integers_of
 
 
 def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> list[str]:
@@ -66,6 +66,5 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
     if model is not None:
         check_is_fitted(model)
         validate_data(model, X, skip_check_array=True, reset=False)
-        integers = integers_of(getattr(model, "target_rates_", None))
-        notes += unseen_categories(X, getattr(model, "categories_", {}) | integers)
+        notes += unseen_categories(X, categories_of_columns(model))
     return notes

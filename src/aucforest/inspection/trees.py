@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aucforest._display import Display, HtmlTable
 from aucforest._optional import import_optional
 from aucforest.inspection import models
-from aucforest.tables.dates import times_in
+from aucforest.tables.expansion import times_in
 from aucforest.tree.tree import LEAF, Tree
 
 _INDENT = "|   "
@@ -85,7 +85,7 @@ def export_text(
     trees = models.trees_of(model)
     features = models.feature_names_of(model, trees[0].n_features, feature_names)
     classes = models.class_names_of(model, trees[0].n_classes, class_names)
-    categories, times = models.category_names_of(model, quoted=True), times_in(getattr(model, "dates_", {}))
+    categories, times = models.category_names_of(model, quoted=True), times_in(getattr(model, "expanded_", {}))
     split_format = models.SplitFormat(features, categories, times, decimals)
 
     def leaf_text(tree: Tree, node: int, proba: NDArray[np.float64]) -> str:
@@ -237,7 +237,7 @@ class TreeDisplay(Display):
             categories=models.category_names_of(estimator, quoted=True),
             max_depth=max_depth,
             decimals=decimals,
-            times=times_in(getattr(estimator, "dates_", {})),
+            times=times_in(getattr(estimator, "expanded_", {})),
         )
         return display.plot(ax)
 

@@ -17,7 +17,8 @@ from aucforest.metrics.roc import class_roc_auc
 from aucforest.metrics.validation import is_missing
 from aucforest.report.data import as_numbers, column_arrays, column_names
 from aucforest.report.rows import FloatArray, ScoredRows, predict_scores
-from aucforest.tables.dates import columns_of_features, format_time
+from aucforest.tables.dates import format_time
+from aucforest.tables.expansion import columns_of_features
 
 _MOST_ROWS_OF_CLASS = 5000  # AUC does not depend on class frequencies, so no class needs more rows than this
 _MOST_ROWS = 500  # maximum number of rows for partial dependence
@@ -71,7 +72,7 @@ def _with_column_from_rows(model: Any, X: Any, n_columns: int) -> Callable[[int,
 
 def columns_in_order(importance: PermutationImportance, model: Any, n_columns: int) -> list[int]:
     """Return the indices of the columns of X, sorted by the importance of their most important feature."""
-    columns = columns_of_features(n_columns, getattr(model, "dates_", {}))
+    columns = columns_of_features(n_columns, getattr(model, "expanded_", {}))
     order = np.argsort(-importance.importances_mean, kind="stable").tolist()
     return list(dict.fromkeys(columns[feature] for feature in order))
 

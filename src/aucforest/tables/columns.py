@@ -25,6 +25,7 @@ _CODED = (nw.Categorical, nw.Enum)  # dictionary-encoded columns
 # scikit-learn's checks of estimators require the words "argument must be", "string" and "number".
 _ONE_VALUE_PER_CELL = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
+_MOST_IN_FLOAT32 = 2**24  # float32 represents all integers up to this one
 
 Categories = dict[int, NDArray[Any]]
 
@@ -400,8 +401,7 @@ def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:
     """Return a matrix with the codes of the given categorical columns and the numbers of all other columns."""
     if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
-        # float32 represents all integers up to 2**24.
-        is_narrow = table.dtype == np.float32 and all(len(categories[feature]) <= 2**24 for feature in columns)
+        is_narrow = table.dtype == np.float32 and all(len(categories[f]) <= _MOST_IN_FLOAT32 for f in columns)
         matrix = table.astype(np.float32 if is_narrow else np.float64, copy=len(columns) > 0)
     else:
         # Column-major order, as in pandas and polars, makes filling column by column fast.
@@ -416,11 +416,9 @@ def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories
 
 def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Return the codes of one column, NaN for missing and unseen values. A value has the code of an equal category."""
-    codes = np.arange(len(categories), dtype=np.float64)
     if isinstance(column, np.ndarray) and categories.dtype.kind in "biuf" and len(categories) > 0:
-        order = np.argsort(categories)
-        nearest = order[np.searchsorted(categories, column, sorter=order).clip(max=len(order) - 1)]
-        return np.where(categories[nearest] == column, codes[nearest], np.nan)
+        return encode_numbers(column, categories)
+    codes = np.arange(len(categories), dtype=np.float64)
     if isinstance(column, np.ndarray):
         distinct, indices = np.unique(column, return_inverse=True)
         column = Factor(distinct.tolist(), indices)
@@ -433,6 +431,16 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
             now, before = readable(value), readable(category)
             raise ValueError(f"X: {name} has values such as {now!r}, but had values such as {before!r} in fit")
     return encoded
+
+
+def encode_numbers(numbers: NDArray[Any], categories: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the codes of numbers, NaN for missing and unseen ones; as float32, if the numbers are and it is exact."""
+    order = np.argsort(categories, kind="stable")  # takes linear time, because categories are two sorted parts
+    nearest = order[np.searchsorted(categories, numbers, sorter=order).clip(max=len(order) - 1)]
+    is_narrow = numbers.dtype == np.float32 and len(categories) <= _MOST_IN_FLOAT32
+    codes = nearest.astype(np.float32 if is_narrow else np.float64)
+    codes[categories[nearest] != numbers] = np.nan
+    return codes
 
 
 def check_same_categories(before: Categories, now: Categories) -> None:

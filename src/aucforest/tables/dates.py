@@ -1,12 +1,11 @@
 """Columns of dates, times and durations, and the numeric features that are computed from them.
 
 A column of dates becomes one or more features, its parts: the time in seconds since 1970-01-01, and calendar parts such
-as the month. The first feature replaces the column. The others are appended after the last column, so that the index of
-each column is also the index of its first feature. Durations and times of day become seconds. Values of all types are
-converted to datetime64 or timedelta64 first, so that equal dates have equal features.
+as the month (see `tables.expansion`). Durations and times of day become seconds. Values of all types are converted to
+datetime64 or timedelta64 first, so that equal dates have equal features.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing
-from aucforest.tables.columns import Frame, Table, as_table, column_name, column_of, repeated
+from aucforest.tables.columns import Frame, Table, as_table, column_name, column_of
 from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
@@ -34,9 +33,6 @@ class DateColumn(NamedTuple):
 
     parts: tuple[str, ...]  # a subset of `PARTS` in order, or `SECONDS` for durations and times of day
     zone: str | None  # the time zone of the calendar parts; None for dates without a time zone
-
-
-Dates = dict[int, DateColumn]
 
 
 class _Kind(NamedTuple):
@@ -57,7 +53,7 @@ def _days(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
     return wall.astype("M8[D]").astype(np.int64)
 
 
-# The calendar parts of dates in local time (`wall`). Those of NaT are arbitrary; `_features` replaces them by NaN.
+# The calendar parts of dates in local time (`wall`). Those of NaT are arbitrary; `date_features` replaces them by NaN.
 _CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[Any]]] = {
     "year": lambda wall: wall.astype("M8[Y]").astype(np.int64) + 1970,
     "month": lambda wall: wall.astype("M8[M]").astype(np.int64) % 12 + 1,
@@ -68,9 +64,11 @@ _CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[Any]]] = {
 PARTS = ("time", *_CALENDAR)
 
 
-def find_dates(table: Table | None, parts: str | Sequence[str] | None, categorical: Sequence[int] = ()) -> Dates:
+def find_dates(
+    table: Table | None, parts: str | Sequence[str] | None, categorical: Sequence[int] = ()
+) -> dict[int, DateColumn]:
     """Return a `DateColumn` for each non-categorical column of dates or durations; `parts` is from `date_parts`."""
-    dates: Dates = {}
+    dates: dict[int, DateColumn] = {}
     if table is None:
         return dates
     skipped = set(categorical)
@@ -113,39 +111,11 @@ def has_dates(table: Table) -> bool:
     return any(True for _ in _kinds(table))
 
 
-def check_same_kind(table: Table, dates: Dates, categorical: Iterable[int]) -> None:
+def check_same_kind(table: Table, expanded: Mapping[int, Any], categorical: Iterable[int]) -> None:
     """Raise ValueError if a column has dates now but had numbers in `fit`; `categorical` columns may have dates."""
     for feature, kind in _kinds(table):
-        if feature not in dates and feature not in categorical:
+        if not isinstance(expanded.get(feature), DateColumn) and feature not in categorical:
             raise ValueError(f"X: {column_name(table, feature)} holds dates ({kind.type}), but was numeric in fit")
-
-
-def check_same_dates(before: Dates, now: Dates) -> None:
-    """Raise ValueError if columns of dates, their parts or their time zones differ from the previous fit."""
-    for feature in sorted(before | now):
-        if before.get(feature) != now.get(feature):
-            raise ValueError(f"warm_start: the dates of column {feature} have another type, zone or parts than before")
-
-
-def n_added(dates: Dates) -> int:
-    """Return the number of features that dates append after the last column."""
-    return sum(len(column.parts) - 1 for column in dates.values())
-
-
-def split_names(names: Sequence[Any], dates: Dates) -> list[Any]:
-    """Return the names of all features, such as "d: month", from the names of the columns."""
-    first = [f"{name}: {dates[feature].parts[0]}" if feature in dates else name for feature, name in enumerate(names)]
-    return first + [f"{names[feature]}: {part}" for feature, column in dates.items() for part in column.parts[1:]]
-
-
-def columns_of_features(n_columns: int, dates: Dates) -> list[int]:
-    """Return the index of the column from which each feature is computed."""
-    return [*range(n_columns), *(index for index, column in dates.items() for _ in column.parts[1:])]
-
-
-def times_in(dates: Dates) -> frozenset[int]:
-    """Return the indices of the features that are times in seconds since 1970-01-01."""
-    return frozenset(feature for feature, column in dates.items() if column.parts[0] == "time")
 
 
 def format_time(seconds: float) -> str:
@@ -162,29 +132,6 @@ def format_moment(moment: np.datetime64) -> str:
 def format_duration(seconds: float) -> str:
     """Return a duration as text, such as "2 days, 3:00:00"."""
     return str(timedelta(seconds=seconds)) if abs(seconds) < 86400e9 else f"{seconds:g} s"
-
-
-def expand(table: Table, dates: Dates) -> Table:
-    """Return a table with numeric features instead of dates; ValueError if a column with dates in `fit` has none."""
-    if not dates:
-        return table
-    features_of = {index: _features(table, index, column) for index, column in dates.items()}
-    # The first feature of each column of dates replaces it, and the others are appended.
-    parts = {index: features[0] for index, features in features_of.items()}
-    parts |= dict(enumerate((values for features in features_of.values() for values in features[1:]), table.shape[1]))
-    if isinstance(table, Frame):
-        names = split_names(table.columns, dates)
-        for name in repeated(names):
-            raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
-        names[: table.shape[1]] = table.columns  # the first feature of a column keeps its name
-        backend = table.implementation
-        series = (nw.new_series(names[index], values, nw.Float64, backend=backend) for index, values in parts.items())
-        return Frame(table.with_columns(*series))
-    shape = len(table), table.shape[1] + n_added(dates)
-    expanded = np.empty(shape, dtype=object if table.dtype == object else np.float64)
-    for index in range(shape[1]):
-        expanded[:, index] = parts[index] if index in parts else table[:, index]
-    return expanded
 
 
 def as_datetimes(values: Any) -> NDArray[Any] | None:
@@ -207,7 +154,8 @@ def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
     return np.where(np.isnat(values), np.nan, seconds)
 
 
-def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np.float64]]:
+def date_features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np.float64]]:
+    """Return the features of a column of dates, NaN for missing dates; ValueError if it has none, unlike in `fit`."""
     instants, wall = _read(table, feature, column)
     missing = np.isnat(instants)
     return [

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from aucforest.metrics.thresholds import decide
 from aucforest.tables import text_types
 from aucforest.tables.columns import count_unseen, read_column, read_table, repeated
-from aucforest.tables.dates import SECONDS
+from aucforest.tables.dates import SECONDS, DateColumn
+from aucforest.tables.expansion import categories_of_columns
 from aucforest.tables.kinds import as_kind, find_column, kind_of, nearest
 from aucforest.tables.sources import stray_notes
-from aucforest.tables.target_rates import integers_of
 from aucforest.tables.texts import listed, unseen_note
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 
@@ -59,19 +59,17 @@ class ModelColumns:
                     f"{table.name} has {len(self.names)} columns, but the model was fitted on"
                     f" {model.n_features_in_} without names"
                 )
-        categories, dates = getattr(model, "categories_", {}), getattr(model, "dates_", {})
-        self._kinds = [NUMBER] * len(self.names)
-        for j, column in dates.items():
-            self._kinds[j] = DURATION if column.parts == SECONDS else DATE if column.zone is None else ZONED
-        for j, values in categories.items():
-            self._kinds[j] = kind_of(values.tolist())
-        integers = integers_of(getattr(model, "target_rates_", None))
-        self._categories = {self.names[j]: values for j, values in (categories | integers).items()}
+        categories, expanded = categories_of_columns(model), getattr(model, "expanded_", {})
+        self._kinds = [kind_of(categories[j].tolist()) if j in categories else NUMBER for j in range(len(self.names))]
+        for j, column in expanded.items():
+            if isinstance(column, DateColumn):
+                self._kinds[j] = DURATION if column.parts == SECONDS else DATE if column.zone is None else ZONED
         # A refreshed model knows the categories of the old model among its members, too.
         old = model
         while (old := getattr(old, "members_", {}).get("old")) is not None:
-            for j in categories.keys() & old.categories_.keys():
-                self._categories[self.names[j]] = np.append(self._categories[self.names[j]], old.categories_[j])
+            old_categories = categories_of_columns(old)
+            categories |= {j: np.append(categories[j], old_categories[j]) for j in categories.keys() & old_categories}
+        self._categories = {self.names[j]: values for j, values in categories.items()}
         if table.is_text:
             formats = getattr(model, "text_formats_", {})
             kinds = dict.fromkeys(numbers, NUMBER) | dict(zip(self.names, self._kinds))

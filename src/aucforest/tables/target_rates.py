@@ -27,31 +27,15 @@ LeftOutTotals = Callable[[int, NDArray[np.int64]], NDArray[np.int64]]
 ENCODINGS = SETS, RATES, INTERACTIONS = "sets", "rates", "interactions"
 
 
-def index_values(numbers: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the index of each number among `values`, -1 for missing and unknown numbers.
-
-    The first `SHARED_CODE` values, which are the most frequent ones, are sorted, and so are all others.
-    """
-    indices = np.full(len(numbers), -1)
-    for first, part in ((0, values[:SHARED_CODE]), (SHARED_CODE, values[SHARED_CODE:])):
-        if len(part) > 0:
-            nearest = np.searchsorted(part, numbers).clip(max=len(part) - 1)
-            indices = np.where(part[nearest] == numbers, first + nearest, indices)
-    return indices
-
-
 class RateTable(NamedTuple):
     """The class totals of the categories of a column, or of the cells of an interaction of the column."""
 
-    feature: int  # index of the column of categories
+    feature: int  # index of the categorical feature
     other: int  # index of the other feature, -1 if there is none
     edges: NDArray[np.float64]  # edges of the intervals that are the parts of a number; empty for categories
     n_parts: int  # number of parts of the other feature, 1 if there is none
     smoothing: float  # in samples
     totals: NDArray[np.int64]  # (n_categories * n_parts, n_classes)
-    # The value of each category of a numeric column, as in `index_values`. Empty if the feature is categorical: then
-    # its values are the indices of categories.
-    values: NDArray[np.float64] = np.empty(0)
 
     @property
     def is_interaction(self) -> bool:
@@ -79,10 +63,7 @@ class RateTable(NamedTuple):
     def cells_of(self, X: NDArray[Any]) -> NDArray[np.int64]:
         """Return the index of the cell of each row of a feature matrix, -1 if the category or the part is missing."""
         values = X[:, self.feature]
-        if len(self.values) > 0:
-            categories = index_values(values, self.values)
-        else:
-            categories = np.where(np.isnan(values), -1, values).astype(np.int64)
+        categories = np.where(np.isnan(values), -1, values).astype(np.int64)
         if not self.is_interaction:
             return categories
         return self.cells(categories, self.parts_of(X[:, self.other]))
@@ -106,7 +87,7 @@ class TargetRates(NamedTuple):
 
     @property
     def columns(self) -> list[int]:
-        """The index of the column from which each feature is computed."""
+        """The index of the categorical feature from which each feature is computed."""
         return [table.feature for table in self.tables for _ in self.classes]
 
     def names(self, names: Sequence[Any], classes: NDArray[Any]) -> list[str]:
@@ -155,11 +136,6 @@ class TargetRates(NamedTuple):
         counts, total = weights[:, self.classes], weights.sum(axis=1, keepdims=True)
         rates: NDArray[np.float64] = (counts + smoothing * priors) / (total + smoothing)
         return rates
-
-
-def integers_of(rates: TargetRates | None) -> dict[int, NDArray[np.float64]]:
-    """Return the values of the categories of each numeric column, see `RateTable`."""
-    return {table.feature: table.values for table in (() if rates is None else rates.tables) if len(table.values) > 0}
 
 
 def append_rates(X: Any, rates: TargetRates | None, left_out: LeftOutTotals | None = None) -> Any:

@@ -1,0 +1,99 @@
+"""Columns that become several features, their parts: dates, and integers that are categories.
+
+The first feature replaces the column. The others are appended after the last column, so that the index of each column
+is also the index of its first feature.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.tables.columns import Frame, Table, read_numbers, repeated
+from aucforest.tables.dates import DateColumn, date_features
+
+
+class IntegerColumn(NamedTuple):
+    """The parts of a column of integers that are categories: both features have its values."""
+
+    parts: tuple[str, ...] = ("number", "category")
+    zone: None = None
+
+
+# By the index of the column. Columns of integers come last.
+Expanded = Mapping[int, DateColumn | IntegerColumn]
+
+
+def n_added(expanded: Expanded) -> int:
+    """Return the number of features that are appended after the last column."""
+    return sum(len(column.parts) - 1 for column in expanded.values())
+
+
+def split_names(names: Sequence[Any], expanded: Expanded) -> list[Any]:
+    """Return the names of all features, such as "d: month", from the names of the columns."""
+    split = list(names)
+    for feature, column in expanded.items():
+        if isinstance(column, DateColumn):
+            split[feature] = f"{names[feature]}: {column.parts[0]}"
+        split += [f"{names[feature]}: {part}" for part in column.parts[1:]]
+    return split
+
+
+def columns_of_features(n_columns: int, expanded: Expanded) -> list[int]:
+    """Return the index of the column from which each feature is computed."""
+    return [*range(n_columns), *(index for index, column in expanded.items() for _ in column.parts[1:])]
+
+
+def columns_of_integers(n_columns: int, expanded: Expanded) -> dict[int, int]:
+    """Return the index of the column of integers for each feature that has its values as categories."""
+    columns = enumerate(columns_of_features(n_columns, expanded))
+    return {feature: j for feature, j in columns if feature != j and isinstance(expanded[j], IntegerColumn)}
+
+
+def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
+    """Return the categories of columns by the index of the column: of categorical columns and of integers."""
+    categories = getattr(model, "categories_", {})
+    columns = columns_of_features(model.n_features_in_, getattr(model, "expanded_", {}))
+    return {columns[feature]: values for feature, values in categories.items()}
+
+
+def times_in(expanded: Expanded) -> frozenset[int]:
+    """Return the indices of the features that are times in seconds since 1970-01-01."""
+    return frozenset(feature for feature, column in expanded.items() if column.parts[0] == "time")
+
+
+def expand(table: Table, expanded: Expanded) -> Table:
+    """Return a table with the features of the given columns; ValueError if a column has other values than in `fit`."""
+    if not expanded:
+        return table
+    parts, added = dict[int, NDArray[Any]](), count(table.shape[1])
+    for index, column in expanded.items():
+        if isinstance(column, DateColumn):
+            features = date_features(table, index, column)
+        else:
+            features = [read_numbers(table, index).astype(np.float64)] * 2
+        parts[index] = features[0]
+        parts |= {next(added): values for values in features[1:]}
+    if isinstance(table, Frame):
+        names = split_names(table.columns, expanded)
+        for name in repeated(names):
+            raise ValueError(f"X has a column {name!r}, which is also the name of another feature: rename it")
+        names[: table.shape[1]] = table.columns  # the first feature of a column keeps its name
+        backend = table.implementation
+        series = (nw.new_series(names[index], values, nw.Float64, backend=backend) for index, values in parts.items())
+        return Frame(table.with_columns(*series))
+    shape = len(table), table.shape[1] + n_added(expanded)
+    matrix = np.empty(shape, dtype=object if table.dtype == object else np.float64)
+    for index in range(shape[1]):
+        matrix[:, index] = parts[index] if index in parts else table[:, index]
+    return matrix
+
+
+def check_same_expanded(before: Expanded, now: Expanded) -> None:
+    """Raise ValueError if columns of dates, their parts or their time zones differ from the previous fit."""
+    for feature in sorted({*before, *now}):
+        if before.get(feature) != now.get(feature):
+            raise ValueError(f"warm_start: the dates of column {feature} have another type, zone or parts than before")
