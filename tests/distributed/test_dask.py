@@ -112,7 +112,7 @@ def test_integers_that_are_categories_and_dates_are_found_as_in_memory(client):
     tables = frame, dd.from_pandas(frame, npartitions=5)
     forest = DaskAUCForestClassifier(20, random_state=0, oob_score=True)
     fit_to_frames(forest, *((rows[["x", "account", "age"]], rows.label, rows.weight) for rows in tables))
-    assert len(forest.target_rates_.tables[0].values) == 200
+    assert len(forest.categories_[3]) == 200
     frame, labels = make_frame()
     booked = pd.Series(np.datetime64("2024-01-01", "us") + (np.arange(9000) * 79 % 500_000).astype("m8[m]"))
     frame = frame[["size"]].assign(booked=booked.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))

@@ -333,7 +333,7 @@ def test_weights_may_have_another_unit_after_the_fit():
 
 
 def test_a_column_with_the_name_of_a_rate():
-    sentence = "^X has a column 'shop: rate', which is also the name of a target rate"
+    sentence = "^X has a column 'shop: rate', which is also the name of another feature"
     refuse(small_forest(10), sentence, X_STRONG.assign(**{"shop: rate": 0.0}), Y_STRONG)
 
 

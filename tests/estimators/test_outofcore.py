@@ -117,8 +117,8 @@ def test_integers_that_are_categories_are_found_as_in_memory(monkeypatch, tmp_pa
     csv.write_csv(table, tmp_path / "rows.csv")
     for source in (None, tmp_path / "rows.csv", table.to_pandas()):
         forest = check(table, {"oob_score": True, "n_estimators": 40}, weight, groups, source=source)
-        assert [table.feature for table in forest.target_rates_.tables] == [1]
-        assert len(forest.target_rates_.tables[0].values) == 200
+        assert [table.feature for table in forest.target_rates_.tables] == [3]
+        assert len(forest.categories_[3]) == 200
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def make_column(kind, seed, n=240, n_values=60):
 @pytest.mark.parametrize("kind", ["categories", "smooth", "both", "some of both", "nothing", "codes"])
 def test_categories_are_found_by_the_definition(kind, monkeypatch):
     monkeypatch.setattr(integer_categories, "MOST_IN_SETS", 5)
+    monkeypatch.setattr(integer_categories, "_N_LEFT_OUT", 5)
     neighbors, found = integer_categories._NEIGHBORS, []
     for seed in range(4):
         values, labels = make_column(kind, seed)
@@ -271,10 +272,10 @@ def test_a_warm_start_adds_trees_that_read_the_same(forest):
     grown.set_params(n_estimators=40).fit(X, Y)
     np.testing.assert_array_equal(categories(grown), categories(forest))
     # Rows of a warm start may have other integers, and too few rows to find what they are.
-    fewer = grown.set_params(n_estimators=45, oob_score=False).fit(X[:300].assign(age=X.age[:300] + 1), Y[:300])
+    fewer = grown.set_params(n_estimators=45, oob_score=False).fit(X[:90].assign(age=X.age[:90] + 1), Y[:90])
     assert len(fewer) == 45
     assert rated_columns(fewer) == [1]
-    numbers = AUCForestClassifier(20, warm_start=True, random_state=0).fit(X[:300], Y[:300])
+    numbers = AUCForestClassifier(20, warm_start=True, random_state=0).fit(X[:90], Y[:90])
     assert rated_columns(numbers) == []
     assert rated_columns(numbers.set_params(n_estimators=25).fit(X, Y)) == []
 

@@ -151,12 +151,6 @@ def test_missing_dates_may_be_of_any_type():
         np.testing.assert_array_equal(expanded(pa.table({"d": pa.nulls(2, type_)}), dates), np.full((2, 3), np.nan))
 
 
-def test_a_part_with_the_name_of_a_column():
-    frame = pl.DataFrame({"d": DAYS, "d: month": [1, 2, 3]})
-    with pytest.raises(ValueError, match=r"^X has a column 'd: month', which is also the name of another feature"):
-        features(frame)
-
-
 def test_times_as_text():
     assert format_time(seconds(datetime(2024, 3, 1))) == "2024-03-01"
     assert format_time(seconds(datetime(2024, 3, 1, 22, 30)) + 0.75) == "2024-03-01 22:30:00"

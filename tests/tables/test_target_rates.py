@@ -16,10 +16,12 @@ def make_rates(totals):
 def test_names():
     pair = make_rates([[1, 1]]).tables[0]._replace(other=1, n_parts=2)
     rates = make_rates([[1, 1]])._replace(tables=(*make_rates([[1, 1]]).tables, pair))
-    assert rates.names(["shop", "night"], np.array([False, True])) == ["shop: rate", "shop x night: rate"]
+    assert rates.names(["shop", "night"], [0, 1], np.array([False, True])) == ["shop: rate", "shop x night: rate"]
     three = rates._replace(classes=np.array([0, 2]))
-    assert three.names(["shop", "night"], np.array(["a", "b", "c"]))[:2] == ["shop: rate of a", "shop: rate of c"]
+    assert three.names(["shop", "night"], [0, 1], np.array(["a", "b", "c"]))[:2] == ["shop: rate of a", "shop: rate of c"]
     assert three.columns == [0, 0, 0, 0]
+    # The categories of the column of integers 1 are the feature 0.
+    assert rates.names(["shop: category", "shop"], [1, 1], np.array([0, 1])) == ["shop: rate", "shop x shop: rate"]
 
 
 def test_parts_of_codes_are_those_of_values():

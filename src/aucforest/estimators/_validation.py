@@ -1,5 +1,6 @@
 """Validation of X and y, and conversion to the features of trees: numbers, codes of categories, and parts of dates."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -152,11 +153,12 @@ class FeatureModel(Model):
         check_is_fitted(self, "classes_")
         names = getattr(self, "feature_names_in_", None)
         names = [f"feature_{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
-        split = split_names(names, self.expanded_)
-        if self.target_rates_ is not None:
-            inputs = [split[index] for index in self._inputs_of_features]
-            split += self.target_rates_.names(inputs, self.classes_)
-        return np.array(split, dtype=object)
+        return np.array(self._names_of_features(names), dtype=object)
+
+    def _names_of_features(self, names: Sequence[Any]) -> list[Any]:
+        """Return the names of the features of the trees, from the names of the columns of X."""
+        split, rates = split_names(names, self.expanded_), self.target_rates_
+        return split + ([] if rates is None else rates.names(split, self._inputs_of_features, self.classes_))
 
     @property
     def _columns_of_features(self) -> list[int]:

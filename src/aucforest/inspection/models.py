@@ -57,13 +57,12 @@ class _NumberedNames(Sequence[str]):
 
 
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the given names followed by names of target rates, else the names seen in `fit`, else feature_0, ..."""
-    names, rates = given, getattr(model, "target_rates_", None)
+    """Return the names of features from the given names of columns, else those seen in `fit`, else feature_0, ..."""
+    names, has_derived = given, getattr(model, "target_rates_", None) is not None or getattr(model, "expanded_", {})
     if names is None:
-        has_derived = rates is not None or getattr(model, "expanded_", {})
         names = model.split_features_ if has_derived else getattr(model, "feature_names_in_", None)
-    elif rates is not None and len(names) + rates.n_features == n_features:
-        names = [*names, *rates.names(names, model.classes_)]
+    elif has_derived and len(names) == model.n_features_in_:
+        names = model._names_of_features(names)
     if names is None:
         return _NumberedNames(n_features)
     return _check_number("feature_names", names, n_features, "features")

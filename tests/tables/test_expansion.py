@@ -1,0 +1,60 @@
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from aucforest.tables.columns import encode
+from aucforest.tables.dates import DateColumn, table_of
+from aucforest.tables.expansion import (
+    IntegerColumn,
+    check_same_expanded,
+    columns_of_features,
+    columns_of_integers,
+    expand,
+    n_added,
+    split_names,
+)
+
+# The column of integers comes before the one of dates, but its category after all other features.
+DATA = {"shop": [7, 7, None], "x": [0.5, 1.5, 2.5], "day": [date(2024, 3, 1), None, date(2024, 7, 2)]}
+EXPANDED = {2: DateColumn(("month", "day"), None), 0: IntegerColumn()}
+NAN = np.nan
+FEATURES = [[7, 0.5, 3, 1, 1], [7, 1.5, NAN, NAN, 1], [NAN, 2.5, 7, 2, NAN]]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pl.DataFrame(DATA),
+        pd.DataFrame(DATA),
+        pd.DataFrame(DATA).convert_dtypes(),
+        pd.DataFrame(DATA).astype(object).to_numpy(),
+        [list(row) for row in zip(*DATA.values())],
+    ],
+)
+def test_features_of_dates_and_integers(X):
+    matrix = encode(expand(table_of(X), EXPANDED), {4: np.array([3, 7])})
+    np.testing.assert_array_equal(matrix.astype(np.float64), FEATURES)
+
+
+def test_names_and_columns_of_features():
+    assert split_names(list(DATA), EXPANDED) == ["shop", "x", "day: month", "day: day", "shop: category"]
+    assert columns_of_features(3, EXPANDED) == [0, 1, 2, 2, 0]
+    assert columns_of_integers(3, EXPANDED) == {4: 0}
+    assert n_added(EXPANDED) == 2
+    assert expand(X := np.eye(3), {}) is X
+
+
+@pytest.mark.parametrize("name", ["day: day", "shop: category"])
+def test_a_column_with_the_name_of_a_part(name):
+    with pytest.raises(ValueError, match=f"^X has a column '{name}', which is also the name of another feature"):
+        expand(table_of(pl.DataFrame(DATA).rename({"x": name})), EXPANDED)
+
+
+def test_a_warm_start_needs_the_same_parts():
+    check_same_expanded(EXPANDED, dict(EXPANDED))
+    for now in ({}, {**EXPANDED, 2: DateColumn(("month",), None)}):
+        with pytest.raises(ValueError, match=r"^warm_start: the dates of column [02] have another type"):
+            check_same_expanded(EXPANDED, now)
