@@ -147,7 +147,7 @@ class AUCForestClassifier(ForestFit):
         neighboring values do not.
 
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
-          Columns of integers are split by thresholds.
+          Columns of integers are split by thresholds, too.
         - "rates": class frequencies of the category replace the column (target encoding), at most those of the six most
           frequent classes. Each tree puts the samples in a random order and computes the frequencies of a sample from
           the samples before it [4]_. Frequencies for an out-of-bag sample are computed from all other samples, and for
@@ -157,7 +157,7 @@ class AUCForestClassifier(ForestFit):
         - list: several of these, of which each tree uses one.
 
         "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
-        of at most 50 categories are always split by sets.
+        of at most 50 categories are always split by sets. With "sets" alone, all integers are only numbers.
     date_parts : "auto", list of str or None, default="auto"
         The features computed from dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
@@ -199,9 +199,10 @@ class AUCForestClassifier(ForestFit):
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index. The index of a category is its code in ``trees_``.
-    expanded_ : dict of int to DateColumn
-        The features computed from each column of dates by column index. ``parts`` are the features, ``zone`` is the
-        time zone of the calendar or None. The first feature replaces the column, the others come after the last column.
+    expanded_ : dict of int to DateColumn or IntegerColumn
+        The features computed from each column of dates, and of integers that are categories, by column index.
+        ``parts`` are the features, ``zone`` is the time zone of the calendar or None. The first feature replaces the
+        column, the others come after the last column.
     text_formats_ : dict of dict
         The format of numbers and dates in the text file that the forest was fitted to, by column name, such as
         ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``. Other files are read in the same format. Defined
@@ -215,9 +216,10 @@ class AUCForestClassifier(ForestFit):
     encoding_mixture_ : dict of ndarray of shape (n_encodings,)
         As ``mixture_``, for the encodings, with the key "encoding". Defined only if trees have different encodings.
     split_features_ : ndarray of shape (n_split_features,)
-        The names of the features that the trees split: the columns of X, with several features for a column of dates,
-        such as "booked: day of week", and then the features of ``target_rates_``, such as "merchant: rate", "merchant x
-        night: rate" or, for more than two classes, "merchant: rate of A".
+        The names of the features that the trees split: the columns of X, with several features for a column of dates or
+        of integers that are categories, such as "booked: day of week" or "merchant: category", and then the features of
+        ``target_rates_``, such as "merchant: rate", "merchant x night: rate" or, for more than two classes, "merchant:
+        rate of A".
     feature_importances_ : ndarray of shape (n_features,)
         The mean over trees of each column's proportion of the total gain of a tree, where the gain of a split is
         weighted by node weight, as in scikit-learn. All trees count equally, whatever the unit of their criterion. This
