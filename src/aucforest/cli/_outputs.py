@@ -66,13 +66,11 @@ def n_features(model: Any) -> int:
 
 
 def describe_features(model: Any) -> str:
-    expanded = getattr(model, "expanded_", {}).values()
-    n_integers = sum(isinstance(column, IntegerColumn) for column in expanded)
-    kinds = f"{len(getattr(model, 'categories_', {})) - n_integers} of them categorical"
-    if n_dates := len(expanded) - n_integers:
-        kinds += f", {n_dates} of dates"
-    if n_integers > 0:
-        kinds += f", {n_integers} of integers that are categories"
+    expanded = list(getattr(model, "expanded_", {}).values())
+    n_integers = expanded.count(IntegerColumn())
+    n_dates, n_categorical = len(expanded) - n_integers, len(getattr(model, "categories_", {})) - n_integers
+    kinds = f"{n_categorical} of them categorical" + (f", {n_dates} of dates" if n_dates else "")
+    kinds += f", {n_integers} of integers that are categories" if n_integers else ""
     return f"{model.n_features_in_} columns, {kinds}; {n_features(model)} features"
 
 

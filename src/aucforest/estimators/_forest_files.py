@@ -37,8 +37,7 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
         arrays |= label_arrays
     metadata: dict[str, Any] = {"categories": categories}
     if model.expanded_:
-        columns = model.expanded_.items()
-        metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in columns]
+        metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in model.expanded_.items()]
     if model.target_rates_ is not None:
         rate_arrays, metadata["rates"] = _store_rates(model.target_rates_)
         arrays |= rate_arrays

@@ -111,10 +111,7 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
         if name in stored:
             other = stack.members_[name] = _restore_member(stack, stored, name, _FOREST)
             check_same_categories(forest.categories_, other.categories_)
-            require(
-                forest.expanded_ == other.expanded_,
-                "the forests of the stack read columns in different ways",
-            )
+            require(forest.expanded_ == other.expanded_, "the forests of the stack have different features")
             are_same = are_same_rates(forest.target_rates_, other.target_rates_)
             require(are_same, "the forests of the stack have different target rates")
     if "linear" in stored:

@@ -118,8 +118,7 @@ class FeatureModel(Model):
         given = self.categorical_features
         table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
         categorical = find_categorical(table, given)
-        dates = find_dates(table, self.date_parts, categorical)
-        self.categories_, self.expanded_ = {}, dates
+        self.categories_, self.expanded_ = {}, find_dates(table, self.date_parts, categorical)
         if table is None or not (categorical or self.expanded_ or has_codes(X)):
             return None
         expanded = expand(table, self.expanded_)
@@ -128,7 +127,7 @@ class FeatureModel(Model):
 
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
         """Return validated sparse X, and y if given; all features are numeric."""
-        if not reset and self._integers and len(self._integers) == len(self.categories_):  # all columns are numeric
+        if not reset and len(self._integers) == len(self.categories_) > 0:  # all columns are numbers
             return self._validate_X(X.toarray(), reset=False)
         given = self.categorical_features if reset else list(self.categories_)
         if given is not None and len(given) > 0 and not isinstance(given, str):

@@ -220,6 +220,4 @@ def merge_values(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int
 
 def order_values(counted: dict[int, Counted]) -> Integers:
     """Return the categories of each column, given the counts of its values."""
-    return {
-        feature: order_categories(values, f"feature {feature}").astype(np.int64) for feature, values in counted.items()
-    }
+    return {f: order_categories(values, f"feature {f}").astype(np.int64) for f, values in counted.items()}
