@@ -86,7 +86,7 @@ def _check_categories(model: Any) -> None:
         require(is_column or feature in integers, f"there are categories of feature {feature}, which is a number")
     for feature, column in integers.items():
         values = model.categories_.get(feature, np.empty(0))
-        are_integers = values.dtype == np.int64 and len(values) > 0 and np.all(np.abs(values) <= 2**53)
+        are_integers = values.dtype == np.int64 and len(values) > 0 and np.all((values >= -(2**53)) & (values <= 2**53))
         parts = values[:SHARED_CODE], values[SHARED_CODE:]
         are_ordered = are_integers and all(np.all(np.diff(part) > 0) for part in parts)
         is_valid = are_ordered and len(np.unique(values)) == len(values)

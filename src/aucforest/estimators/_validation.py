@@ -24,7 +24,15 @@ from aucforest.tables.columns import (
     learn,
 )
 from aucforest.tables.dates import check_same_kind, find_dates, has_dates, table_of
-from aucforest.tables.expansion import Expanded, columns_of_features, columns_of_integers, expand, n_added, split_names
+from aucforest.tables.expansion import (
+    Expanded,
+    append_categories,
+    columns_of_features,
+    columns_of_integers,
+    expand,
+    n_added,
+    split_names,
+)
 from aucforest.tables.integers import rounded_columns, rounded_features, warn_of_rounding
 from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tables.target_rates import TargetRates, append_rates
@@ -75,7 +83,7 @@ class FeatureModel(Model):
         With reset=True, categories are learned from the rows `kept`, or from all rows if it is None.
         """
         if not reset and self._is_plain(X):
-            return X
+            return append_categories(X, self._integers)
         X = unmask(X)
         check_table(X)
         if issparse(X):
@@ -84,7 +92,7 @@ class FeatureModel(Model):
         if reset:
             matrix = self._learn(X, kept)
         else:
-            is_coded = bool(self.categories_ or self.expanded_ or has_codes(X))
+            is_coded = not self._reads_numbers or has_codes(X)
             table = as_table(X) if is_coded else table_of(X)
             if table is not None and (is_coded or has_dates(table)):
                 validate_data(self, X, skip_check_array=True, reset=False)  # checks the names and number of columns
@@ -108,7 +116,7 @@ class FeatureModel(Model):
         if reset and (table := as_table(X)) is not None:
             numeric = [feature for feature in rounded_features(table) if feature not in self.categories_]
             warn_of_rounding([column_name(table, feature) for feature in numeric])
-        return valid
+        return valid if reset or matrix is not None else append_categories(valid, self._integers)
 
     def _learn(self, X: Any, kept: NDArray[np.int64] | None) -> NDArray[Any] | None:
         """Find categorical columns and dates, and return X as a matrix of features; None if scikit-learn can convert X.
@@ -127,7 +135,7 @@ class FeatureModel(Model):
 
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
         """Return validated sparse X, and y if given; all features are numeric."""
-        if not reset and len(self._integers) == len(self.categories_) > 0:  # all columns are numbers
+        if not reset and self._reads_numbers and self._integers:
             return self._validate_X(X.toarray(), reset=False)
         given = self.categorical_features if reset else list(self.categories_)
         if given is not None and len(given) > 0 and not isinstance(given, str):
@@ -144,7 +152,12 @@ class FeatureModel(Model):
         """Return whether X needs no validation, which takes longer than to predict a row."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
         has_columns = is_matrix and X.shape[1] == self.n_features_in_
-        return has_columns and not (self.categories_ or self.expanded_) and not hasattr(self, "feature_names_in_")
+        return has_columns and self._reads_numbers and not hasattr(self, "feature_names_in_")
+
+    @property
+    def _reads_numbers(self) -> bool:
+        """Whether all columns are numbers, some of which may also be categories."""
+        return len(self._integers) == len(self.categories_) == len(self.expanded_)
 
     @property
     def split_features_(self) -> NDArray[Any]:

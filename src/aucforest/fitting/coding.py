@@ -182,6 +182,9 @@ def expand_integers(
     categories: Categories, expanded: Expanded, integers: Integers, n_features: int
 ) -> tuple[Categories, Expanded]:
     """Return the categories and the expanded columns with those of integers added; there are n_features before."""
+    for column in integers:
+        if column in expanded or column in categories:
+            raise ValueError(f"warm_start: column {column} had integers in the previous fit, but has other values now")
     added = dict(enumerate(integers.values(), n_features))
     return {**categories, **added}, {**expanded, **dict.fromkeys(integers, IntegerColumn())}
 

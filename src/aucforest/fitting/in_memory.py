@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._memory import check_memory
 from aucforest.fitting.coding import Coding, expand_integers, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
@@ -25,8 +26,8 @@ from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import find_rated
-from aucforest.tables.columns import Categories, encode_numbers
-from aucforest.tables.expansion import Expanded, n_added, times_in
+from aucforest.tables.columns import Categories
+from aucforest.tables.expansion import Expanded, append_categories, n_added, times_in
 from aucforest.tables.sparse import SparseRows
 from aucforest.tables.target_rates import RATES
 from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
@@ -103,8 +104,9 @@ class RowsInMemory(TrainingTable):
     def _append_categories(self, integers: Integers) -> Expanded:
         """Append a feature for each column of integers that are categories; return all columns of several features."""
         if integers:
-            codes = [encode_numbers(self.X[:, column], values) for column, values in integers.items()]
-            self.X = np.column_stack((self.X, *codes))
+            advice = 'convert X to float32, or set categorical_encoding="sets"'
+            check_memory(self.X.nbytes, "the features with categories of integers", advice)
+            self.X = append_categories(self.X, integers)
         self._categories, expanded = expand_integers(self._categories, self.dates, integers, self.n_features)
         self.n_features += len(integers)
         return expanded

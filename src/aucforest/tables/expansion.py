@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.tables.columns import Frame, Table, read_numbers, repeated
+from aucforest.tables.columns import Frame, Table, encode_numbers, read_numbers, repeated
 from aucforest.tables.dates import DateColumn, date_features
 
 
@@ -49,8 +49,12 @@ def columns_of_features(n_columns: int, expanded: Expanded) -> list[int]:
 
 def columns_of_integers(n_columns: int, expanded: Expanded) -> dict[int, int]:
     """Return the index of the column of integers for each feature that has its values as categories."""
-    columns = enumerate(columns_of_features(n_columns, expanded))
-    return {feature: j for feature, j in columns if feature != j and isinstance(expanded[j], IntegerColumn)}
+    columns, feature = dict[int, int](), n_columns
+    for index, column in expanded.items():
+        if isinstance(column, IntegerColumn):
+            columns[feature] = index
+        feature += len(column.parts) - 1
+    return columns
 
 
 def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
@@ -58,6 +62,13 @@ def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
     categories = getattr(model, "categories_", {})
     columns = columns_of_features(model.n_features_in_, getattr(model, "expanded_", {}))
     return {columns[feature]: values for feature, values in categories.items()}
+
+
+def append_categories(matrix: NDArray[Any], integers: Mapping[int, NDArray[np.int64]]) -> NDArray[Any]:
+    """Append a feature for each column of integers that are categories, given the categories of the column."""
+    if not integers:
+        return matrix
+    return np.column_stack((matrix, *(encode_numbers(matrix[:, j], values) for j, values in integers.items())))
 
 
 def times_in(expanded: Expanded) -> frozenset[int]:
