@@ -63,7 +63,7 @@ def test_rates_of_integers(files, name, batches):
     table = make_accounts().to_pandas()[["x", "account", "label"]]
     getattr(table, f"to_{Path(name).suffix[1:]}")(name, index=False)
     result = succeed(f"fit {name} --target label --positive b --out m --trees 30 {batches}")
-    assert "2 columns, 0 of them categorical, 1 of integers that are categories; 4 features" in result.stdout
+    assert "2 columns, 0 of them categorical, 1 of integers with categories; 4 features" in result.stdout
     model = aucforest.load("m")
     table.assign(account=table.account.astype("Int64")).to_csv("integers.csv", index=False)
     for rows in (name, "integers.csv"):

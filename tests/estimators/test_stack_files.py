@@ -100,7 +100,7 @@ def put(value):
 
 HOSTILE = {
     "categories of residuals": (at("residual", "categories", 0, 1, "values", 0, put="u"), "different categories"),
-    "dates of residuals": (at("residual", "dates", put=[[0, ["time"], None]]), "different dates"),
+    "dates of residuals": (at("residual", "dates", put=[[0, ["time"], None]]), "different features"),
     "no residual": (without("residual"), "coef_ must be float64 of shape"),
     "another class within": (at("forest", "estimator", put="AUCTreeClassifier"), "estimator must be one of AUCForest"),
     "unknown parameter": (at("parameters", "forest__depth", put=1), "AUCForestClassifier has no parameter 'depth'"),

@@ -34,7 +34,7 @@ DRAWN = np.random.default_rng(0)
 CATEGORIES = DRAWN.integers(0, N_CATEGORIES, N_CODED).astype(float)
 CATEGORIES[DRAWN.random(N_CODED) < 0.1] = np.nan
 DIGITS = Digits(1, {0: N_CATEGORIES})
-CODES = np.concatenate((np.zeros((1, N_CODED), dtype=np.uint8), DIGITS.encode(CATEGORIES[:, None], np.uint8)))
+CODES = np.concatenate((np.zeros((1, N_CODED), dtype=np.uint8), DIGITS.encode([CATEGORIES], np.uint8)))
 
 
 @pytest.mark.parametrize("most", [400, 10_000])
@@ -65,6 +65,15 @@ def test_totals_are_sums_of_weights(monkeypatch):
     np.add.at(expected, (CATEGORIES[known].astype(int), labels[known]), weight[known] / weight.mean())
     totals = finder.count(table, CodedRows(CODES, labels, weights.integers(weight)), 3)
     np.testing.assert_allclose(totals * weights.factors, expected, rtol=1e-9)
+
+
+def test_a_category_does_not_interact_with_its_own_number():
+    """The feature 3 has the values of the column 1 as categories."""
+    values = BinValues.of([4, 4, 4, 2], *np.tile(np.arange(14.0), (2, 1)))
+    finder = CellFinder(Digits(4, {3: 60}, {3: 1}), values, np.array([False, False, False, True]))
+    codes = np.tile(np.arange(4, dtype=np.uint8), 9)
+    others = [tables[0].other for _, tables in finder.candidates(3, lambda other: codes)]
+    assert others == [0, 2]
 
 
 def test_heavy_rows_do_not_choose_interactions_with_noise():

@@ -168,6 +168,14 @@ def test_trees_of_sets_read_the_number_and_its_categories():
         np.testing.assert_array_equal(tree.feature, expected.feature)
 
 
+@pytest.mark.parametrize(("n_values", "is_found"), [(50, False), (60, True)])
+def test_columns_of_many_values_are_searched(n_values, is_found):
+    rng = np.random.default_rng(0)
+    values, effects = rng.integers(0, n_values, 3000), 2.0 * rng.normal(size=n_values)
+    y = effects[values] + rng.logistic(size=3000) > 0
+    assert find(np.column_stack((values, rng.normal(size=3000))), y) == [0] * is_found
+
+
 def test_columns_of_text_stay_categories():
     """Their codes are not searched, and all target rates are those of named columns."""
     shop = np.char.add("shop ", np.random.default_rng(0).integers(0, 90, len(X)).astype(str))
@@ -226,7 +234,7 @@ def test_copied_rows_are_no_evidence():
 def test_columns_that_are_not_searched():
     for params in ({"categorical_encoding": "sets"}, {"monotonic_cst": [0, 1, 0]}, {"categorical_features": [1]}):
         assert not AUCForestClassifier(5, random_state=0, **params).fit(X, Y).expanded_
-    assert AUCTreeClassifier(random_state=0).fit(X, Y).target_rates_ is None
+    assert not AUCTreeClassifier(random_state=0).fit(X, Y).expanded_
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(X.account.fillna(0), unit="D")
     assert find(pd.DataFrame({"day": days})) == []
     # Rows of an account are alike, but they are one group, so the column says nothing about other groups.
@@ -280,6 +288,30 @@ def test_a_warm_start_adds_trees_that_read_the_same(forest):
     assert rated_columns(numbers.set_params(n_estimators=25).fit(X, Y)) == []
 
 
+@pytest.mark.parametrize("out_of_core", [False, True])
+def test_a_warm_start_needs_integers_again(out_of_core):
+    forest = AUCForestClassifier(5, warm_start=True, date_parts=["month"], random_state=0).fit(X, Y)
+    forest.set_params(n_estimators=6)
+    days = pd.to_timedelta(X.account, unit="D")
+    for values in (days, pd.Timestamp("2024-01-01") + days, X.account.astype("str")):
+        rows = X.assign(account=values)
+        with pytest.raises(ValueError, match=r"^warm_start: column 1 had integers in the previous fit"):
+            fit_out_of_core(forest, pa.table(rows.assign(y=Y)), "y") if out_of_core else forest.fit(rows, Y)
+    with pytest.raises(ValueError, match=r"^warm_start: monotonic_cst of column 1 must be 0"):
+        forest.set_params(monotonic_cst={"account": 1}).fit(X, Y)
+
+
+def test_bad_input_is_refused_as_by_other_forests(forest):
+    unnamed = AUCForestClassifier(5, random_state=0).fit(X.to_numpy(), Y)
+    assert unnamed.expanded_
+    for rows, error, message in (
+        (X.to_numpy().astype(complex), ValueError, "Complex data not supported"),
+        (X.to_numpy()[:0], ValueError, r"shape=\(0, 3\)"),
+    ):
+        with pytest.raises(error, match=message):
+            unnamed.predict(rows)
+
+
 def test_permuted_columns_are_permuted_with_their_rates(forest):
     """Of rows out of bag, as of new rows: their rates come from the permuted numbers."""
     importance = oob_permutation_importance(forest, X, Y, n_repeats=2, random_state=0)
@@ -322,6 +354,8 @@ def test_files_and_exports(tmp_path, interact, first, step):
         lambda values: values[::-1],
         lambda values: [value + 0.5 for value in values],
         lambda values: [*values[:-1], 2**60],
+        lambda values: [-(2**63), *values[1:]],
+        lambda values: [*range(254), *range(200, 300)],
         lambda values: [],
         lambda values: list(map(str, values)),
     ],
@@ -337,19 +371,17 @@ def test_damaged_categories_of_integers_are_refused(forest, tmp_path, change):
 def test_only_numbers_have_integers(forest, tmp_path):
     forest.save(tmp_path / "model")
     contents = read(tmp_path / "model")
-    for column, message in (
-        ([3, ["number", "category"], None], "feature 3 of dates is unknown or repeated"),
-        ([1, ["number", "category"], "UTC"], "the parts of dates are unknown"),
-        ([1, ["number"], None], "the parts of dates are unknown"),
-        ([1, ["time", "month"], None], "there are categories of feature 3, which is a number"),
+    for columns, message in (
+        ([3], "feature 3 of dates or integers is unknown or repeated"),
+        ([1, 1], "feature 1 of dates or integers is unknown or repeated"),
+        ([], "there are categories of feature 3, but 3 features"),
     ):
-        check_refused(contents, at("dates", 0, put=column), message, tmp_path)
+        check_refused(contents, at("integers", put=columns), message, tmp_path)
+    check_refused(contents, at("dates", put=[[1, ["time"], None]]), "feature 1 of dates or integers is", tmp_path)
     check_refused(
         contents, at("categories", 0, 0, put=1), "there are categories of feature 1, which is a number", tmp_path
     )
     check_refused(contents, at("categories", put=[]), "the categories of column 1 are not integers", tmp_path)
-    two = [[1, ["number", "category"], None], [0, ["time"], None]]
-    check_refused(contents, at("dates", put=two), "columns of integers must be after columns of dates", tmp_path)
 
 
 def test_unknown_numbers_have_a_note(forest):

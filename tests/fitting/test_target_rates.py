@@ -96,9 +96,8 @@ def test_no_interaction_is_found_in_a_sample_with_other_class_frequencies():
 
 def test_digits_are_read_back():
     digits = Digits(5, {1: 70_000, 3: 200})
-    X = np.full((4, 5), np.nan)
-    X[:, 1], X[:, 3] = [0, 69_999, np.nan, 256], [199, np.nan, 0, 255 - 100]
-    codes = np.concatenate((np.zeros((5, 4), dtype=np.uint8), digits.encode(X, np.uint8)))
+    columns = np.array([[0, 69_999, np.nan, 256], [199, np.nan, 0, 255 - 100]])
+    codes = np.concatenate((np.zeros((5, 4), dtype=np.uint8), digits.encode(columns, np.uint8)))
     assert digits.n_rows == 4
     assert digits.decode(codes, 1).tolist() == [0, 69_999, -1, 256]
     assert digits.decode(codes, 3).tolist() == [199, -1, 0, 155]

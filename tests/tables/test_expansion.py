@@ -9,9 +9,11 @@ from aucforest.tables.columns import encode
 from aucforest.tables.dates import DateColumn, table_of
 from aucforest.tables.expansion import (
     IntegerColumn,
+    append_categories,
     check_same_expanded,
     columns_of_features,
     columns_of_integers,
+    encode_integers,
     expand,
     n_added,
     split_names,
@@ -37,6 +39,21 @@ FEATURES = [[7, 0.5, 3, 1, 1], [7, 1.5, NAN, NAN, 1], [NAN, 2.5, 7, 2, NAN]]
 def test_features_of_dates_and_integers(X):
     matrix = encode(expand(table_of(X), EXPANDED), {4: np.array([3, 7])})
     np.testing.assert_array_equal(matrix.astype(np.float64), FEATURES)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_categories_appended_to_a_matrix(dtype):
+    matrix = np.array([[7, 0.5], [-3, NAN], [NAN, 1.5], [7.5, 2.5], [np.inf, 0.0]], dtype=dtype)
+    appended = append_categories(matrix, {0: np.array([-3, 7])})
+    assert appended.dtype == dtype
+    np.testing.assert_array_equal(appended, np.column_stack((matrix, [1, 0, NAN, NAN, NAN])))
+    assert append_categories(matrix, {}) is matrix
+
+
+def test_codes_of_the_most_frequent_integers_come_first():
+    values = np.concatenate((np.arange(0, 508, 2), np.arange(1, 99, 2)))
+    codes = encode_integers(np.array([[506.0], [1.0], [97.0], [508.0]]), {0: values})
+    np.testing.assert_array_equal(codes[:, 0], [253, 254, 302, NAN])
 
 
 def test_names_and_columns_of_features():

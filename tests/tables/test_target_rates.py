@@ -18,7 +18,8 @@ def test_names():
     rates = make_rates([[1, 1]])._replace(tables=(*make_rates([[1, 1]]).tables, pair))
     assert rates.names(["shop", "night"], [0, 1], np.array([False, True])) == ["shop: rate", "shop x night: rate"]
     three = rates._replace(classes=np.array([0, 2]))
-    assert three.names(["shop", "night"], [0, 1], np.array(["a", "b", "c"]))[:2] == ["shop: rate of a", "shop: rate of c"]
+    names = three.names(["shop", "night"], [0, 1], np.array(["a", "b", "c"]))
+    assert names[:2] == ["shop: rate of a", "shop: rate of c"]
     assert three.columns == [0, 0, 0, 0]
     # The categories of the column of integers 1 are the feature 0.
     assert rates.names(["shop: category", "shop"], [1, 1], np.array([0, 1])) == ["shop: rate", "shop x shop: rate"]

@@ -70,7 +70,7 @@ def describe_features(model: Any) -> str:
     n_integers = expanded.count(IntegerColumn())
     n_dates, n_categorical = len(expanded) - n_integers, len(getattr(model, "categories_", {})) - n_integers
     kinds = f"{n_categorical} of them categorical" + (f", {n_dates} of dates" if n_dates else "")
-    kinds += f", {n_integers} of integers that are categories" if n_integers else ""
+    kinds += f", {n_integers} of integers with categories" if n_integers else ""
     return f"{model.n_features_in_} columns, {kinds}; {n_features(model)} features"
 
 

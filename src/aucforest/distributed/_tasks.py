@@ -28,7 +28,8 @@ from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
 from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, left_out_rows, sampled_rows
 from aucforest.tables.columns import Counted, decode_labels, read_table
-from aucforest.tables.expansion import Expanded, expand
+from aucforest.tables.dates import Dates
+from aucforest.tables.expansion import expand
 from aucforest.tables.target_rates import RateTable, TargetRates, append_rates
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
@@ -72,7 +73,7 @@ def summarize_values(
     X: Any,
     labelled: LabelledPart,
     sample: NDArray[np.int64],
-    params: tuple[Sequence[int], Expanded, int | None, NDArray[Any] | None],
+    params: tuple[Sequence[int], Dates, int | None, NDArray[Any] | None],
 ) -> Summary | None:
     """Return the summary of the values of a partition, or None if the partition is empty.
 
@@ -117,7 +118,7 @@ def choose_codes(
     summary: Summary,
     sample_weight: NDArray[np.float64] | None,
     max_bins: int | None,
-    dates: Expanded,
+    dates: Dates,
     encodings: Sequence[str],
     integers: Integers,
 ) -> Coding:

@@ -1,7 +1,7 @@
 """The base class of the tree and the forest: parameters, training rows, and fitted attributes."""
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import decode_labels, repeated
-from aucforest.tables.dates import PARTS
+from aucforest.tables.dates import PARTS, Dates
 from aucforest.tables.expansion import n_added
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria.table import CRITERIA
@@ -69,7 +69,8 @@ class TreeBasedClassifier(TreeExports):
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept_rows(sample_weight))
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
-        return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, self.expanded_, target)
+        dates = cast("Dates", self.expanded_)  # integers that are categories are found later
+        return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, dates, target)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
         """Encode the training data, and set the fitted attributes that describe classes and features."""

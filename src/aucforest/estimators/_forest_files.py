@@ -36,8 +36,11 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
         categories.append([feature, plain])
         arrays |= label_arrays
     metadata: dict[str, Any] = {"categories": categories}
-    if model.expanded_:
-        metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in model.expanded_.items()]
+    dates = {j: column for j, column in model.expanded_.items() if isinstance(column, DateColumn)}
+    if dates:
+        metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in dates.items()]
+    if len(dates) < len(model.expanded_):
+        metadata["integers"] = [feature for feature in model.expanded_ if feature not in dates]
     if model.target_rates_ is not None:
         rate_arrays, metadata["rates"] = _store_rates(model.target_rates_)
         arrays |= rate_arrays
@@ -45,7 +48,8 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _restore_trees(model: Any, stored: StoredModel) -> None:
-    model.expanded_ = _restore_expanded(model, stored.take("dates", list)) if "dates" in stored else {}
+    columns = (stored.take(name, list) if name in stored else [] for name in ("dates", "integers"))
+    model.expanded_ = _restore_expanded(model, *columns)
     n_features = model.n_features_in_ + n_added(model.expanded_)
     model.categories_ = {}
     for feature, labels in stored.take("categories", list):
@@ -61,20 +65,22 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
 
 
-def _restore_expanded(model: Any, items: list[Any]) -> Expanded:
+def _restore_expanded(model: Any, dates: list[Any], integers: list[Any]) -> Expanded:
     expanded = dict[int, DateColumn | IntegerColumn]()
-    for item in items:
+
+    def add(feature: Any, column: DateColumn | IntegerColumn) -> None:
+        is_new = type(feature) is int and 0 <= feature < model.n_features_in_ and feature not in expanded
+        require(is_new, f"feature {feature} of dates or integers is unknown or repeated")
+        expanded[feature] = column
+
+    for item in dates:
         require(len(item) == 3, "each item of dates must be a feature, its parts and a zone")
         feature, parts, zone = item
-        is_new = type(feature) is int and 0 <= feature < model.n_features_in_ and feature not in expanded
-        require(is_new, f"feature {feature} of dates is unknown or repeated")
-        require(zone is None or is_zone(zone), "the zone of dates is unknown")
-        if (tuple(parts), zone) == IntegerColumn():
-            expanded[feature] = IntegerColumn()
-            continue
         require(are_parts(parts), "the parts of dates are unknown")
-        require(IntegerColumn() not in expanded.values(), "columns of integers must be after columns of dates")
-        expanded[feature] = DateColumn(tuple(parts), zone)
+        require(zone is None or is_zone(zone), "the zone of dates is unknown")
+        add(feature, DateColumn(tuple(parts), zone))
+    for feature in integers:
+        add(feature, IntegerColumn())
     return expanded
 
 

@@ -201,7 +201,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=start.before.target_rates_)
             spec = replace(spec, integers=start.before._integers)
             for column in spec.integers:
-                if np.any(spec.params.signs[column : column + 1]):
+                if len(spec.params.signs) > 0 and spec.params.signs[column] != 0:
                     raise ValueError(f"warm_start: monotonic_cst of column {column} must be 0, as in the previous fit")
         n_encodings = len(spec.encodings) if table.may_have_rates(spec) else 1
         evidence_bytes, scored, compared = 0, spec.scored, spec.compared

@@ -198,7 +198,8 @@ class AUCForestClassifier(ForestFit):
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
-        The categories of each categorical feature by feature index. The index of a category is its code in ``trees_``.
+        The categories of each categorical feature by its index in ``split_features_``, which is that of its column; but
+        integers that are categories have an additional feature. The index of a category is its code in ``trees_``.
     expanded_ : dict of int to DateColumn or IntegerColumn
         The features computed from each column of dates, and of integers that are categories, by column index.
         ``parts`` are the features, ``zone`` is the time zone of the calendar or None. The first feature replaces the
@@ -438,14 +439,7 @@ class AUCForestClassifier(ForestFit):
         if "members" not in self._cache:
             names = AUCTreeClassifier().get_params().keys() - {"random_state", "class_weight"}
             params = {name: getattr(self, name) for name in names}
-            fitted = (
-                "classes_",
-                "n_features_in_",
-                "feature_names_in_",
-                "categories_",
-                "expanded_",
-                "target_rates_",
-            )
+            fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_", "expanded_", "target_rates_")
             shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
             criteria = self.criterion if isinstance(self.criterion, list | tuple) else [self.criterion]
             functions = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}

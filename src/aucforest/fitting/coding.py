@@ -31,6 +31,7 @@ from aucforest.tables.columns import (
     read_column,
     read_numbers,
 )
+from aucforest.tables.dates import Dates
 from aucforest.tables.expansion import Expanded, IntegerColumn, columns_of_integers, expand, n_added, times_in
 from aucforest.tables.integers import is_rounded
 from aucforest.tables.target_rates import TargetRates
@@ -169,13 +170,15 @@ class Coding:
 
     def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
         """Return the codes of a matrix that `read` returned, shape (n_features + n_digits, n_rows)."""
-        return self.with_digits(encode_matrix(matrix, self.values).codes, matrix)
+        return self.with_digits(encode_matrix(matrix, self.values).codes, [matrix[:, f] for f in self.rated])
 
-    def with_digits(self, codes: NDArray[np.unsignedinteger], matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
-        """Return codes with the digits of the categories in `matrix` appended."""
+    def with_digits(
+        self, codes: NDArray[np.unsignedinteger], columns: Sequence[NDArray[Any]]
+    ) -> NDArray[np.unsignedinteger]:
+        """Return codes with digits appended, given the category indices of each feature of `rated`."""
         if not self.rated:
             return codes
-        return np.concatenate((codes, self.digits.encode(matrix, codes.dtype)))
+        return np.concatenate((codes, self.digits.encode(columns, codes.dtype)))
 
 
 def expand_integers(
@@ -193,7 +196,7 @@ def choose_coding(
     summary: Summary,
     sample_weight: NDArray[np.float64] | None,
     max_bins: int | None,
-    dates: Expanded,
+    dates: Dates,
     integers: Integers,
     run: ParallelMap,
 ) -> Coding:
@@ -214,7 +217,7 @@ def choose_coding(
     return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), expanded)
 
 
-def with_coarse_times(values: BinValues, dates: Expanded) -> BinValues:
+def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
     """Return bins where each time has at most `TIME_BINS` bins, which join about equally many of the given bins."""
     bins = values.by_feature()
     for feature in times_in(dates):

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._memory import check_memory
 from aucforest.fitting.coding import Coding, expand_integers, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
@@ -27,16 +26,38 @@ from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import find_rated
 from aucforest.tables.columns import Categories
-from aucforest.tables.expansion import Expanded, append_categories, n_added, times_in
+from aucforest.tables.dates import Dates
+from aucforest.tables.expansion import encode_integers, n_added, times_in
 from aucforest.tables.sparse import SparseRows
 from aucforest.tables.target_rates import RATES
-from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
+from aucforest.tree.binning import (
+    MAX_BINS,
+    BinnedMatrix,
+    BinValues,
+    bin_blocks,
+    bin_matrix,
+    categorical_bins,
+    code_dtype,
+    encode_matrix,
+    join_bins,
+)
 from aucforest.tree.sparse_binning import bin_sparse
 
 # Approximate seconds that two threads need to bin and encode one value.
 _VALUE_SECONDS = 2e-8
 # Approximate seconds to count a value of a column of integers.
 _COUNTING_SECONDS = 5e-8
+
+
+class ExpandedRows:
+    """Rows of a matrix with additional features, so that the matrix need not be copied."""
+
+    def __init__(self, X: NDArray[Any], added: NDArray[Any]) -> None:
+        self._X, self._added = X, added
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        """Return rows by their indices."""
+        return np.column_stack((self._X[rows], self._added[rows]))
 
 
 class RowsInMemory(TrainingTable):
@@ -47,7 +68,7 @@ class RowsInMemory(TrainingTable):
         X: NDArray[Any] | SparseRows,
         names: Sequence[str] | None,
         categories: Categories,
-        dates: Expanded,
+        dates: Dates,
         target: Target,
     ) -> None:
         self.X, self.names, self.target, self.dates, self._categories = X, names, target, dates, categories
@@ -85,31 +106,29 @@ class RowsInMemory(TrainingTable):
         return order_values(count_values_of(X, kept, found))
 
     def _encode_rows(self) -> Coding:
-        expanded = self._append_categories(self.integers or {})
-        if isinstance(self.X, SparseRows):
-            values = self._bin_sparse(self.X)
+        X, kept = self.X, slice(None) if self.target.kept is None else self.target.kept
+        integers, n_columns = self.integers or {}, self.n_features
+        categories, expanded = expand_integers(self._categories, self.dates, integers, n_columns)
+        if isinstance(X, SparseRows):
+            values = self._bin_sparse(X)
         else:
-            self._codes, values = self._bin(self.X)
-        coding = Coding(self._categories, values, expanded).with_rated(self._spec.encodings)
+            self._codes, values = self._bin(X)
+        added = encode_integers(X, integers) if integers else np.empty((0, 0))
+        if integers:
+            bins = join_bins([categorical_bins(min(len(known), MAX_BINS)) for known in integers.values()])
+            codes = encode_matrix(added[kept], bins).codes.astype(self._codes.dtype)
+            self._codes, values = np.concatenate((self._codes, codes)), join_bins([values, bins])
+            self.X = ExpandedRows(X, added)
+        self.n_features = len(values.n_bins)
+        coding = Coding(categories, values, expanded).with_rated(self._spec.encodings)
         self._check(int(values.n_bins.max()) + 1, coding)
-        if coding.rated:
-            kept = self.target.kept
-            self._codes = coding.with_digits(self._codes, self.X if kept is None else self.X[kept])
+        columns = [X[:, f][kept] if f < n_columns else added[kept, f - n_columns] for f in coding.rated]
+        self._codes = coding.with_digits(self._codes, columns)
         return coding
 
     def without_rates(self) -> NDArray[Any] | SparseRows:
         """Return all features of the rows, without target rates."""
         return self.X.without_rates(slice(None)) if isinstance(self.X, RatedRows) else self.X
-
-    def _append_categories(self, integers: Integers) -> Expanded:
-        """Append a feature for each column of integers that are categories; return all columns of several features."""
-        if integers:
-            advice = 'convert X to float32, or set categorical_encoding="sets"'
-            check_memory(self.X.nbytes, "the features with categories of integers", advice)
-            self.X = append_categories(self.X, integers)
-        self._categories, expanded = expand_integers(self._categories, self.dates, integers, self.n_features)
-        self.n_features += len(integers)
-        return expanded
 
     def _check(self, n_codes: int, coding: Coding | None = None) -> None:
         spec = self._spec

@@ -32,8 +32,8 @@ from aucforest.fitting.plan import plan_on_disk
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Counted, Table, find_categorical, read_table, warn_of_text
-from aucforest.tables.dates import find_dates
-from aucforest.tables.expansion import Expanded, expand, n_added
+from aucforest.tables.dates import Dates, find_dates
+from aucforest.tables.expansion import expand, n_added
 from aucforest.tables.integers import warn_of_rounding
 from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
@@ -51,7 +51,7 @@ class FeatureBatches(NamedTuple):
     names: list[str]
     to_frame: Callable[[Any], Any]  # converts a batch to a frame
     target: Target
-    dates: Expanded  # the features that columns of dates become
+    dates: Dates  # the features that columns of dates become
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
 
     @classmethod

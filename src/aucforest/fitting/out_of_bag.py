@@ -124,7 +124,7 @@ class RatedRows:
         """Return rows by their indices."""
         return append_rates(self._rows[indices], self._rates, self._left_out(indices))
 
-    def without_rates(self, indices: Any) -> NDArray[Any]:
+    def without_rates(self, indices: NDArray[np.int64] | slice) -> NDArray[Any]:
         """Return rows by their indices, without target rates."""
         return self._rows[indices]
 

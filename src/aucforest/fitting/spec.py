@@ -17,8 +17,8 @@ from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
 from aucforest.metrics.validation import LEAST_WEIGHT, MOST_WEIGHT, check_weights
 from aucforest.tables.columns import Categories
-from aucforest.tables.dates import SECONDS
-from aucforest.tables.expansion import Expanded, n_added
+from aucforest.tables.dates import SECONDS, Dates
+from aucforest.tables.expansion import n_added
 from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
 from aucforest.tree.criteria.criterion import CUSTOM_CRITERION
 from aucforest.tree.criteria.table import CRITERIA
@@ -108,7 +108,7 @@ class FitSpec:
         names: Sequence[str] | None,
         n_features: int,
         seed: int,
-        dates: Expanded | None = None,
+        dates: Dates | None = None,
     ) -> "FitSpec":
         """Resolve the parameters of a tree or forest; raise ValueError or TypeError if one is not valid.
 
@@ -237,7 +237,7 @@ def resolve_max_features(max_features: Any, n_features: int) -> int:
 
 
 def resolve_signs(
-    monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int, dates: Expanded | None = None
+    monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int, dates: Dates | None = None
 ) -> tuple[int, ...]:
     """Return the sign of the monotonic constraint of each feature, or an empty tuple if there are no constraints.
 
@@ -263,7 +263,7 @@ def resolve_signs(
 def check_signs(signs: NDArray[np.int8], categories: Categories) -> None:
     """Raise ValueError if a categorical feature has a monotonic constraint."""
     for feature in categories:
-        if np.any(signs[feature : feature + 1] != 0):
+        if feature < len(signs) and signs[feature] != 0:
             raise ValueError(f"monotonic_cst of feature {feature} must be 0, because the feature is categorical")
 
 

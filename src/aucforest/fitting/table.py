@@ -26,7 +26,7 @@ from aucforest.fitting.target_rates import (
     prior_frequencies,
     sampled_rows,
 )
-from aucforest.tables.expansion import Expanded
+from aucforest.tables.dates import Dates
 from aucforest.tables.target_rates import INTERACTIONS, SETS, RateTable, TargetRates
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.tree import Tree
@@ -38,7 +38,7 @@ class TrainingTable(ABC):
     target: Target  # labels and weights of all rows
     n_features: int  # number of features, without target rates; `code` adds those of integers that are categories
     names: Sequence[str] | None  # names of the columns, or None
-    dates: Expanded  # the features that columns of dates become
+    dates: Dates  # the features that columns of dates become
     X: Any  # a matrix, or an object that returns rows by index; it has at least `FitSpec.rows_with_values`
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
     integers: Integers | None = None  # the columns of integers that are categories; None before they are found

@@ -101,11 +101,11 @@ class Digits:
         starts = [self.first, *ends[:-1].tolist()]
         return dict(zip(self.n_categories, map(slice, starts, ends.tolist())))
 
-    def encode(self, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
-        """Return the digits of the category indices in a matrix of features, shape (n_digits, n_rows)."""
-        digits = np.empty((self.n_rows, len(X)), dtype=dtype)
-        for feature, rows in self._slices.items():
-            values, missing = X[:, feature], _BASE ** (rows.stop - rows.start) - 1
+    def encode(self, columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+        """Return the digits of the category indices of each column, NaN if missing, shape (n_digits, n_rows)."""
+        digits = np.empty((self.n_rows, len(columns[0])), dtype=dtype)
+        for values, rows in zip(columns, self._slices.values(), strict=True):
+            missing = _BASE ** (rows.stop - rows.start) - 1
             quotient = np.where(np.isnan(values), missing, values).astype(np.int64)
             for row in range(rows.start, rows.stop):
                 quotient, digits[row - self.first] = np.divmod(quotient, _BASE)

@@ -58,7 +58,8 @@ class _NumberedNames(Sequence[str]):
 
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
     """Return the names of features from the given names of columns, else those seen in `fit`, else feature_0, ..."""
-    names, has_derived = given, getattr(model, "target_rates_", None) is not None or getattr(model, "expanded_", {})
+    names = given
+    has_derived = getattr(model, "target_rates_", None) is not None or bool(getattr(model, "expanded_", {}))
     if names is None:
         names = model.split_features_ if has_derived else getattr(model, "feature_names_in_", None)
     elif has_derived and len(names) == model.n_features_in_:

@@ -35,6 +35,9 @@ class DateColumn(NamedTuple):
     zone: str | None  # the time zone of the calendar parts; None for dates without a time zone
 
 
+Dates = dict[int, DateColumn]  # by the index of the column
+
+
 class _Kind(NamedTuple):
     """What the values of a column of dates or durations are."""
 
@@ -64,11 +67,9 @@ _CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[Any]]] = {
 PARTS = ("time", *_CALENDAR)
 
 
-def find_dates(
-    table: Table | None, parts: str | Sequence[str] | None, categorical: Sequence[int] = ()
-) -> dict[int, DateColumn]:
+def find_dates(table: Table | None, parts: str | Sequence[str] | None, categorical: Sequence[int] = ()) -> Dates:
     """Return a `DateColumn` for each non-categorical column of dates or durations; `parts` is from `date_parts`."""
-    dates: dict[int, DateColumn] = {}
+    dates: Dates = {}
     if table is None:
         return dates
     skipped = set(categorical)

@@ -5,22 +5,23 @@ is also the index of its first feature.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.tables.columns import Frame, Table, encode_numbers, read_numbers, repeated
+from aucforest.tables.columns import MOST_IN_FLOAT32, Frame, Table, encode_numbers, read_numbers, repeated
 from aucforest.tables.dates import DateColumn, date_features
 
 
-class IntegerColumn(NamedTuple):
+@dataclass(frozen=True)
+class IntegerColumn:
     """The parts of a column of integers that are categories: both features have its values."""
 
-    parts: tuple[str, ...] = ("number", "category")
-    zone: None = None
+    parts: ClassVar[tuple[str, ...]] = ("number", "category")
 
 
 # By the index of the column. Columns of integers come last.
@@ -64,11 +65,21 @@ def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
     return {columns[feature]: values for feature, values in categories.items()}
 
 
+def encode_integers(matrix: NDArray[Any], integers: Mapping[int, NDArray[np.int64]]) -> NDArray[Any]:
+    """Return the codes of the categories of columns of integers, (n_rows, n_integers), from the matrix of all columns.
+
+    They are float32 if the matrix is, unless there are more codes than it represents.
+    """
+    is_narrow = matrix.dtype == np.float32 and all(len(values) <= MOST_IN_FLOAT32 for values in integers.values())
+    codes = np.empty((len(matrix), len(integers)), dtype=np.float32 if is_narrow else np.float64)
+    for i, (column, values) in enumerate(integers.items()):
+        codes[:, i] = encode_numbers(matrix[:, column], values)
+    return codes
+
+
 def append_categories(matrix: NDArray[Any], integers: Mapping[int, NDArray[np.int64]]) -> NDArray[Any]:
-    """Append a feature for each column of integers that are categories, given the categories of the column."""
-    if not integers:
-        return matrix
-    return np.column_stack((matrix, *(encode_numbers(matrix[:, j], values) for j, values in integers.items())))
+    """Return the matrix of all columns with the result of `encode_integers` appended."""
+    return np.column_stack((matrix, encode_integers(matrix, integers))) if integers else matrix
 
 
 def times_in(expanded: Expanded) -> frozenset[int]:
@@ -83,18 +94,17 @@ def expand(table: Table, expanded: Expanded) -> Table:
     parts, added = dict[int, NDArray[Any]](), count(table.shape[1])
     for index, column in expanded.items():
         if isinstance(column, DateColumn):
-            features = date_features(table, index, column)
+            parts[index], *features = date_features(table, index, column)
         else:
-            features = [read_numbers(table, index).astype(np.float64)] * 2
-        parts[index] = features[0]
-        parts |= {next(added): values for values in features[1:]}
+            features = [read_numbers(table, index)]
+        parts |= {next(added): values for values in features}
     if isinstance(table, Frame):
         names = split_names(table.columns, expanded)
         for name in repeated(names):
             raise ValueError(f"X has a column {name!r}, which is also the name of another feature: rename it")
         names[: table.shape[1]] = table.columns  # the first feature of a column keeps its name
         backend = table.implementation
-        series = (nw.new_series(names[index], values, nw.Float64, backend=backend) for index, values in parts.items())
+        series = (nw.new_series(names[j], values.astype(np.float64), backend=backend) for j, values in parts.items())
         return Frame(table.with_columns(*series))
     shape = len(table), table.shape[1] + n_added(expanded)
     matrix = np.empty(shape, dtype=object if table.dtype == object else np.float64)
