@@ -435,15 +435,17 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
     return encoded
 
 
-def encode_numbers(numbers: NDArray[Any], categories: NDArray[Any]) -> NDArray[np.float64]:
+def encode_numbers(numbers: NDArray[Any], categories: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the codes of numbers, NaN for missing and unseen ones, much faster than `encode` does for few numbers.
 
     The categories must have the order of `order_categories`, which those of old model files do not have.
     """
     codes = np.full(len(numbers), np.nan)
+    # Integers are searched for, or numpy would convert all categories to floats.
+    integers = np.where(np.abs(numbers) <= 2.0**53, numbers, 0.0).astype(np.int64)
     for first, part in ((0, categories[:SHARED_CODE]), (SHARED_CODE, categories[SHARED_CODE:])):  # both are sorted
         if len(part) > 0:
-            nearest = np.searchsorted(part, numbers).clip(max=len(part) - 1)
+            nearest = np.searchsorted(part, integers).clip(max=len(part) - 1)
             codes = np.where(part[nearest] == numbers, first + nearest, codes)
     return codes
 
