@@ -171,9 +171,10 @@ def test_trees_of_sets_read_the_number_and_its_categories():
 @pytest.mark.parametrize(("n_values", "is_found"), [(50, False), (60, True)])
 def test_columns_of_many_values_are_searched(n_values, is_found):
     rng = np.random.default_rng(0)
-    values, effects = rng.integers(0, n_values, 3000), 2.0 * rng.normal(size=n_values)
-    y = effects[values] + rng.logistic(size=3000) > 0
-    assert find(np.column_stack((values, rng.normal(size=3000))), y) == [0] * is_found
+    values, effects = rng.integers(0, n_values, 1000), 1.5 * rng.normal(size=n_values)
+    y = effects[values] + rng.logistic(size=1000) > 0
+    X = np.column_stack((values, rng.normal(size=1000)))
+    assert list(AUCForestClassifier(1, random_state=0).fit(X, y).expanded_) == [0] * is_found
 
 
 def test_columns_of_text_stay_categories():
