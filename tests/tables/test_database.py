@@ -158,9 +158,8 @@ def test_names_of_files_are_no_sql_and_no_patterns(folder, name, suffix):
     for beside in ("b", "x", "xanary"):  # which the name is a pattern of, and one that the engine cannot list
         (path.parent / f"{beside}{suffix}").write_text(f"n,t\n77,{SECRET}\n")
     (path.parent / "\\[y].csv").write_text("")
-    for given in (path, path.absolute()):
-        assert read(given) == {"n": [1, 2], "t": ["x", "y"]}
-        assert read(given, where="n = 2") == {"n": [2], "t": ["y"]}
+    assert read(path) == {"n": [1, 2], "t": ["x", "y"]}
+    assert read(path.absolute(), where="n = 2") == {"n": [2], "t": ["y"]}
 
 
 def test_the_path_of_a_parquet_file_may_begin_with_a_tilde(folder):
@@ -195,11 +194,11 @@ CELLS = [
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=shown)
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_cells_are_text(folder, cell, suffix):
-    write_table(pd.DataFrame({"t": [cell, "x", cell], "n": [1, 2, 3]}), Path(f"new{suffix}"))
-    assert read(f"new{suffix}") == {"t": [cell, "x", cell], "n": [1, 2, 3]}
-    assert read(f"new{suffix}", where=f"t = {text(cell)} AND n > 1") == {"t": [cell], "n": [3]}
+def test_cells_are_text(folder, cell):
+    for name in ("new.csv", "new.jsonl"):
+        write_table(pd.DataFrame({"t": [cell, "x", cell], "n": [1, 2, 3]}), Path(name))
+        assert read(name) == {"t": [cell, "x", cell], "n": [1, 2, 3]}
+    assert read(name, where=f"t = {text(cell)} AND n > 1") == {"t": [cell], "n": [3]}
 
 
 HOSTILE = [
@@ -366,15 +365,17 @@ def tables(tmp_path_factory):
     return {suffix: write_table(rows, folder / f"t.{suffix}") for suffix, rows in files.items()}
 
 
-@pytest.mark.parametrize(("sql", "expected"), EXPRESSIONS)
-def test_rows_are_those_of_a_query_of_pandas(tables, monkeypatch, sql, expected):
+@pytest.mark.parametrize(
+    ("sql", "expected", "name"), [(*pair, name) for pair, name in zip(EXPRESSIONS, cycle(["jsonl", "xlsx", STANDARD]))]
+)
+def test_rows_are_those_of_a_query_of_pandas(tables, monkeypatch, sql, expected, name):
+    """Of a CSV, of Parquet, and of a third kind of file."""
     dates = {"date": pd.to_datetime(varied()["day"])}
     rows = varied().query(expected, engine="python", local_dict=dates)["id"].tolist()
     assert len(rows) > 0
-    for name, path in tables.items():
-        assert read(path, where=sql)["id"] == rows, name
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(tables["csv"].read_bytes())))
-    assert read(STANDARD, where=sql)["id"] == rows
+    for source in (tables["csv"], tables["parquet"], tables.get(name, STANDARD)):
+        assert read(source, where=sql)["id"] == rows, source
 
 
 def test_names_that_differ_in_case_alone(folder):
