@@ -75,7 +75,7 @@ def test_ctrl_c_during_a_fit():
             before = forest.predict_proba(X)
             try:
                 # For long; larger trees would take too much memory.
-                forest.set_params(n_estimators=200_000).fit(X, y)
+                forest.set_params(n_estimators=20_000).fit(X, y)
             except KeyboardInterrupt:
                 assert len(forest) == 2 and (forest.predict_proba(X) == before).all()
                 while any("(worker)" in thread.name for thread in threading.enumerate()):
