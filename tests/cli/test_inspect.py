@@ -1,7 +1,6 @@
 """`aucforest inspect`: the properties of a model as text and JSON, and the rules of a tree."""
 
 import json
-import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import aucforest
 from aucforest.inspection import export_text, forest_summary
 from tests.cli.data import check_refusal, check_usage, json_of, run, succeed
 from tests.estimators.data import make_table, small_forest
+from tests.memory import peak_below
 from tests.tree.chains import make_chain
 
 
@@ -96,10 +96,7 @@ def test_features_that_are_only_claimed_take_little_memory():
     forest, n_features = small_forest(1).fit(*make_table()), 2**19
     forest.trees_, forest.n_features_in_ = [make_chain(2, n_features=n_features)], n_features
     forest.save("model")
-    tracemalloc.start()
-    said = run("inspect model").stdout
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with peak_below(10 * 8 * n_features):
+        said = run("inspect model").stdout
     assert f"feature_{n_features - 1}" in said
     assert f"and {n_features - 25} features of less importance" in " ".join(said.split())
-    assert peak < 10 * 8 * n_features

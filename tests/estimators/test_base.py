@@ -1,6 +1,5 @@
 """Data and parameters that the tree and the forest accept or refuse, and fits that fail."""
 
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +13,7 @@ from aucforest import load
 from aucforest.estimators import _prediction
 from aucforest.fitting import in_memory
 from tests.estimators.data import both, digest, make_table, refuse, small_forest
+from tests.memory import peak_below
 
 X, Y = make_table(missing=0.1)
 ONES = np.ones(len(Y))
@@ -230,11 +230,8 @@ def test_float32_is_not_copied(make, order):
     assert np.shares_memory(model._validate_rows(table, Y, None).X, table)
     many = np.zeros((200_000, 10), dtype=np.float32, order=order)
     model.fit(np.resize(table, (240, 10)), Y).predict_proba(many[:1])
-    tracemalloc.start()
-    model.predict_proba(many)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < many.nbytes
+    with peak_below(many.nbytes):
+        model.predict_proba(many)
 
 
 @pytest.mark.parametrize("kind", LABELS)

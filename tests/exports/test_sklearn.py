@@ -1,7 +1,5 @@
 """Predictions of scikit-learn for exported trees."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import sklearn
@@ -18,6 +16,7 @@ from aucforest.exports import sklearn as module
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_decision_tree, as_random_forest
 from tests.estimators.data import make_table, small_forest
 from tests.exports.data import mean_of, random_data, random_tree
+from tests.memory import peak_below
 
 N_CODES = {1: 7, 3: 255, 4: 3}
 
@@ -107,12 +106,8 @@ def test_copies_take_little_memory_or_are_refused():
     many_sets = random_tree(np.random.default_rng(0), 400, n_codes=n_codes, n_features=500)
     many_classes = random_tree(np.random.default_rng(4), 300, n_codes=n_codes, n_features=3, n_classes=5000)
     for tree in (many_sets, many_classes):
-        tracemalloc.start()
-        with pytest.raises(ValueError, match="the trees are too large for scikit-learn"):
+        with peak_below(2**31), pytest.raises(ValueError, match="the trees are too large for scikit-learn"):
             as_random_forest([tree], np.arange(tree.n_classes), n_codes)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 2**31
 
 
 def test_nodes_that_take_too_much_memory_are_refused(monkeypatch):

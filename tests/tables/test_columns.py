@@ -1,7 +1,6 @@
 """Categorical columns: which they are, their codes, and forests that grow from them."""
 
 import re
-import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ import pytest
 from aucforest import AUCForestClassifier, LinearAUCClassifier
 from aucforest.tables.columns import as_table, encode, learn
 from tests.estimators.data import both, digest, make_table, refuse, small_forest, small_tree
+from tests.memory import peak_below
 from tests.reference.tree import walk
 
 X, Y = make_table(missing=0.1)
@@ -206,11 +206,8 @@ def test_numeric_columns_of_frames_need_no_second_copy():
     many = pd.DataFrame(np.zeros((200_000, 10), dtype=np.float32))
     model = small_forest().fit(many[:50], np.arange(50) % 2)
     model.predict_proba(many)  # whatever is compiled or imported is in memory now
-    tracemalloc.start()
-    model.predict_proba(many)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1.75 * many.to_numpy().nbytes  # with the probabilities, and the blocks of threads
+    with peak_below(1.75 * many.to_numpy().nbytes):  # with the probabilities, and the blocks of threads
+        model.predict_proba(many)
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])

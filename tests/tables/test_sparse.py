@@ -1,7 +1,5 @@
 """Sparse matrices give the trees and predictions of the same rows as a dense array, to the last bit."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from aucforest import AUCForestClassifier, _memory
 from aucforest.tables import sparse
 from aucforest.tables.sparse import SparseRows
+from tests.memory import peak_below
 
 FORMATS = [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array, sp.coo_array]
 
@@ -121,13 +120,11 @@ def test_a_fit_and_predictions_take_memory_for_the_stored_values_only():
     options = {"max_depth": 3, "random_state": 0, "max_samples": 200, "shrinkage": 0.0, "criterion": "auc"}
     forest = AUCForestClassifier(2, **options).fit(X[:500], y[:500])
     fixed = 240 * n_rows + 200 * n_features  # labels, samples and nodes
+    assert 3 * stored + fixed < n_rows * n_features / 2
     scored = AUCForestClassifier(2, oob_score=True, **options)
     for step in (lambda: forest.fit(X, y), lambda: forest.predict_proba(X), lambda: scored.fit(X, y)):
-        tracemalloc.start()
-        step()
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 3 * stored + fixed < n_rows * n_features / 2, (peak, stored, fixed)
+        with peak_below(3 * stored + fixed):
+            step()
 
 
 def test_sparse_matrices_that_are_refused(monkeypatch):
@@ -164,8 +161,5 @@ def test_features_that_do_not_fit_are_refused_before_anything_of_their_number_is
     monkeypatch.setattr(_memory, "machine_memory", lambda: 2.0**34)
     X = sp.csr_array((np.ones(200), 1000 * np.arange(200), np.arange(201)), (200, n_features))
     sentence = f"200 samples, {n_features:,} features .* select fewer features, or pass fewer"
-    tracemalloc.start()
-    with pytest.raises(ValueError, match=sentence):
+    with peak_below(2**24), pytest.raises(ValueError, match=sentence):
         AUCForestClassifier(5).fit(X, np.arange(200) % 2)
-    assert tracemalloc.get_traced_memory()[1] < 2**24
-    tracemalloc.stop()

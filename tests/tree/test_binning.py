@@ -1,7 +1,6 @@
 """Values to codes and back: order, edges, the size of bins, and rows that the sample left out."""
 
 import sys
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from aucforest.tree import binning
 from aucforest.tree.binning import bin_matrix, code_dtype, midway, sample_rows
 from aucforest.tree.criteria.criterion import ROUNDING
+from tests.memory import peak_below
 from tests.reference import tree as reference
 
 AWKWARD = [-np.inf, np.inf, np.nan, 0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308, 1.0, np.nextafter(1.0, 2.0)]
@@ -151,11 +151,8 @@ def test_the_sample_is_the_rows_with_the_smallest_hashes(monkeypatch):
 def test_the_sample_takes_less_memory_than_a_few_bytes_a_row():
     n_rows = 8_000_000
     sample_rows(200_001, 255)  # compiles
-    tracemalloc.start()
-    sample_rows(n_rows, 255)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 4 * n_rows
+    with peak_below(4 * n_rows):
+        sample_rows(n_rows, 255)
 
 
 @pytest.fixture
