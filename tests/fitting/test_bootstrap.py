@@ -110,20 +110,12 @@ def test_strata_have_their_own_numbers(key, n_rows, sizes, seed):
 @pytest.mark.parametrize(
     ("sampling", "max_samples", "expected"),
     [
-        ("stratified", None, [200, 70, 30]),
-        ("stratified", 100, [67, 23, 10]),
-        ("stratified", 0.5, [100, 35, 15]),
-        ("stratified", 1, [1, 1, 1]),
-        ("balanced", None, [30, 30, 30]),
-        ("balanced", 60, [20, 20, 20]),
-        ("balanced", 0.5, [50, 50, 50]),
-        ("balanced", 2, [1, 1, 1]),
-        ({"c": 0.5}, None, [200, 70, 15]),
-        ({"a": 0.1, "c": 2}, None, [20, 70, 60]),
-        ({"a": 1e-9}, None, [1, 70, 30]),
-        ({}, None, [200, 70, 30]),
+        ("stratified", None, [200, 70, 30]), ("stratified", 100, [67, 23, 10]), ("stratified", 0.5, [100, 35, 15]),
+        ("stratified", 1, [1, 1, 1]), ("balanced", None, [30, 30, 30]), ("balanced", 60, [20, 20, 20]),
+        ("balanced", 0.5, [50, 50, 50]), ("balanced", 2, [1, 1, 1]), ({"c": 0.5}, None, [200, 70, 15]),
+        ({"a": 0.1, "c": 2}, None, [20, 70, 60]), ({"a": 1e-9}, None, [1, 70, 30]), ({}, None, [200, 70, 30]),
     ],
-)
+)  # fmt: skip
 def test_samples_by_class(sampling, max_samples, expected):
     forest = small_forest(4, sampling=sampling, max_samples=max_samples, max_depth=2).fit(X, LABELS)
     assert sampled_rows(forest) == [expected] * 4

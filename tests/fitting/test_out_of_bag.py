@@ -30,16 +30,12 @@ def slow_out_of_bag(model, table, labels, weights=None):
 @pytest.mark.parametrize(
     ("params", "weighted"),
     [
-        ({}, False),
-        ({"max_samples": 0.3, "n_jobs": 2}, True),
-        ({"class_weight": "balanced_subsample"}, True),
-        ({"sampling": "balanced"}, False),
-        ({"sampling": "balanced", "calibration": None, "n_jobs": 2}, True),
-        ({"sampling": {0: 0.2, 3: 2.0}}, True),
-        ({"sampling": "subsample", "shrinkage": 0}, False),
+        ({}, False), ({"max_samples": 0.3, "n_jobs": 2}, True), ({"class_weight": "balanced_subsample"}, True),
+        ({"sampling": "balanced"}, False), ({"sampling": "balanced", "calibration": None, "n_jobs": 2}, True),
+        ({"sampling": {0: 0.2, 3: 2.0}}, True), ({"sampling": "subsample", "shrinkage": 0}, False),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_out_of_bag_probabilities_equal_those_of_each_tree_alone(params, weighted):
     # More rows than a block of the sampler has.
     table, labels = np.tile(X4, (15, 1)), np.tile(Y4, 15)

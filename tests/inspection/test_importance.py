@@ -50,17 +50,14 @@ RATES = {"max_depth": 4, "categorical_encoding": ENCODINGS}
 @pytest.mark.parametrize(
     ("data", "params", "weight", "groups", "scoring"),
     [
-        ((X, Y), {}, None, None, "roc_auc"),
-        ((X, Y), {"sampling": "balanced"}, WEIGHT, None, "neg_log_loss"),
-        ((X, Y), {"max_samples": 0.4}, WEIGHT, None, "roc_auc"),
-        ((X3, Y3), {"max_depth": 5}, None, None, "roc_auc"),
+        ((X, Y), {}, None, None, "roc_auc"), ((X, Y), {"sampling": "balanced"}, WEIGHT, None, "neg_log_loss"),
+        ((X, Y), {"max_samples": 0.4}, WEIGHT, None, "roc_auc"), ((X3, Y3), {"max_depth": 5}, None, None, "roc_auc"),
         ((X3, Y3), {"max_depth": 5}, WEIGHT3, None, "average_precision"),
-        ((X3, Y3), {}, WEIGHT3, None, "balanced_accuracy"),
-        ((RATED, RATED_Y), RATES, None, None, "roc_auc"),
+        ((X3, Y3), {}, WEIGHT3, None, "balanced_accuracy"), ((RATED, RATED_Y), RATES, None, None, "roc_auc"),
         ((RATED, RATED_Y), RATES, np.arange(600) % 7 / 3, None, "neg_log_loss"),
         ((RATED, RATED_Y), RATES, None, np.arange(600) // 2, "roc_auc"),
     ],
-)
+)  # fmt: skip
 def test_importances_equal_those_by_loops(data, params, weight, groups, scoring):
     X, y = data
     score = SCORES["hand_till" if scoring == "roc_auc" and y.max() > 1 else scoring]

@@ -173,16 +173,13 @@ def test_changed_bytes_are_invalid():
 @pytest.mark.parametrize(
     ("forged", "message"),
     [
-        (packed(bits=3), "bits must be"),
-        (packed(bits=5), "do not fill a grid of 5 bits"),
+        (packed(bits=3), "bits must be"), (packed(bits=5), "do not fill a grid of 5 bits"),
         (packed(counts=[0] * 33), "do not fill a grid of 4 bits"),
         (packed(bounds=struct.pack("<?dd", True, -2.0, 2.0)), "a grid with bounds"),
-        (packed(counts=[-1] + [0] * 31), "out of range"),
-        (packed(counts=[2**62] * 32), "out of range"),
-        (packed(rounded=(0, -1)), "out of range"),
-        (packed(rounded=(2**63 - 1, 0)), "out of range"),
+        (packed(counts=[-1] + [0] * 31), "out of range"), (packed(counts=[2**62] * 32), "out of range"),
+        (packed(rounded=(0, -1)), "out of range"), (packed(rounded=(2**63 - 1, 0)), "out of range"),
     ],
-)
+)  # fmt: skip
 def test_invalid_bytes(forged, message):
     assert AUCSketch.from_bytes(packed()).to_bytes() == AUCSketch(bits=4).to_bytes()
     with pytest.raises(ValueError, match=f"are not an AUCSketch: .*{message}"):

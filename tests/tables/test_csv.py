@@ -59,8 +59,7 @@ def test_text_is_read_unchanged(tmp_path_factory, rows, separator):
     ("text", "columns"),
     [
         ("\ufeffa,b\r\n01,NA \r\n,\"x,\"\"y\"\"\"\r\n3, z\r\n", {"a": ["01", None, "3"], "b": ["NA ", 'x,"y"', " z"]}),
-        ("a,b\n1,2\n\n3,", {"a": ["1", "3"], "b": ["2", None]}),
-        ("a,b\r1,2\r3,4", {"a": ["1", "3"], "b": ["2", "4"]}),
+        ("a,b\n1,2\n\n3,", {"a": ["1", "3"], "b": ["2", None]}), ("a,b\r1,2\r3,4", {"a": ["1", "3"], "b": ["2", "4"]}),
         ('"a""q","b\nc"\n1,2\n', {'a"q': ["1"], "b\nc": ["2"]}),
         ("id,note\n1,\"say \\\"hi\\\"\"\n2,x\n", {"id": ["1", "2"], "note": ['say "hi"', "x"]}),
         ("id,note\n1,\"C:\\dir\\\"\n2,x\n", {"id": ["1", "2"], "note": ["C:\\dir\\", "x"]}),
@@ -70,18 +69,12 @@ def test_text_is_read_unchanged(tmp_path_factory, rows, separator):
         ("a,b\n'tis nice,1\nthe dogs',2\n", {"a": ["'tis nice", "the dogs'"], "b": ["1", "2"]}),
         ('"a","b"\r"1","c:\\dir\\"\r"3","4"\r', {"a": ["1", "3"], "b": ["c:\\dir\\", "4"]}),
         ("a,b\n1,it's\n2,o'clock\n", {"a": ["1", "2"], "b": ["it's", "o'clock"]}),
-        ('a,b\n1,5" nail\n2,z\n', {"a": ["1", "2"], "b": ['5" nail', "z"]}),
-        ("a,A\n1,2\n", {"a": ["1"], "A": ["2"]}),
-        ("a\nx\n\"\"\ny\n", {"a": ["x", None, "y"]}),
-        ("a,b\n", {"a": [], "b": []}),
-        ("a,b", {"a": [], "b": []}),
-        ("a,b\n,\n", {"a": [None], "b": [None]}),
-        ("a,b\n1,2,\n", {"a": ["1"], "b": ["2"]}),
+        ('a,b\n1,5" nail\n2,z\n', {"a": ["1", "2"], "b": ['5" nail', "z"]}), ("a,A\n1,2\n", {"a": ["1"], "A": ["2"]}),
+        ("a\nx\n\"\"\ny\n", {"a": ["x", None, "y"]}), ("a,b\n", {"a": [], "b": []}), ("a,b", {"a": [], "b": []}),
+        ("a,b\n,\n", {"a": [None], "b": [None]}), ("a,b\n1,2,\n", {"a": ["1"], "b": ["2"]}),
         (f"a,b\n1,{'y' * 200_000}\n", {"a": ["1"], "b": ["y" * 200_000]}),
-        ("a;b\n1,5;2,5\n", {"a": ["1,5"], "b": ["2,5"]}),
-        ("a b\n1 2\n", {"a b": ["1 2"]}),
-        ('"a" "b c"\n5 "x y"\n6 NA\n', {"a": ["5", "6"], "b c": ["x y", "NA"]}),
-        ('"a b"\n"1 2"\n', {"a b": ["1 2"]}),
+        ("a;b\n1,5;2,5\n", {"a": ["1,5"], "b": ["2,5"]}), ("a b\n1 2\n", {"a b": ["1 2"]}),
+        ('"a" "b c"\n5 "x y"\n6 NA\n', {"a": ["5", "6"], "b c": ["x y", "NA"]}), ('"a b"\n"1 2"\n', {"a b": ["1 2"]}),
         ('"a" "b c"\n"1" 5 "x y"\n"2" 6 NA\n', {"": ["1", "2"], "a": ["5", "6"], "b c": ["x y", "NA"]}),
         ('"a","b"\n"r1",1,2\n"r2",,\n', {"": ["r1", "r2"], "a": ["1", None], "b": ["2", None]}),
         ("a,b\n1,2,\n3,4,\n", {"a": ["1", "3"], "b": ["2", "4"]}),
@@ -101,7 +94,7 @@ def test_dialects_of_csv(written, text, columns):
         ("a,b\n1,'x,\ny'\n2,'z'\n3,'q,r'\n", [2, 4, 5]),
         (f"a,b\n1,{'x' * 200_000}\n2,y\n", [2, 3]),
     ],
-)
+)  # fmt: skip
 def test_location_is_the_first_line_of_a_row(written, text, lines):
     path = written(text)
     assert len(next(iter(as_written(path).values()))) == len(lines)

@@ -221,17 +221,14 @@ OPTIONS = [
     ({"separator": "\\"}, "n\\t\n1\\x\n", {"n": [1], "t": ["x"]}),
     ({"separator": "}"}, "n}t\n1}x\n", {"n": [1], "t": ["x"]}),
     ({"separator": " "}, "n t\n1 NA\n", {"n": [1], "t": [None]}),
-    ({"separator": "/"}, "n/t\n1/x\n", {"n": [1], "t": ["x"]}),
-    ({"separator": "',quote='"}, "n\n1\n", None),
-    ({"decimal": "'"}, "n\n1\n", None),
-    ({"thousands": "'"}, "n\n1'000\n2'000\n", {"n": [1000.0, 2000.0]}),
+    ({"separator": "/"}, "n/t\n1/x\n", {"n": [1], "t": ["x"]}), ({"separator": "',quote='"}, "n\n1\n", None),
+    ({"decimal": "'"}, "n\n1\n", None), ({"thousands": "'"}, "n\n1'000\n2'000\n", {"n": [1000.0, 2000.0]}),
     ({"thousands": "']"}, "n\n1\n", None),
     ({"date_format": "%Y'%m"}, "n\n2020'02\n", {"n": [pd.Timestamp("2020-02-01").date()]}),
     ({"date_format": "%Y']) FROM read_text('canary.csv') --"}, "n\n1\n", {"n": [1]}),
-    ({"date_format": "{0}%Y"}, "n\n1\n", None),
-    ({"date_format": "%Y\udcff"}, "n\n1\n", None),
+    ({"date_format": "{0}%Y"}, "n\n1\n", None), ({"date_format": "%Y\udcff"}, "n\n1\n", None),
     ({"encoding": "utf-8', quote='"}, "n\n1\n", None),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "content", "expected"), OPTIONS)

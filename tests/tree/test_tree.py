@@ -133,16 +133,11 @@ def test_frequencies_of_many_classes_are_read_only_too():
 
 # (attribute, index, wrong value, part of the sentence)
 CORRUPTIONS = [
-    ("feature", 0, 2, "a feature is not in [-1, 2)"),
-    ("feature", 2, -2, "a feature is not in [-1, 2)"),
-    ("left_child", 3, 1, "a leaf has a child"),
-    ("left_child", 2, 1, "a child does not come after its parent"),
-    ("left_child", 2, 2, "a child does not come after its parent"),
-    ("left_child", 2, 4, "out of range"),
-    ("left_child", 2, 2**31 - 1, "out of range"),
-    ("left_child", 0, 2, "does not have exactly one parent"),
-    ("threshold", 0, np.nan, "a threshold is NaN"),
-    ("threshold", 1, 0.5, "a leaf has one"),
+    ("feature", 0, 2, "a feature is not in [-1, 2)"), ("feature", 2, -2, "a feature is not in [-1, 2)"),
+    ("left_child", 3, 1, "a leaf has a child"), ("left_child", 2, 1, "a child does not come after its parent"),
+    ("left_child", 2, 2, "a child does not come after its parent"), ("left_child", 2, 4, "out of range"),
+    ("left_child", 2, 2**31 - 1, "out of range"), ("left_child", 0, 2, "does not have exactly one parent"),
+    ("threshold", 0, np.nan, "a threshold is NaN"), ("threshold", 1, 0.5, "a leaf has one"),
     ("frequencies", (1, 0), -1.0, "a class frequency is negative or not finite"),
     ("frequencies", (1, 0), np.nan, "a class frequency is negative or not finite"),
     ("frequencies", (1, 0), np.inf, "a class frequency is negative or not finite"),
@@ -154,13 +149,10 @@ CORRUPTIONS = [
     ("weight", 0, np.nan, "a weight is not finite and positive"),
     ("weight", 3, 4.5, "class weights of two children do not add up"),
     ("n_samples", 4, 0, "samples of two children do not add up"),
-    ("n_samples", 0, 7, "samples of two children do not add up"),
-    ("gain", 0, 0.0, "a split without a gain"),
-    ("gain", 0, -0.1, "a split without a gain"),
-    ("gain", 2, np.nan, "a split without a gain"),
-    ("gain", 2, np.inf, "a split without a gain"),
-    ("gain", 1, 0.1, "or a leaf with one"),
-]
+    ("n_samples", 0, 7, "samples of two children do not add up"), ("gain", 0, 0.0, "a split without a gain"),
+    ("gain", 0, -0.1, "a split without a gain"), ("gain", 2, np.nan, "a split without a gain"),
+    ("gain", 2, np.inf, "a split without a gain"), ("gain", 1, 0.1, "or a leaf with one"),
+]  # fmt: skip
 
 
 def refusal(tree: Tree) -> str:
