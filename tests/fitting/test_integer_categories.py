@@ -96,12 +96,6 @@ def forest():
     return AUCForestClassifier(40, oob_score=True, random_state=0).fit(X, Y)
 
 
-def rated_columns(model):
-    """Return the columns that have target rates."""
-    n_rates = 0 if model.target_rates_ is None else model.target_rates_.n_features
-    return sorted(set(model._columns_of_features[-n_rates:])) if n_rates else []
-
-
 def categories(model):
     """Return the integers that are the categories of the only such column."""
     (values,) = (values for feature, values in model.categories_.items() if feature >= model.n_features_in_)
@@ -109,8 +103,8 @@ def categories(model):
 
 
 def find(X, y=Y, sample_weight=None, groups=None, **params):
-    """Return the columns that have target rates in a small forest."""
-    return rated_columns(AUCForestClassifier(5, random_state=0, **params).fit(X, y, sample_weight, groups=groups))
+    """Return the columns of integers that are categories in a small forest."""
+    return list(AUCForestClassifier(5, random_state=0, **params).fit(X, y, sample_weight, groups=groups).expanded_)
 
 
 def make_customers():
@@ -134,7 +128,7 @@ def test_rates_of_integers_are_those_of_the_same_categories(make):
     forest = AUCForestClassifier(40, **options).fit(X, y)
     expected = AUCForestClassifier(40, **options, categorical_features=[X.columns[1]]).fit(X, y)
     assert list(forest.categories_) == [X.shape[1]]
-    assert rated_columns(forest) == [1]
+    assert list(forest.expanded_) == [1]
     assert forest.oob_score_ == expected.oob_score_
     np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(X))
     np.testing.assert_array_equal(categories(forest), expected.categories_[1])  # if many, the most frequent first
@@ -147,7 +141,7 @@ def test_rates_of_integers_are_those_of_the_same_categories(make):
 
 def test_out_of_bag_scores_choose_rates(forest):
     numbers = AUCForestClassifier(40, categorical_encoding="sets", oob_score=True, random_state=0).fit(X, Y)
-    assert rated_columns(numbers) == []
+    assert list(numbers.expanded_) == []
     assert numbers.oob_score_ < forest.oob_score_ - 0.05
     assert list(forest.split_features_) == ["x", "account", "age", "account: category", "account: rate"]
     assert forest.encodings_.count("rates") > 20
@@ -173,8 +167,7 @@ def test_columns_of_many_values_are_searched(n_values, is_found):
     rng = np.random.default_rng(0)
     values, effects = rng.integers(0, n_values, 1000), 1.5 * rng.normal(size=n_values)
     y = effects[values] + rng.logistic(size=1000) > 0
-    X = np.column_stack((values, rng.normal(size=1000)))
-    assert list(AUCForestClassifier(1, random_state=0).fit(X, y).expanded_) == [0] * is_found
+    assert find(np.column_stack((values, rng.normal(size=1000))), y) == [0] * is_found
 
 
 def test_columns_of_text_stay_categories():
@@ -183,7 +176,7 @@ def test_columns_of_text_stay_categories():
     table, options = X[["account", "age"]].assign(shop=shop), {"categorical_encoding": "rates", "random_state": 0}
     forest = AUCForestClassifier(20, **options).fit(table, Y)
     assert list(forest.categories_) == [2, 3]
-    assert rated_columns(forest) == [0, 2]
+    assert list(forest.expanded_) == [0]
     expected = AUCForestClassifier(20, **options, categorical_features=["account", "shop"])
     in_order = table[["age", "shop", "account"]]
     np.testing.assert_array_equal(forest.predict_proba(table), expected.fit(in_order, Y).predict_proba(in_order))
@@ -207,7 +200,7 @@ def test_sparse_rows_are_not_searched():
     forest = AUCForestClassifier(5, warm_start=True, random_state=0).fit(dense, Y)
     stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(dense, Y)
     for model in (forest, stack):
-        assert rated_columns(model) == [1]
+        assert list(model.expanded_) == [1]
         np.testing.assert_array_equal(model.predict_proba(sparse), model.predict_proba(dense))
         np.testing.assert_array_equal(model.encode(sparse), model.encode(dense))
     with pytest.raises(ValueError, match=r"warm_start: X is sparse, but the existing trees read target rates"):
@@ -226,7 +219,7 @@ def test_copied_rows_are_no_evidence():
     table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(on_disk, "_BATCH_CELLS", 400)
-        assert rated_columns(fit_out_of_core(AUCForestClassifier(5, random_state=0), table, "y")) == []
+        assert list(fit_out_of_core(AUCForestClassifier(5, random_state=0), table, "y").expanded_) == []
     # Without the guard, all integers would be customers.
     X[:, 2] = rng.normal(size=len(X))
     assert find(X, y) == [0, 1]
@@ -234,10 +227,10 @@ def test_copied_rows_are_no_evidence():
 
 def test_columns_that_are_not_searched():
     for params in ({"categorical_encoding": "sets"}, {"monotonic_cst": [0, 1, 0]}, {"categorical_features": [1]}):
-        assert not AUCForestClassifier(5, random_state=0, **params).fit(X, Y).expanded_
+        assert find(X, **params) == []
     assert not AUCTreeClassifier(random_state=0).fit(X, Y).expanded_
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(X.account.fillna(0), unit="D")
-    assert find(pd.DataFrame({"day": days})) == []
+    assert AUCForestClassifier(5).fit(pd.DataFrame({"day": days}), Y).target_rates_ is None
     # Rows of an account are alike, but they are one group, so the column says nothing about other groups.
     assert find(X, groups=X.account.fillna(-1)) == []
     assert find(X, groups=FRAME.customer) == [1]
@@ -283,10 +276,10 @@ def test_a_warm_start_adds_trees_that_read_the_same(forest):
     # Rows of a warm start may have other integers, and too few rows to find what they are.
     fewer = grown.set_params(n_estimators=45, oob_score=False).fit(X[:90].assign(age=X.age[:90] + 1), Y[:90])
     assert len(fewer) == 45
-    assert rated_columns(fewer) == [1]
+    assert list(fewer.expanded_) == [1]
     numbers = AUCForestClassifier(20, warm_start=True, random_state=0).fit(X[:90], Y[:90])
-    assert rated_columns(numbers) == []
-    assert rated_columns(numbers.set_params(n_estimators=25).fit(X, Y)) == []
+    assert list(numbers.expanded_) == []
+    assert list(numbers.set_params(n_estimators=25).fit(X, Y).expanded_) == []
 
 
 @pytest.mark.parametrize("out_of_core", [False, True])
@@ -332,7 +325,7 @@ def test_files_and_exports(tmp_path, interact, first, step):
     X["account"], effect = first + step * account, effects[account]
     y = 1.5 * effect[:, 0] + 3.0 * interact * effect[:, 1] * np.sign(X.x) + rng.logistic(size=3000) > 1.0
     stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, y)
-    assert rated_columns(stack) == [2]
+    assert list(stack.expanded_) == [2]
     assert bool(stack.members_["linear"].interactions) == interact
     rows = X.copy()
     rows.iloc[:30, 0], rows.iloc[20:50, -1], rows.iloc[50:60, -1] = np.nan, np.nan, 10_000.0
@@ -348,19 +341,12 @@ def test_files_and_exports(tmp_path, interact, first, step):
         np.testing.assert_allclose(proba, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda values: [values[0], *values[:-1]],
-        lambda values: values[::-1],
-        lambda values: [value + 0.5 for value in values],
-        lambda values: [*values[:-1], 2**60],
-        lambda values: [-(2**63), *values[1:]],
-        lambda values: [*range(254), *range(200, 300)],
-        lambda values: [],
-        lambda values: list(map(str, values)),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda values: [values[0], *values[:-1]], lambda values: values[::-1], lambda values: [],
+    lambda values: [value + 0.5 for value in values], lambda values: list(map(str, values)),
+    lambda values: [*values[:-1], 2**60], lambda values: [-(2**63), *values[1:]],
+    lambda values: [*range(254), *range(200, 300)],
+])  # fmt: skip
 def test_damaged_categories_of_integers_are_refused(forest, tmp_path, change):
     forest.save(tmp_path / "model")
     contents = read(tmp_path / "model")

@@ -5,19 +5,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from aucforest.tables import expansion
 from aucforest.tables.columns import encode
 from aucforest.tables.dates import DateColumn, table_of
-from aucforest.tables.expansion import (
-    IntegerColumn,
-    append_categories,
-    check_same_expanded,
-    columns_of_features,
-    columns_of_integers,
-    encode_integers,
-    expand,
-    n_added,
-    split_names,
-)
+from aucforest.tables.expansion import IntegerColumn, expand
 
 # The column of integers comes before the one of dates, but its category after all other features.
 DATA = {"shop": [7, 7, None], "x": [0.5, 1.5, 2.5], "day": [date(2024, 3, 1), None, date(2024, 7, 2)]}
@@ -44,23 +35,23 @@ def test_features_of_dates_and_integers(X):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_categories_appended_to_a_matrix(dtype):
     matrix = np.array([[7, 0.5], [-3, NAN], [NAN, 1.5], [7.5, 2.5], [np.inf, 0.0]], dtype=dtype)
-    appended = append_categories(matrix, {0: np.array([-3, 7])})
+    appended = expansion.append_categories(matrix, {0: np.array([-3, 7])})
     assert appended.dtype == dtype
     np.testing.assert_array_equal(appended, np.column_stack((matrix, [1, 0, NAN, NAN, NAN])))
-    assert append_categories(matrix, {}) is matrix
+    assert expansion.append_categories(matrix, {}) is matrix
 
 
 def test_codes_of_the_most_frequent_integers_come_first():
     values = np.concatenate((np.arange(0, 508, 2), np.arange(1, 99, 2)))
-    codes = encode_integers(np.array([[506.0], [1.0], [97.0], [508.0]]), {0: values})
+    codes = expansion.encode_integers(np.array([[506.0], [1.0], [97.0], [508.0]]), {0: values})
     np.testing.assert_array_equal(codes[:, 0], [253, 254, 302, NAN])
 
 
 def test_names_and_columns_of_features():
-    assert split_names(list(DATA), EXPANDED) == ["shop", "x", "day: month", "day: day", "shop: category"]
-    assert columns_of_features(3, EXPANDED) == [0, 1, 2, 2, 0]
-    assert columns_of_integers(3, EXPANDED) == {4: 0}
-    assert n_added(EXPANDED) == 2
+    assert expansion.split_names(list(DATA), EXPANDED) == ["shop", "x", "day: month", "day: day", "shop: category"]
+    assert expansion.columns_of_features(3, EXPANDED) == [0, 1, 2, 2, 0]
+    assert expansion.columns_of_integers(3, EXPANDED) == {4: 0}
+    assert expansion.n_added(EXPANDED) == 2
     assert expand(X := np.eye(3), {}) is X
 
 
@@ -68,10 +59,3 @@ def test_names_and_columns_of_features():
 def test_a_column_with_the_name_of_a_part(name):
     with pytest.raises(ValueError, match=f"^X has a column '{name}', which is also the name of another feature"):
         expand(table_of(pl.DataFrame(DATA).rename({"x": name})), EXPANDED)
-
-
-def test_a_warm_start_needs_the_same_parts():
-    check_same_expanded(EXPANDED, dict(EXPANDED))
-    for now in ({}, {**EXPANDED, 2: DateColumn(("month",), None)}):
-        with pytest.raises(ValueError, match=r"^warm_start: the dates of column [02] have another type"):
-            check_same_expanded(EXPANDED, now)
