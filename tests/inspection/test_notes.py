@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.feature_extraction import FeatureHasher
 
 from aucforest import AUCForestClassifier
 from aucforest.inspection import column_notes
@@ -35,3 +36,4 @@ def test_tables_that_do_not_match_are_refused():
     ):
         with pytest.raises(ValueError, match=sentence):
             column_notes(*given, model=model)
+    assert column_notes(np.eye(9), model=FeatureHasher()) == column_notes(np.eye(9))  # it does not count its features

@@ -60,8 +60,9 @@ def columns_of_integers(n_columns: int, expanded: Expanded) -> dict[int, int]:
 
 def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
     """Return the categories of columns by the index of the column: of categorical columns and of integers."""
-    categories = getattr(model, "categories_", {})
-    columns = columns_of_features(model.n_features_in_, getattr(model, "expanded_", {}))
+    if not (categories := getattr(model, "categories_", {})):
+        return {}
+    columns = columns_of_features(model.n_features_in_, model.expanded_)
     return {columns[feature]: values for feature, values in categories.items()}
 
 
