@@ -19,12 +19,12 @@ from aucforest.fitting.bootstrap import N_HALVES, SampleRecord, digest_groups
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, StoredModel, narrow, require
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
-from aucforest.tables.columns import feature_kinds
+from aucforest.tables.columns import encode_numbers, feature_kinds
 from aucforest.tables.dates import DateColumn, are_parts, is_zone
 from aucforest.tables.expansion import Expanded, IntegerColumn, columns_of_integers, n_added
 from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.tree.features import NUMERIC
-from aucforest.tree.tree import MISSING_CODE, SHARED_CODE
+from aucforest.tree.tree import MISSING_CODE
 
 _MOST_CHARACTERS = 100  # of the name of a criterion, a splitter or an encoding
 
@@ -93,9 +93,8 @@ def _check_categories(model: Any) -> None:
     for feature, column in integers.items():
         values = model.categories_.get(feature, np.empty(0))
         are_integers = values.dtype == np.int64 and len(values) > 0 and np.all((values >= -(2**53)) & (values <= 2**53))
-        parts = values[:SHARED_CODE], values[SHARED_CODE:]
-        are_ordered = are_integers and all(np.all(np.diff(part) > 0) for part in parts)
-        is_valid = are_ordered and len(np.unique(values)) == len(values)
+        # Categories that are repeated or not in order are not found, or get other codes.
+        is_valid = are_integers and np.array_equal(encode_numbers(values, values), np.arange(len(values)))
         require(is_valid, f"the categories of column {column} are not integers up to 2**53, or not in order")
 
 

@@ -198,9 +198,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         target, n_classes, n_trees = table.target, len(table.target.classes), self.n_estimators
         spec = FitSpec.resolve(self._params(), target, table.names, table.n_features, start.seed, table.dates)
         if start.before is not None:
-            spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=start.before.target_rates_)
-            spec = replace(spec, integers=start.before._integers)
-            for column in spec.integers:
+            rates, integers = start.before.target_rates_, start.before._integers
+            spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=rates, integers=integers)
+            for column in integers:
                 if len(spec.params.signs) > 0 and spec.params.signs[column] != 0:
                     raise ValueError(f"warm_start: monotonic_cst of column {column} must be 0, as in the previous fit")
         n_encodings = len(spec.encodings) if table.may_have_rates(spec) else 1

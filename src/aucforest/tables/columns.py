@@ -418,7 +418,7 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
     """Return the codes of one column, NaN for missing and unseen values. A value has the code of an equal category."""
     codes = np.arange(len(categories), dtype=np.float64)
     if isinstance(column, np.ndarray) and categories.dtype.kind in "biuf" and len(categories) > 0:
-        order = np.argsort(categories)
+        order = np.argsort(categories, kind="stable")  # much faster for categories, which are two sorted parts
         nearest = order[np.searchsorted(categories, column, sorter=order).clip(max=len(order) - 1)]
         return np.where(categories[nearest] == column, codes[nearest], np.nan)
     if isinstance(column, np.ndarray):
