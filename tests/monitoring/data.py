@@ -12,7 +12,7 @@ from aucforest.monitoring import CBPE, Chunks
 
 DATA = Path(__file__).parents[1] / "data"
 ONE = Chunks.by_number(1)
-THREE = Chunks.by_number(3)  # the fewest reference chunks with limits, because each needs a domain classifier
+THREE = Chunks.by_number(3)  # the fewest reference chunks with limits, to save time: each needs a domain classifier
 
 
 def drawn(n=2000, seed=0, power=2.0):
@@ -49,6 +49,7 @@ def only(result, metric="roc_auc"):
 
 
 def figures(result):
+    """Return the estimate, the standard error and the interval of each chunk and metric."""
     return [row[5:9] for row in result.estimates]
 
 
@@ -81,5 +82,5 @@ def many_classes(draw, max_size=12):
 
 
 def labelled():
-    """Draw (scores, labels) with ties and both labels: the first two probabilities, .75 and .5, become 1 and 0."""
+    """Draw (scores, labels) with ties. Both labels occur: the first two probabilities, .75 and .5, become 1 and 0."""
     return two_classes(max_size=25).map(lambda rows: (rows[0], np.round(rows[1])))

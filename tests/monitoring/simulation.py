@@ -52,8 +52,8 @@ def coverage(shape, n_reference, n_new, repeats, shifted, metrics=METRICS):
 def errors(positives, n_reference, n_new, shift, calibration, repeats, metrics=("average_precision", *METRICS)):
     """Return estimate minus realized value, and whether the interval contains it, as matrices (repeats, metrics).
 
-    Logits are normal, so many that `positives` are expected among the reference rows; those of the new rows have a mean
-    that is greater by `shift` standard deviations. With calibration="none" scores are right, else distorted.
+    Logits are normal. Their mean is such that `positives` positive rows are expected in the reference, and is greater
+    in new rows by `shift` standard deviations. With calibration="none" scores are probabilities, else distorted ones.
     """
     usual = norm.ppf((np.arange(10_000) + 0.5) / 10_000)
     middle = brentq(lambda mean: expit(mean + 1.5 * usual).mean() - positives / n_reference, -20, 20)
@@ -70,7 +70,7 @@ def errors(positives, n_reference, n_new, shift, calibration, repeats, metrics=(
 
 
 def share_that_fires(n, power, repeats):
-    """Return how often scores are found to need calibration when P(y = 1 | score) is score ** power."""
+    """Return how often scores are found to need calibration if P(y = 1 | score) is score ** power."""
     fired = 0
     for seed in range(repeats):
         random = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from scipy.stats import t as student
 from sklearn.isotonic import IsotonicRegression
 
 from aucforest.monitoring import CBPE, calibration
-from aucforest.monitoring._rows import RankedColumn, Rows, label_variance, rank_columns
+from aucforest.monitoring._rows import RankedColumn, RankedSamples, label_variance, rank_columns
 from aucforest.monitoring.calibration import Curves, IsotonicCurve, is_rising
 from aucforest.monitoring.metrics import find_metrics
 from tests.monitoring.data import ONE, figures, fit, labelled, load, one_hot_drawn, only
@@ -94,7 +94,7 @@ def test_which_columns_are_calibrated():
 
 
 def test_estimated_counts_are_proportions_times_rows():
-    """The reference has more rows, so the correction of a count must be smaller."""
+    """The reference has more rows than the chunk, so its correction of a count is scaled down."""
     results = []
     for normalize in (None, "all"):
         cbpe, (new, _) = fit(["confusion_matrix"], calibration="isotonic", normalize=normalize)
@@ -121,10 +121,10 @@ def test_few_influential_reference_rows_widen_the_interval(metric, reach):
     (one,) = find_metrics([metric], np.arange(2), "ovo", None, None)
     unbounded, options = one._replace(low=-np.inf, high=np.inf), CBPE(level=0.8, n_simulations=5_000)
     found = calibration.evaluate(unbounded, scored, curves, None, options, np.random.default_rng(0))
-    influence = one.estimate(scored.rows).influence
+    influence = one.estimate(scored.samples).influence
     noise, freedom = curves.noise(scored, influence, curves.no_offset)
     assert freedom < 10
-    assert found.standard_error**2 == pytest.approx(noise + label_variance(scored.rows.p, influence), rel=reach)
+    assert found.standard_error**2 == pytest.approx(noise + label_variance(scored.samples.p, influence), rel=reach)
     width = 2 * student.ppf(0.9, freedom) * found.standard_error
     assert found.high - found.low == pytest.approx(width, rel=reach)
     assert width > 1.05 * 2 * 1.2816 * found.standard_error
@@ -142,11 +142,11 @@ def test_the_level_sets_the_width():
 
 def fit_curves(scores, truth, weights=None):
     columns = rank_columns(scores)
-    return Curves(Rows(columns, truth), np.full(len(columns), True), weights)
+    return Curves(RankedSamples(columns, truth), np.full(len(columns), True), weights)
 
 
 def applied(curves, scores, predicted=None):
-    return curves.apply(Rows(rank_columns(scores), scores, predicted))
+    return curves.apply(RankedSamples(rank_columns(scores), scores, predicted))
 
 
 def two_classes(seed, n=60, decimals=1):
@@ -168,7 +168,7 @@ def test_spread_is_the_derivative_by_the_levels(rows, new):
     levels = curves.curves[0].levels
     for block in range(levels.size):
         levels[block] += 1.0
-        gained = ((applied(curves, new).rows.p - before.rows.p) * influence).sum()
+        gained = ((applied(curves, new).samples.p - before.samples.p) * influence).sum()
         levels[block] -= 1.0
         assert gained == pytest.approx(spread[block], abs=1e-9)
 
@@ -176,21 +176,21 @@ def test_spread_is_the_derivative_by_the_levels(rows, new):
 def test_several_columns_are_divided_by_their_sum():
     p, truth = one_hot_drawn(500)
     columns, raw, step, block = rank_columns(p), p.copy(), 1e-6, 1
-    curves = Curves(Rows(columns, truth), np.array([True, False, True]))
+    curves = Curves(RankedSamples(columns, truth), np.array([True, False, True]))
     for k in (0, 2):
         raw[:, k] = values(IsotonicCurve(columns[k], truth[:, k]), p[:, k])
     scored, influence = applied(curves, p), np.random.default_rng(0).normal(size=p.shape)
-    np.testing.assert_allclose(scored.rows.p, raw / raw.sum(axis=1, keepdims=True), atol=1e-12)
+    np.testing.assert_allclose(scored.samples.p, raw / raw.sum(axis=1, keepdims=True), atol=1e-12)
     spread = curves.spread(scored, influence)
     curves.curves[0].levels[block] += step
-    gained = ((applied(curves, p).rows.p - scored.rows.p) * influence).sum() / step
+    gained = ((applied(curves, p).samples.p - scored.samples.p) * influence).sum() / step
     assert gained == pytest.approx(spread[block], rel=1e-3)
 
 
 def test_classes_are_equally_probable_if_all_curves_are_0():
     truth = np.eye(3)[[0, 1, 2, 0, 1, 2]]
     curves = fit_curves(np.where(truth > 0, 0.9, 0.05), truth)
-    np.testing.assert_allclose(applied(curves, np.zeros((1, 3))).rows.p, [[1 / 3] * 3])
+    np.testing.assert_allclose(applied(curves, np.zeros((1, 3))).samples.p, [[1 / 3] * 3])
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -200,7 +200,7 @@ def test_noise_and_offset_of_two_classes(seed):
 
     def noise(new, metric, offset):
         scored = applied(curves, new)
-        found, freedom = curves.noise(scored, ROC_AUC.estimate(scored.rows).influence, offset)
+        found, freedom = curves.noise(scored, ROC_AUC.estimate(scored.samples).influence, offset)
         parts = variance_by_block(metric, list(scores), list(labels), list(new))
         assert found == pytest.approx(sum(part for part, _ in parts), rel=1e-4)
         return found**2 / sum(part**2 / max(n_rows - 1, 0.5) for part, n_rows in parts), freedom
@@ -209,7 +209,7 @@ def test_noise_and_offset_of_two_classes(seed):
     noise(random.random(40), corrected_auc, offset)
     expected, freedom = noise(random.uniform(0.6, 1.0, 40), estimated_auc, curves.no_offset)
     assert freedom == pytest.approx(max(1.0, expected), rel=1e-4)
-    rows = applied(curves, scores).rows
+    rows = applied(curves, scores).samples
     in_sample = ROC_AUC.estimate(rows)
     assert in_sample.value == pytest.approx(auc_by_thresholds(scores, rows.p[:, 0]))
     assert offset.value == pytest.approx(in_sample.expected - auc(labels, scores))
@@ -245,6 +245,6 @@ def test_covariance_of_block_sums_in_simulation(weighted):
 def test_offset_is_zero_if_undefined_on_the_reference():
     scores, labels = two_classes(0)
     (precision,) = find_metrics(["precision"], np.arange(2), "ovo", None, None)
-    never = Rows(rank_columns(scores), labels[:, None], np.zeros(scores.size, dtype=np.uint32))
+    never = RankedSamples(rank_columns(scores), labels[:, None], np.zeros(scores.size, dtype=np.uint32))
     offset = Curves(never, np.array([True])).offset(precision)
     assert (offset.value, offset.variance, offset.spread.any(), offset.cross.any()) == (0.0, 0.0, False, False)

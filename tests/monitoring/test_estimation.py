@@ -105,7 +105,7 @@ def test_few_expected_positives_use_simulations():
 
 @pytest.mark.slow
 def test_importance_weights_make_a_curve_for_the_chunk():
-    """P(y | x) is the same everywhere, but the score misses a feature whose distribution moves."""
+    """P(y | X) does not change, but the score does not depend on a feature whose distribution shifts."""
     random = np.random.default_rng(0)
 
     def rows(n, share):
@@ -125,7 +125,7 @@ def test_importance_weights_make_a_curve_for_the_chunk():
 
 
 def payments(n, seed, shifted=False):
-    """Return features and labels, about 3 % positive; if shifted, smaller amounts in a single channel."""
+    """Return features, and labels of which about 3 % are positive. If shifted, amounts are smaller, in one channel."""
     random = np.random.default_rng(seed)
     amount, channel = random.lognormal(4.0, 1.0, n), random.choice(3, n)
     y_true = random.random(n) < expit(np.log(amount) - 9.0 + 1.2 * (channel == 0))

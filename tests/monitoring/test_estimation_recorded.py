@@ -6,7 +6,7 @@ import pytest
 from aucforest.monitoring import CBPE, Chunks
 from tests.monitoring.data import DATA, load
 
-# The average precision of the peer depends on the order of tied rows.
+# Tolerances of the average precision, because that of the peer, nannyml, depends on the order of tied rows.
 TIES = {"car_loan_all_metrics": 1e-3, "mc_cm": 5e-3}
 
 

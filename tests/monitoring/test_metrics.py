@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from aucforest.metrics import precision_at_k, recall_at_k
 from aucforest.monitoring import CBPE, Chunks, expected_confusion_matrix
-from aucforest.monitoring._rows import Rows, label_variance
+from aucforest.monitoring._rows import RankedSamples, label_variance
 from aucforest.monitoring.metrics import THRESHOLD_METRICS, EstimatedMetric, alert_limits, find_metrics
 from tests.monitoring.data import BINARY_CASES, ONE, drawn, load, only
 
@@ -23,9 +23,13 @@ def test_recorded_limits(case):
 
 def test_estimates_beyond_the_limits_are_alerts():
     score, y_true = drawn(4000, power=1.0)
-    cbpe = CBPE(calibration="none").fit(y_score=score, y_true=y_true, chunks=Chunks.by_size(500))
+    cbpe = CBPE(calibration="none").fit(y_score=score, y_true=y_true, chunks=Chunks.by_size(600))
     lower, upper = cbpe.limits_["roc_auc"]
+    full = [roc_auc_score(*chunk) for chunk in zip(np.split(y_true[:3600], 6), np.split(score[:3600], 6))]
+    assert (lower, upper) == pytest.approx(alert_limits(EstimatedMetric("m", len), np.array(full), 3.0))
     assert lower < roc_auc_score(y_true, score) < upper
+    # The last chunk is not full, so there is no warning.
+    assert cbpe.estimate(score[:602], chunks=Chunks.by_size(600)).shifts["[600:601]"].valid is None
     vaguely, sharply = 0.4 + 0.2 * score, np.where(score > 0.5, 0.98, 0.02)  # the same ranks, but a lower expected AUC
     same, vague, sharp = (only(cbpe.estimate(new, chunks=ONE)) for new in (score, vaguely, sharply))
     assert [row.alert for row in (same, vague, sharp)] == [False, True, True]
@@ -96,7 +100,7 @@ def test_a_reference_of_too_few_chunks_leaves_alerts_undefined(n, missing):
 
 @pytest.mark.parametrize("n", [3, 10])
 def test_limits_that_no_shift_could_cross_leave_alerts_undefined(n):
-    """Of three chunks of 30 samples PSI limits are about 10, and the greatest PSI is about 3."""
+    """With three chunks of 30 samples, the limit of the PSI is about 10, and the greatest possible PSI about 3."""
     score, y_true = drawn(30 * n, seed=1)
     cbpe = CBPE(calibration="none", metrics=["average_precision"])
     cbpe.fit(y_true=y_true, y_score=score, chunks=Chunks.by_number(n))
@@ -127,7 +131,7 @@ def metric(name, n_classes=2, normalize=None, cost=None):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_recorded_cases(case):
-    rows = Rows([], np.array(case["p"])[:, None], np.array(case["yhat"], dtype=np.uint32))
+    rows = RankedSamples([], np.array(case["p"])[:, None], np.array(case["yhat"], dtype=np.uint32))
     for name in NAMES:
         estimate = metric(name)[0].estimate(rows)
         if name == "precision" and not any(case["yhat"]):
@@ -144,7 +148,7 @@ def test_recorded_cases(case):
 def test_known_labels_give_the_ordinary_metrics(n_classes):
     y_true, y_pred = np.random.default_rng(0).integers(0, n_classes, (2, 60)).astype(np.uint32)
     known, classes = np.eye(n_classes)[y_true], [1] if n_classes == 2 else range(n_classes)
-    rows = Rows([], known[:, classes], y_pred)
+    rows = RankedSamples([], known[:, classes], y_pred)
     expected = {"accuracy": sk.accuracy_score(y_true, y_pred)}
     expected["specificity"] = np.mean([sk.recall_score(y_true != c, y_pred != c) for c in classes])
     for name in ("precision", "recall", "f1"):
@@ -166,7 +170,7 @@ def test_known_labels_give_the_ordinary_metrics(n_classes):
 def test_influence_is_the_derivative(n_classes, normalize):
     random, step = np.random.default_rng(0), 1e-6
     p, y_pred = random.dirichlet(np.ones(n_classes), size=60), random.integers(0, n_classes, 60).astype(np.uint32)
-    rows = Rows([], p[:, 1:] if n_classes == 2 else p, y_pred)
+    rows = RankedSamples([], p[:, 1:] if n_classes == 2 else p, y_pred)
     cost = np.arange(n_classes**2, dtype=float).reshape(n_classes, n_classes)
     np.fill_diagonal(cost, -1.0)
     names = [*NAMES, "confusion_matrix", "cost", "cost_per_row"]
@@ -194,7 +198,7 @@ def test_metrics_at_k(name, metric):
 
 
 def test_costs():
-    rows = Rows([], np.array([[0.9], [0.6], [0.3], [0.1]]), np.array([1, 1, 0, 0], dtype=np.uint32))
+    rows = RankedSamples([], np.array([[0.9], [0.6], [0.3], [0.1]]), np.array([1, 1, 0, 0], dtype=np.uint32))
     total = -3 * 1.5 + 5 * 0.5 + 2 * 0.4 - 1 * 1.6
     for name, expected in (("cost", total), ("cost_per_row", total / 4)):
         assert metric(name, cost=[[-1.0, 5.0], [2.0, -3.0]])[0].estimate(rows).value == pytest.approx(expected)

@@ -13,12 +13,12 @@ def test_ranks_groups_and_sums(scores):
     column = RankedColumn(scores)
     values = np.arange(1.0, scores.size + 1)
     assert (column.scores[column.order] == np.sort(scores)).all()
-    assert column.values.tolist() == np.unique(scores).tolist()
+    assert column.distinct.tolist() == np.unique(scores).tolist()
     np.testing.assert_allclose(column.midranks, rankdata(scores) - (scores.size + 1) / 2)
-    np.testing.assert_allclose(column.sums(values), [values[scores == value].sum() for value in column.values])
+    np.testing.assert_allclose(column.sums(values), [values[scores == value].sum() for value in column.distinct])
     below = [values[scores < s].sum() + 0.5 * values[scores == s].sum() for s in scores]
     np.testing.assert_allclose(column.below(values), below)
-    assert column.to_rows(column.values).tolist() == scores.tolist()
+    assert column.to_rows(column.distinct).tolist() == scores.tolist()
 
 
 @given(some_scores.map(np.sort))

@@ -31,7 +31,7 @@ def test_stability_index_by_hand():
 
 def test_a_part_is_compared_with_the_rest():
     scores, rest = normal(1000, columns=2), np.arange(1000) % 10 > 0
-    whole, part = (shift.Sample(rank_columns(rows), rows) for rows in (scores, scores[~rest]))
+    whole, part = (shift.ComparedSamples(rank_columns(rows), rows) for rows in (scores, scores[~rest]))
     measured = shift.measure_shift(whole, part, np.random.default_rng(0), rest)
     assert (measured.n_reference, measured.n_new, measured.ratios.size) == (900, 100, 900)
     # The bins are those of the whole, so the indices are only approximately equal.
@@ -59,7 +59,7 @@ def test_no_new_samples_have_more_than_the_greatest_index(scores):
 
 def test_share_outside():
     rows = [[0.2, 0.5], [0.4, 0.9]], [[0.2, 0.5], [0.1, 0.5], [0.3, 1.0], [0.5, 0.4]]
-    reference, new = (shift.Sample(rank_columns(np.array(scores)), None) for scores in rows)
+    reference, new = (shift.ComparedSamples(rank_columns(np.array(scores)), None) for scores in rows)
     assert shift.measure_shift(reference, new, np.random.default_rng(0)).report.outside == 0.75
 
 

@@ -1,8 +1,9 @@
 """Validated and ranked scores of samples, and the probabilities of their labels.
 
 p[i, c] is the probability that sample i has class c. For two classes there is one column, for the positive class. For
-more classes there is a column for each. An influence h[i, c] is the derivative of a metric with respect to p[i, c].
-Since the labels of different samples are independent, the variance of the realized metric is
+more classes there is a column for each. The realized metric is the metric of random labels with these probabilities.
+An influence h[i, c] is the derivative of a metric with respect to p[i, c]. Since the labels of different samples are
+independent, the variance of the realized metric is, to first order,
 
     sum_i ( sum_c p h^2 - (sum_c p h)^2 )            or, for one column, sum_i p (1 - p) h^2
 """
@@ -19,14 +20,18 @@ from aucforest.metrics.validation import FloatArray, check_scores, require_range
 
 IntArray = NDArray[np.intp]
 
-SUM_TOLERANCE = 1e-3  # for sums of probabilities, which are often rounded to a few decimals
+SUM_TOLERANCE = 1e-3  # the tolerance of sums of probabilities, which are often rounded to a few decimals
 
 
 class RankedColumn:
-    """Ranked scores. `order` sorts the rows. Group g of equal scores has the rows ``order[edges[g]:edges[g + 1]]``."""
+    """The ranked scores of one column.
+
+    `order` has the indices of the samples in ascending order of their scores. A group is all samples with equal scores.
+    The samples of group g are ``order[edges[g]:edges[g + 1]]``.
+    """
 
     def __init__(self, scores: FloatArray) -> None:
-        ranked = rank_rows(scores)  # rank in the upper half, sample in the lower
+        ranked = rank_rows(scores)  # the rank is in the upper half of each integer, and the sample in the lower half
         self.scores = scores
         self.order: IntArray = (ranked & WORD).view(np.intp)
         has_ties = int(ranked[-1] >> HALF) + 1 < scores.size
@@ -34,7 +39,7 @@ class RankedColumn:
 
     @classmethod
     def from_sorted(cls, scores: FloatArray) -> Self:
-        """Return the column of scores that are already in ascending order."""
+        """Return the column of scores that are in ascending order."""
         column = cls.__new__(cls)
         column.scores, column.order, column.edges = scores, np.arange(scores.size), _edges(np.diff(scores) > 0.0)
         return column
@@ -45,7 +50,7 @@ class RankedColumn:
         return self.edges.size > self.order.size
 
     @cached_property
-    def values(self) -> FloatArray:
+    def distinct(self) -> FloatArray:
         """The distinct scores, ascending."""
         return self.scores[self.order if self.is_distinct else self.order[self.edges[:-1]]]
 
@@ -66,7 +71,7 @@ class RankedColumn:
         return ordered if self.is_distinct else np.add.reduceat(ordered, self.edges[:-1])
 
     def below(self, values: NDArray[Any]) -> FloatArray:
-        """Return for every sample: the sum of values over lower scores, plus half of their sum over its group."""
+        """Return for every sample the sum of the values of all lower scores, plus half the sum of its own group."""
         sums = self.sums(values)
         return self.to_rows(np.cumsum(sums) - 0.5 * sums)
 
@@ -87,21 +92,21 @@ def side_by_side(columns: Sequence[FloatArray]) -> FloatArray:
 
 
 def dot(a: FloatArray, b: FloatArray) -> float:
-    """Return the sum of products without BLAS, whose threads are slow if other processes use the same processors."""
+    """Return the sum of products. BLAS is not used, because its threads are slow if other processes are running."""
     axes = "ij"[: a.ndim]
     return float(np.einsum(f"{axes},{axes}->", a, b))
 
 
-class Rows(NamedTuple):
+class RankedSamples(NamedTuple):
     """Samples with ranked scores and class probabilities."""
 
     columns: list[RankedColumn]
     p: FloatArray  # the probabilities, or 0 and 1 for known labels
-    predicted: NDArray[np.uint32] | None = None  # class indices
+    predicted: NDArray[np.uint32] | None = None  # the class indices of the predictions
 
-    def by_column(self) -> list["Rows"]:
+    def by_column(self) -> list["RankedSamples"]:
         """Return one-vs-rest samples for each class, with the scores and probabilities of this class."""
-        return [Rows([column], self.p[:, k : k + 1]) for k, column in enumerate(self.columns)]
+        return [RankedSamples([column], self.p[:, k : k + 1]) for k, column in enumerate(self.columns)]
 
 
 class Estimate(NamedTuple):
@@ -111,9 +116,9 @@ class Estimate(NamedTuple):
     expected: float  # the expectation of the realized metric
     influence: FloatArray
 
-
-def undefined(p: FloatArray) -> Estimate:
-    return Estimate(np.nan, np.nan, np.full_like(p, np.nan))
+    @classmethod
+    def undefined(cls, p: FloatArray) -> Self:
+        return cls(np.nan, np.nan, np.full_like(p, np.nan))
 
 
 def label_variance(p: FloatArray, influence: FloatArray) -> float:
@@ -142,19 +147,20 @@ def check_probabilities(p: ArrayLike, *, n_dims: int, name: str = "p") -> FloatA
     return columns
 
 
-def check_raw_scores(scores: FloatArray, fitted: NDArray[np.bool_]) -> None:
-    """Raise ValueError if uncalibrated columns are not in [0, 1], or if none is calibrated and rows do not sum to 1."""
-    if not fitted.any():
+def check_raw_scores(scores: FloatArray, calibrated: NDArray[np.bool_]) -> None:
+    """Raise ValueError if columns that are not calibrated are no probabilities. `calibrated` is True for the others."""
+    for column in scores[:, ~calibrated].T:  # one at a time, so that the error has the index of the sample
+        require_range(column, "y_score")
+    if not calibrated.any():
         check_probabilities(scores, n_dims=2, name="y_score")
-    for column in scores[:, ~fitted].T:
-        require_range(column, "y_score")  # With a single column, the error names the row.
 
 
-def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:
+def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> RankedSamples:
+    """Return samples with validated scores and probabilities, which have `n_dims` dimensions."""
     scores = np.asarray(check_scores(y_score, n_dims=n_dims), dtype=np.float64)
     columns = check_probabilities(p, n_dims=n_dims)
     if scores.shape != np.shape(p):
         raise ValueError(f"y_score and p must have the same shape, but have {scores.shape} and {np.shape(p)}")
     if n_dims == 2 and columns.shape[1] < 2:
         raise ValueError("p must have at least two columns, but has 1")
-    return Rows(rank_columns(scores), columns)
+    return RankedSamples(rank_columns(scores), columns)

@@ -37,12 +37,12 @@ class Samples(NamedTuple):
     codes: NDArray[np.uint32] | None  # class indices of the labels, UNKNOWN for missing labels
     predicted: NDArray[np.uint32] | None  # class indices of the predictions
     X: FloatArray | None
-    kept: NDArray[np.bool_]  # False for samples without a score and for reference samples without a label
+    kept: NDArray[np.bool_]  # False for samples without a score, and for reference samples without a label
 
-    def take(self, rows: slice | IntArray) -> "Samples":
-        """Return the given rows, without those for which `kept` is False."""
-        kept = self.kept[rows]
-        chosen = rows if kept.all() else np.arange(len(self.kept))[rows][kept]
+    def take(self, indices: slice | IntArray) -> "Samples":
+        """Return the samples with the given indices, without the samples for which `kept` is False."""
+        kept = self.kept[indices]
+        chosen = indices if kept.all() else np.arange(len(self.kept))[indices][kept]
         return Samples._make(None if values is None else values[chosen] for values in self)
 
 
@@ -96,7 +96,7 @@ def _columns(y_score: ArrayLike) -> FloatArray:
 
 
 def _positive_column(scores: FloatArray) -> FloatArray:
-    """Return the second of two columns; ValueError if they are not probabilities. A single column is unchanged."""
+    """Return the second of two columns; ValueError if these are not probabilities. Return other scores unchanged."""
     if scores.shape[1] != 2:
         return scores
     complete = scores[~np.isnan(scores).any(axis=1)]
@@ -117,7 +117,7 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
 
 
 def learn_features(X: Any) -> tuple[Any, columns.Categories]:
-    """Return X with codes in place of categories and text, and the categories of each such column."""
+    """Return X with codes in place of categories and text, and the categories of the columns that were encoded."""
     table = _without_dates(X)
     if table is None:
         return X, {}
@@ -132,7 +132,7 @@ def learn_features(X: Any) -> tuple[Any, columns.Categories]:
 
 
 def encode_features(cbpe: Any, X: Any, categories: columns.Categories) -> Any:
-    """Validate the columns of X, and return X with codes in place of known categories and NaN in place of others."""
+    """Validate the columns of X, and return X with codes in place of known categories and NaN for unknown ones."""
     table = _without_dates(X)
     if X is not None and not hasattr(cbpe, "n_features_in_"):
         raise ValueError("X is passed, but the reference has no X: pass X to fit, too")
@@ -164,7 +164,7 @@ def _without_dates(X: Any) -> columns.Table | None:
 
 
 def _holds_text(table: columns.Table, feature: int) -> bool:
-    """Return whether a column has text; raise an error if it has other values than numbers and text."""
+    """Return whether a column has text; raise TypeError if it has no text and other values than numbers."""
     try:
         columns.read_numbers(table, feature)
     except (TypeError, ValueError):
@@ -208,7 +208,8 @@ def check_options(cbpe: Any) -> None:
     require_level(cbpe.level)
 
 
-def check_columns(cbpe: Any, metrics: list[EstimatedMetric], samples: Samples) -> None:
+def require_columns(cbpe: Any, metrics: list[EstimatedMetric], samples: Samples) -> None:
+    """Raise ValueError if y_pred or X is needed, but was not passed."""
     for metric in metrics:
         if metric.needs_predictions and samples.predicted is None:
             raise ValueError(f"metric {metric.name!r} needs y_pred")
@@ -217,7 +218,7 @@ def check_columns(cbpe: Any, metrics: list[EstimatedMetric], samples: Samples) -
 
 
 def choose_chunks(chunks: Chunks | None, default: Chunks) -> Chunks:
-    """Return `chunks`, by default `default`; ValueError if that has the timestamps of the reference."""
+    """Return `chunks`, or `default` for None; ValueError if `default` has timestamps, which are of the reference."""
     if chunks is None:
         if default.has_timestamps:
             raise ValueError("pass chunks: the timestamps in fit were those of the reference")

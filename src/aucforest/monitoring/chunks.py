@@ -15,7 +15,7 @@ from sklearn.utils import check_scalar
 from aucforest.metrics.validation import are_missing, check_option
 from aucforest.monitoring._rows import IntArray
 
-# By period: (unit of datetime64, units per period, units from the start of a period to 1970-01-01).
+# For each period: the unit of datetime64, units per period, and units from the start of a period to 1970-01-01.
 _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 0), "Q": ("M", 3, 0), "Y": ("Y", 1, 0)}
 
 
@@ -145,7 +145,7 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
         raise ValueError(f"timestamps must have one dimension and samples, but has shape {times.shape}")
     if times.dtype.kind == "O":
         times = np.where(are_missing(times), np.datetime64("NaT"), times)
-    if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
+    if times.dtype.kind not in "MOSTU" or isinstance(times[0], Real):
         raise ValueError(f"timestamps must be dates, but the first is {times[0]}")
     if times.dtype.kind == "S":
         times = times.astype(np.str_)

@@ -14,7 +14,7 @@ from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, warn_undefined
 from aucforest.monitoring import _tables
-from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_scores, rank_columns, side_by_side
+from aucforest.monitoring._rows import FloatArray, IntArray, RankedSamples, check_raw_scores, rank_columns, side_by_side
 from aucforest.monitoring._tables import UNKNOWN, Samples
 from aucforest.monitoring.calibration import Curves, Evaluated, Scored, columns_to_fit, evaluate, is_rising
 from aucforest.monitoring.chunks import Chunks
@@ -27,7 +27,14 @@ from aucforest.monitoring.metrics import (
     relative_reach,
 )
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
-from aucforest.monitoring.shift import LEAST_CHUNKS, MOST_CHUNKS, Sample, ShiftReport, measure_shift, prediction_limits
+from aucforest.monitoring.shift import (
+    LEAST_CHUNKS,
+    MOST_CHUNKS,
+    ComparedSamples,
+    ShiftReport,
+    measure_shift,
+    prediction_limits,
+)
 from aucforest.monitoring.soft import soft_roc_auc
 from aucforest.tables.rows import indexable_rows
 
@@ -47,8 +54,8 @@ class CBPE(BaseEstimator):
     cannot be detected without labels. The shift report of each chunk measures how far the data have changed. There is
     an alert if a chunk differs more from the reference than chunks of the reference differ from each other.
 
-    On labelled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
-    new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
+    If scores need calibration, isotonic regression on labelled reference data maps them to probabilities. The metrics
+    of a new chunk are expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
     They are corrected for bias and for the optimism of a calibration that is evaluated on its own training data. The
     intervals include the randomness of labels and of the calibration. In simulations the coverage of 95 % intervals
     was 93 to 97 % with at least 2000 reference samples and 92 to 97 % with 500. The coverage is lower if positives are
@@ -63,24 +70,24 @@ class CBPE(BaseEstimator):
         The others also need `y_pred`. With more than two classes, precision and recall (also at K), specificity, F1 and
         average precision are means over classes.
     calibration : {"auto", "isotonic", "none"} or sequence of bool, default="auto"
-        "auto" calibrates scores by isotonic regression if it improves them, "isotonic" always, "none" never. A sequence
-        has one boolean for each column of scores. Calibration improves scores if out-of-fold calibration lowers the
-        Brier score in a paired test (z > 1.645), or if the AUC expected from the scores differs significantly from the
-        AUC on the reference. With more than two classes, calibrated probabilities are normalized to sum to 1.
+        "isotonic" calibrates scores by isotonic regression, "none" does not. "auto" does if out-of-fold calibration
+        lowers the Brier score in a paired test (z > 1.645), or if the AUC expected from the scores differs
+        significantly from the AUC on the reference. A sequence has one boolean for each column of scores. With more
+        than two classes, calibrated probabilities are normalized to sum to 1.
     multi_class : {"ovo", "ovr"}, default="ovo"
         The type of multiclass AUC; see `soft_auc_multiclass`.
     level : float in (0, 1), default=0.95
         Confidence level of the intervals for the realized metric.
     threshold : float, default=3.0
         The alert limits of a metric are mean -+ threshold * standard deviation of its values in full reference chunks.
-        They need at least two chunks, better 10. If the standard deviation is 0, there is an alert if the interval of
+        At least two chunks are needed, better 10. If the standard deviation is 0, there is an alert if the interval of
         the estimate excludes the mean. The limits of shifts (see `ShiftReport`) are one-sided prediction limits, at the
-        level of `threshold` standard deviations of a normal distribution. They need three chunks, better 5 or more.
+        level of `threshold` standard deviations of a normal distribution. Three chunks are needed, better 5 or more.
     bias_correction : bool, default=True
         Whether to correct the bias and optimism of estimates.
     importance_weighted : bool, default=False
-        Whether to fit a calibration for each chunk, on the reference weighted by density ratios of X. The optimism of
-        these calibrations is not corrected.
+        Whether to fit a calibration for each chunk, on reference samples weighted by density ratios of X. The optimism
+        of these calibrations is not corrected.
     normalize : {"all", "true", "pred"} or None, default=None
         Normalization of "confusion_matrix".
     cost : array-like of shape (n_classes, n_classes), optional
@@ -89,8 +96,8 @@ class CBPE(BaseEstimator):
     labels : array-like of shape (n_classes,), optional
         The class of each column of scores, sorted by default. The second of two classes is positive.
     on_nan : {"raise", "drop"}, default="raise"
-        Whether to raise an error for missing scores or labels, or to drop the samples with a warning. New samples that
-        only lack a label are kept, but their chunk has no realized metric.
+        Whether to raise an error for missing scores or labels, or to drop the samples with a warning. New samples with
+        a score but no label are kept, but their chunk has no realized metric.
     n_simulations : int, default=500
         The number of simulated labelings for intervals of average precision and of precision and recall at K, and of
         the AUC if fewer than 30 samples of a class are expected.
@@ -104,9 +111,9 @@ class CBPE(BaseEstimator):
     calibrated_ : ndarray of shape (n_columns,)
         Whether each column of scores is calibrated. There is one column for two classes.
     limits_ : dict of str to (float, float)
-        Alert limits of each metric for chunks of the mean size of full reference chunks, or NaN. For other sizes, the
-        limits of counts and costs are scaled in proportion. For smaller chunks, the standard deviation is multiplied by
-        the square root of the ratio of the sizes.
+        Alert limits of each metric for chunks of the mean size of full reference chunks, or NaN. For chunks of another
+        size, the limits of counts and total costs are proportional to the size. For smaller chunks, the standard
+        deviation is multiplied by the square root of mean size / size.
     n_features_in_ : int
         The number of columns of X, if X was passed to `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -114,10 +121,10 @@ class CBPE(BaseEstimator):
 
     Notes
     -----
-    Average precision, and precision and recall at K depend on the highest scores, where the calibration is based on
-    few reference samples and is too high on average. In simulations where new logits were higher by one or two standard
-    deviations (``benchmarks/monitoring_bias.py 200``), the coverage of 95 % intervals of average precision was 90 to
-    94 % with 50 to 400 positives, and 75 to 82 % with 20. The coverage of the ROC AUC was 90 to 98 %.
+    Average precision, and precision and recall at K depend on the highest scores. There, the calibration is based on
+    few reference samples, and is too high on average. In simulations where new logits were higher by one or two
+    standard deviations (``benchmarks/monitoring_bias.py 200``), the coverage of 95 % intervals of average precision was
+    90 to 94 % with 50 to 400 positives, and 75 to 82 % with 20. The coverage of the ROC AUC was 90 to 98 %.
 
     See Also
     --------
@@ -223,9 +230,9 @@ class CBPE(BaseEstimator):
         metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.cost)
         chunks = _tables.choose_chunks(chunks, Chunks.by_number(10))
         full = [chunk.rows for chunk in chunks.split(len(samples.scores)) if chunk.is_full]
-        pieces = [(rows, piece) for rows in full if len((piece := samples.take(rows)).scores) > 1]
+        pieces = [(indices, piece) for indices in full if len((piece := samples.take(indices)).scores) > 1]
         whole = samples.take(slice(None))
-        _tables.check_columns(self, metrics, whole)
+        _tables.require_columns(self, metrics, whole)
         with restoring(self):
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)  # of an earlier fit
@@ -243,8 +250,8 @@ class CBPE(BaseEstimator):
     ) -> Self:
         """Fit to the out-of-bag probabilities of a forest or a stack, so that no labelled data need to be held out.
 
-        The scores of a sample are predicted by the trees for which it is out of bag, about a third of all trees. So
-        they are slightly noisier than scores of the whole forest. Labels are predicted by the `threshold_` of the
+        The score of a sample is predicted by the trees for which the sample is out of bag, about a third of all trees.
+        So it is slightly noisier than the score of the whole forest. Labels are predicted by the `threshold_` of the
         forest, so call this again after `set_threshold` or `set_prevalence`. After `set_prevalence`, the reference is a
         random sample of the training samples with the class frequencies ``prevalence_``.
 
@@ -292,18 +299,18 @@ class CBPE(BaseEstimator):
             if values is not None and num_samples(values) != len(proba):
                 n_rows = num_samples(values)
                 raise ValueError(f"{name} has {n_rows} samples, but the forest was trained on {len(proba)}")
-        scored = ~np.isnan(proba).any(axis=1)
+        kept = ~np.isnan(proba).any(axis=1)
         if hasattr(forest, "prevalence_"):
-            codes = class_codes(labels, len(labels), labels=forest.classes_)[0][scored]
+            codes = class_codes(labels, len(labels), labels=forest.classes_)[0][kept]
             counts = np.bincount(codes, minlength=len(forest.classes_))
             rates = np.where(counts > 0, forest.prevalence_ / np.maximum(counts, 1), 0.0)
-            # This is the largest random sample with these class frequencies.
-            scored[scored] = np.random.default_rng(0).random(codes.size) < (rates / rates.max())[codes]
+            # Division by the maximum keeps as many samples as possible with these class frequencies.
+            kept[kept] = np.random.default_rng(0).random(codes.size) < (rates / rates.max())[codes]
         if features is not None:
-            features = safe_indexing(features, np.flatnonzero(scored))
-        predicted = forest.classes_[decide(forest, proba[scored])]
+            features = safe_indexing(features, np.flatnonzero(kept))
+        predicted = forest.classes_[decide(forest, proba[kept])]
         cbpe = cls(labels=forest.classes_, **options)
-        return cbpe.fit(y_true=labels[scored], y_score=proba[scored], y_pred=predicted, X=features, chunks=chunks)
+        return cbpe.fit(y_true=labels[kept], y_score=proba[kept], y_pred=predicted, X=features, chunks=chunks)
 
     def estimate(
         self,
@@ -342,8 +349,8 @@ class CBPE(BaseEstimator):
         check_is_fitted(self, "limits_")
         X = _tables.encode_features(self, X, self._categories)
         samples, _ = _tables.read_samples(self, y_score, y_true, y_pred, X, is_reference=False)
-        _tables.check_columns(self, self._metrics, samples)
-        rows: list[ChunkEstimate] = []
+        _tables.require_columns(self, self._metrics, samples)
+        estimates: list[ChunkEstimate] = []
         shifts, without_alerts = {}, []
         for number, chunk in enumerate(_tables.choose_chunks(chunks, self._chunks).split(len(samples.scores))):
             piece = samples.take(chunk.rows)
@@ -356,8 +363,8 @@ class CBPE(BaseEstimator):
                 limits = self._limits_for(metric, n_rows)
                 alert = self._is_alert(metric, values, limits, report.valid)
                 numbers = *values, realized[metric.name], *limits, alert
-                rows.append(ChunkEstimate(chunk.key, chunk.start, chunk.end, n_rows, metric.name, *numbers))
-        undefined = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
+                estimates.append(ChunkEstimate(chunk.key, chunk.start, chunk.end, n_rows, metric.name, *numbers))
+        undefined = [f"{row.metric} of {row.chunk}" for row in estimates if np.isnan(row.estimate)]
         if undefined:
             warn_undefined(f"the estimates are not defined: {_shorten(undefined)}")
         if without_alerts:
@@ -365,18 +372,18 @@ class CBPE(BaseEstimator):
                 f"no shift could be beyond its limits in {_shorten(without_alerts)}, so that alerts are undefined: take"
                 " larger chunks, or fit with 10 of them or more"
             )
-        return CBPEResult(tuple(rows), shifts)
+        return CBPEResult(tuple(estimates), shifts)
 
     def _learn(self, samples: Samples) -> None:
         """Fit the calibration curves, and compute the estimated minus the realized metrics on the reference."""
         columns, truth = rank_columns(samples.scores), self._truth(samples)
         for k, column in enumerate(columns):
             if not is_rising(column, truth[:, k]):
-                auc = soft_roc_auc(Rows([column], truth[:, k : k + 1])).value
+                auc = soft_roc_auc(RankedSamples([column], truth[:, k : k + 1])).value
                 which = f"the scores of class {self.classes_[k]}" if len(columns) > 1 else "the scores"
                 warn(f"the ranking is inverted: {which} have an AUC of {auc:.3f} on the reference")
-        self._reference = Rows(columns, truth, samples.predicted)
-        self._sample = Sample(columns, samples.X, list(self._categories), self.importance_weighted)
+        self._reference = RankedSamples(columns, truth, samples.predicted)
+        self._sample = ComparedSamples(columns, samples.X, list(self._categories), self.importance_weighted)
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.random_state)
         check_raw_scores(samples.scores, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
@@ -394,15 +401,16 @@ class CBPE(BaseEstimator):
                 self._offsets = {metric.name: self._curves.offset(metric) for metric in self._metrics}
 
     def _set_limits(self, pieces: list[Samples]) -> None:
+        """Compute the alert limits of metrics from full reference chunks."""
         realized = [self._realized(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]
         self._usual_size = float(np.mean(sizes)) if sizes else 1.0
-        self._chunk_values: dict[str, FloatArray] = {}
+        self._chunk_values: dict[str, FloatArray] = {}  # realized metrics, converted to chunks of the usual size
         self.limits_, reaches = {}, {}
         p = self._reference.p
         no_information = self._reference._replace(p=np.tile(p.mean(axis=0), (len(p), 1)))
         for metric in self._metrics:
-            scaled = [row[metric.name] * metric.ratio(self._usual_size, size) for row, size in zip(realized, sizes)]
+            scaled = [by_name[metric.name] * metric.ratio(self._usual_size, n) for by_name, n in zip(realized, sizes)]
             self._chunk_values[metric.name] = values = np.array([value for value in scaled if not np.isnan(value)])
             self.limits_[metric.name] = self._limits_for(metric, self._usual_size)
             if metric.name in self.metrics:  # not for cells of the confusion matrix
@@ -412,6 +420,7 @@ class CBPE(BaseEstimator):
         self._warn_if_limits_are_wide(reaches)
 
     def _limits_for(self, metric: EstimatedMetric, n_rows: float) -> tuple[float, float]:
+        """Return the alert limits of a metric for a chunk of `n_rows` samples."""
         widening = max(1.0, np.sqrt(self._usual_size / max(n_rows, 1.0)))
         lower, upper = alert_limits(metric, self._chunk_values[metric.name], self.threshold * widening)
         ratio = metric.ratio(n_rows, self._usual_size)
@@ -420,9 +429,10 @@ class CBPE(BaseEstimator):
     def _is_alert(
         self, metric: EstimatedMetric, evaluated: Evaluated, limits: tuple[float, float], valid: bool | None
     ) -> bool | None:
-        """Return whether a chunk is an alert, or None if that is undefined; see `ChunkEstimate`."""
+        """Return the `alert` of a `ChunkEstimate`."""
         (lower, upper), value = limits, evaluated.estimate
-        if self.threshold > 0.0 and not is_beyond(upper, lower, lower):  # The standard deviation over chunks is 0.
+        if self.threshold > 0.0 and not is_beyond(upper, lower, lower):
+            # The standard deviation over chunks is 0, so the whole interval must be beyond the mean for an alert.
             value = float(np.clip(lower, evaluated.low, evaluated.high))
         if valid is False or is_beyond(value, lower, upper):
             return True
@@ -440,9 +450,10 @@ class CBPE(BaseEstimator):
             )
         lacking = {name: values.size for name, values in self._chunk_values.items() if values.size < 2 <= n_pieces}
         if lacking:
+            n_defined = next(iter(lacking.values()))
             warn(
                 f"there are no alert limits of {', '.join(lacking)}: they need two full reference chunks in which"
-                f" it is defined, but there are {next(iter(lacking.values()))} of {n_pieces}: fit with larger chunks"
+                f" the metric is defined, but there are {n_defined} of {n_pieces}: fit with larger chunks"
             )
 
     def _warn_if_limits_are_wide(self, reaches: dict[str, float]) -> None:
@@ -451,7 +462,8 @@ class CBPE(BaseEstimator):
         if not wide:
             return
         limits = ", ".join(f"{name} ({self.limits_[name][0]:.3g} to {self.limits_[name][1]:.3g})" for name in wide)
-        # The standard deviation over chunks is proportional to 1 / sqrt(size).
+        # The standard deviation over chunks is proportional to 1 / sqrt(size). With this size, limits are half as far
+        # from the mean as the metric of scores without information.
         size, n_rows = (2.0 * max(wide.values())) ** 2 * self._usual_size, len(self._reference.p)
         few = f", but the reference has only {n_rows}" if 2.0 * size > n_rows else ""
         warn(
@@ -463,15 +475,16 @@ class CBPE(BaseEstimator):
         """Compute the limits of shifts by comparing reference chunks with the rest of the reference."""
         measures, n_compared = [], min(len(pieces), MOST_CHUNKS) if len(pieces) >= LEAST_CHUNKS else 0
         for number, k in enumerate(np.linspace(0, len(pieces) - 1, n_compared).astype(int)):
-            rows, piece = pieces[k]
+            indices, piece = pieces[k]
             rest = np.ones(len(samples.kept), dtype=bool)
-            rest[rows] = False
-            new = Sample(rank_columns(piece.scores), piece.X)
+            rest[indices] = False
+            new = ComparedSamples(rank_columns(piece.scores), piece.X)
             measured = measure_shift(self._sample, new, self._random(number), rest[samples.kept])
             measures.append(measured.standardized())
         self._shift_limits = prediction_limits(np.reshape(measures, (-1, 3)), self.threshold)
 
     def _random(self, number: int) -> np.random.Generator:
+        """Return a generator for chunk `number`. Each chunk has its own, so results do not depend on other chunks."""
         return np.random.default_rng(None if self.random_state is None else [self.random_state, number])
 
     def _truth(self, samples: Samples) -> FloatArray:
@@ -483,20 +496,22 @@ class CBPE(BaseEstimator):
         """Return the realized metrics; NaN if a label is missing or there are fewer than two samples."""
         if samples.codes is None or len(samples.codes) < 2 or (samples.codes == UNKNOWN).any():
             return {metric.name: np.nan for metric in self._metrics}
-        rows = Rows(rank_columns(samples.scores), self._truth(samples), samples.predicted)
-        return {metric.name: metric.estimate(rows).value for metric in self._metrics}
+        ranked = RankedSamples(rank_columns(samples.scores), self._truth(samples), samples.predicted)
+        return {metric.name: metric.estimate(ranked).value for metric in self._metrics}
 
     def _evaluate_chunk(self, samples: Samples, random: np.random.Generator) -> tuple[list[Evaluated], ShiftReport]:
+        """Return the estimate of each metric, and the shift report; NaN if there are fewer than two samples."""
         if len(samples.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(np.nan, np.nan)
         columns = rank_columns(samples.scores)
-        measured = measure_shift(self._sample, Sample(columns, samples.X), random)
+        measured = measure_shift(self._sample, ComparedSamples(columns, samples.X), random)
         curves = self._curves
         if self.importance_weighted and self.calibrated_.any():
             curves = Curves(self._reference, self.calibrated_, measured.ratios)
         check_raw_scores(samples.scores, self.calibrated_)
-        rows, evaluated = Rows(columns, side_by_side([column.scores for column in columns]), samples.predicted), []
-        scored = Scored(rows, {}) if curves is None else curves.apply(rows)
+        ranked = RankedSamples(columns, side_by_side([column.scores for column in columns]), samples.predicted)
+        scored = Scored(ranked, {}) if curves is None else curves.apply(ranked)
+        evaluated = []
         for metric in self._metrics:
             offset = self._offsets.get(metric.name)
             if offset is not None:

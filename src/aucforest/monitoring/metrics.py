@@ -11,7 +11,7 @@ from aucforest.metrics.at_k import find_at_k
 from aucforest.metrics.thresholds import check_cost
 from aucforest.metrics.validation import check_option, class_codes
 from aucforest.monitoring import soft
-from aucforest.monitoring._rows import Estimate, FloatArray, Rows, check_probabilities
+from aucforest.monitoring._rows import Estimate, FloatArray, RankedSamples, check_probabilities
 
 Normalize = Literal["all", "true", "pred"] | None
 NORMALIZATIONS = (None, "all", "true", "pred")
@@ -61,15 +61,16 @@ def expected_confusion_matrix(
     classes = np.arange(n_classes) if labels is None else np.asarray(labels)
     if classes.shape != (n_classes,):
         raise ValueError(f"p has {n_classes} classes, but labels has shape {classes.shape}")
-    matrix = confusion(Rows([], columns, class_codes(y_pred, len(columns), labels=classes, name="y_pred")[0]))
+    predicted, _ = class_codes(y_pred, len(columns), labels=classes, name="y_pred")
+    matrix = confusion(RankedSamples([], columns, predicted))
     with np.errstate(invalid="ignore"):
         return matrix / _denominators(matrix, normalize)
 
 
-def confusion(rows: Rows) -> FloatArray:
+def confusion(samples: RankedSamples) -> FloatArray:
     """Return the expected confusion matrix, (true, predicted)."""
-    p = np.hstack([1.0 - rows.p, rows.p]) if rows.p.shape[1] == 1 else rows.p
-    predicted = np.asarray(rows.predicted)
+    p = np.hstack([1.0 - samples.p, samples.p]) if samples.p.shape[1] == 1 else samples.p
+    predicted = np.asarray(samples.predicted)
     return np.array([np.bincount(predicted, weights=column, minlength=p.shape[1]) for column in p.T])
 
 
@@ -79,12 +80,12 @@ def _denominators(matrix: FloatArray, normalize: Normalize) -> FloatArray:
     return matrix.sum(axis={"all": None, "true": 1, "pred": 0}[normalize], keepdims=True)
 
 
-def estimate_by(function: Function, rows: Rows) -> Estimate:
+def estimate_by(function: Function, samples: RankedSamples) -> Estimate:
     """Return the estimate of a metric that is a function of the confusion matrix."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        value, gradient = function(confusion(rows))
-    influence = gradient.T[rows.predicted]
-    if rows.p.shape[1] == 1:
+        value, gradient = function(confusion(samples))
+    influence = gradient.T[samples.predicted]
+    if samples.p.shape[1] == 1:
         influence = influence[:, 1:] - influence[:, :1]
     return Estimate(value, value, influence)
 
@@ -94,10 +95,11 @@ def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
     # For each metric: numerator, denominator, derivative of the numerator with respect to the hits of the class, and
     # derivative of the denominator with respect to the number of samples of the class. Predictions are constant.
-    numerator, denominator, by_hits, by_rows = {
+    numerator, denominator, by_hits, by_actual = {
         "precision": (hits, predicted, 1.0, 0.0),
         "recall": (hits, actual, 1.0, 1.0),
-        "specificity": (hits - predicted, counts.sum() - actual, 1.0, -1.0),  # minus the false positive rate
+        # The ratio is minus the false positive rate. 1 is added below.
+        "specificity": (hits - predicted, counts.sum() - actual, 1.0, -1.0),
         "f1": (2.0 * hits, predicted + actual, 2.0, 1.0),
     }[name]
     ratio = numerator / denominator
@@ -105,7 +107,7 @@ def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     weight = np.array([0.0, 1.0]) if n_classes == 2 else np.full(n_classes, 1.0 / n_classes)
     averaged = weight > 0.0  # The ratio of the negative class may be NaN.
     gradient = np.zeros_like(counts)
-    gradient[averaged] = (-weight * by_rows * ratio / denominator)[averaged, None]
+    gradient[averaged] = (-weight * by_actual * ratio / denominator)[averaged, None]
     gradient[averaged, averaged] += (weight * by_hits / denominator)[averaged]
     return float(ratio[averaged] @ weight[averaged]) + (name == "specificity"), gradient
 
@@ -129,7 +131,7 @@ def cell(true: int, predicted: int, normalize: Normalize, counts: FloatArray) ->
 
 THRESHOLD_METRICS = ("accuracy", "precision", "recall", "specificity", "f1")
 COSTS = ("cost", "cost_per_row")
-ROUNDING = 1e-9  # the relative tolerance of alerts, greater than rounding errors of sums over a chunk
+ROUNDING = 1e-9  # the relative tolerance of alerts; rounding errors of sums over a chunk are smaller
 NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *COSTS)
 AT_K = ("precision_at_K", "recall_at_K")
 
@@ -148,13 +150,14 @@ class EstimatedMetric(NamedTuple):
     """A metric of CBPE, with values from `low` to `high`."""
 
     name: str
-    estimate: Callable[[Rows], Estimate]
+    estimate: Callable[[RankedSamples], Estimate]
     low: float = 0.0
     high: float = 1.0
     needs_predictions: bool = True
     grows: bool = False  # whether the metric is proportional to the number of samples, like counts and total costs
-    simulate: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # returns values of simulations
-    always_simulated: bool = False  # whether intervals always use simulated labels, even if no class is rare
+    # Returns the metric for each of a number of simulations of the labels.
+    simulate: Callable[[RankedSamples, int, np.random.Generator], FloatArray] | None = None
+    always_simulated: bool = False  # whether intervals use simulations even if no class is rare
 
     def ratio(self, n_rows: float, n_before: float) -> float:
         """Return the factor that converts the metric of `n_before` samples to that of `n_rows` samples."""
@@ -221,7 +224,8 @@ def alert_limits(metric: EstimatedMetric, values: FloatArray, threshold: float) 
 def relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
     """Return the distance of the alert limits from the mean, divided by the distance of `chance` from the mean.
 
-    `chance` is the metric of scores without information. It is within the limits if the result is above 1.
+    `chance` is the metric of scores without information, which is within the limits if the result is above 1. The
+    result is NaN with fewer than two values, or if `chance` equals the mean.
     """
     if values.size < 2 or not is_beyond(values.mean(), chance, chance):
         return np.nan

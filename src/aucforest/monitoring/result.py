@@ -82,7 +82,7 @@ class CBPEResult:
         return f"CBPEResult({len(self.shifts)} chunks, metrics {', '.join(self.metrics)}, {alerts} alerts)"
 
     def of(self, metric: str) -> list[ChunkEstimate]:
-        """Return the estimates of one metric; raises a ValueError if it was not estimated."""
+        """Return the estimates of one metric; raise ValueError if this metric was not estimated."""
         if metric not in self.metrics:
             raise ValueError(f"metric must be among {', '.join(self.metrics)}, but is {metric!r}")
         return [row for row in self.estimates if row.metric == metric]

@@ -60,8 +60,8 @@ class ShiftReport(NamedTuple):
     valid: bool | None = None
 
 
-class Sample(NamedTuple):
-    """Samples to compare: those of the reference or new ones."""
+class ComparedSamples(NamedTuple):
+    """The reference samples, or the new samples, of a comparison. The last two fields are for the reference only."""
 
     columns: list[RankedColumn]  # of scores
     X: FloatArray | None
@@ -80,8 +80,8 @@ def stability_index(
     indices = []
     for column, new_column in zip(reference, new):
         deciles = np.arange(1, N_BINS) * (column.order.size - 1) // N_BINS
-        edges = np.unique(column.scores[column.order[deciles]])  # the upper bounds of all bins but the last
-        n_before, n_after = _bin_counts(column, edges), _bin_counts(new_column, edges)
+        bin_edges = np.unique(column.scores[column.order[deciles]])  # the upper edges of all bins but the last
+        n_before, n_after = _bin_counts(column, bin_edges), _bin_counts(new_column, bin_edges)
         extreme = np.zeros_like(n_before)
         extreme[n_before.argmin()] = new_column.order.size
         rest = n_before - n_after if is_part else n_before
@@ -98,20 +98,20 @@ def psi_from_counts(n_before: IntArray, n_after: IntArray) -> float:
     return float(((after - before) * np.log(after / before)).sum())
 
 
-def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
+def _bin_counts(column: RankedColumn, bin_edges: FloatArray) -> IntArray:
     """Return the number of samples in each bin. A bin includes its upper but not its lower edge."""
-    up_to = column.edges[np.searchsorted(column.values, edges, side="right")]
+    up_to = column.edges[np.searchsorted(column.distinct, bin_edges, side="right")]
     return np.diff(up_to, prepend=0, append=column.order.size)
 
 
 def measure_shift(
-    reference: Sample, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
+    reference: ComparedSamples, new: ComparedSamples, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
 ) -> "MeasuredShift":
-    """Measure the shift. If the reference contains the new samples, `rest` is True for its other samples."""
+    """Measure the shift of new samples. If they are part of the reference, `rest` is True for all other samples."""
     psi, greatest_psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
-    ends = [(column.values[0], column.values[-1]) for column in reference.columns]
-    beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new.columns, ends)]
-    report, ratios = ShiftReport(psi, float(np.any(beyond, axis=0).mean())), None
+    ends = [(column.distinct[0], column.distinct[-1]) for column in reference.columns]
+    outside = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new.columns, ends)]
+    report, ratios = ShiftReport(psi, float(np.any(outside, axis=0).mean())), None
     if reference.X is not None and new.X is not None:
         X = reference.X if rest is None else reference.X[rest]
         auc, error, size, ratios = tell_apart(X, new.X, random, reference.categorical, reference.all_reference)
@@ -130,8 +130,8 @@ def tell_apart(
     """Classify new against reference samples by out-of-fold predictions of forests.
 
     Return the AUC, its standard error, the effective sample size, and the density ratios (new / reference) of the
-    reference samples that are used, with a mean of 1. The columns `categorical` contain codes. Both samples need two
-    rows or more. At most MOST_ROWS rows of each are used, or all reference rows if `all_reference` is True.
+    reference samples that are used, with a mean of 1. The columns `categorical` contain codes. `reference` and `new`
+    need two rows or more. At most MOST_ROWS random rows of each are used, but all reference rows if `all_reference`.
     """
     kept = np.arange(len(reference)) if all_reference else _choose_rows(len(reference), random)
     new = new[_choose_rows(len(new), random)]
@@ -168,18 +168,18 @@ class MeasuredShift(NamedTuple):
 
     @property
     def _scales(self) -> tuple[float, float]:
-        """1 / n0 + 1 / n1 for n0 reference and n1 new samples, first for the PSI, then for the domain classifier."""
+        """1 / n0 + 1 / n1 for n0 reference and n1 new samples: all of them, and those of the domain classifier."""
         return 1.0 / self.n_reference + 1.0 / self.n_new, 12.0 * self.report.domain_auc_error**2
 
     def standardized(self) -> FloatArray:
-        """Return PSI, domain AUC and effective sample size on scales that do not depend on the numbers of samples."""
+        """Return the PSI, domain AUC and effective sample size on scales independent of the numbers of samples."""
         score_scale, feature_scale = self._scales
         auc = (self.report.domain_auc - 0.5) / self.report.domain_auc_error
         size = np.cbrt((1.0 / self.report.effective_sample_size - 1.0) / feature_scale)
         return np.array([np.cbrt(self.report.psi / score_scale), auc, size])
 
     def with_limits(self, limits: FloatArray) -> ShiftReport:
-        """Return the report with limits, converted from standardized ones, and whether it is within the limits."""
+        """Return the report with its limits and with `valid`. The argument has limits of `standardized`."""
         (score_scale, feature_scale), report = self._scales, self.report
         most_psi = float(limits[0] ** 3 * score_scale)
         most_auc = float(np.minimum(0.5 + limits[1] * report.domain_auc_error, 1.0))
@@ -199,10 +199,11 @@ class MeasuredShift(NamedTuple):
 
 
 def prediction_limits(standardized: FloatArray, threshold: float) -> FloatArray:
-    """Return an upper prediction limit of each column for a new row, from quantiles of Student's t distribution.
+    """Return an upper prediction limit for each measure of a new chunk, by quantiles of Student's t distribution.
 
-    The level is the upper tail of a normal distribution at `threshold`, divided by the number of columns without NaN
-    (Bonferroni). The limits are NaN with fewer than LEAST_CHUNKS rows.
+    `standardized` has a row for each reference chunk and a column for each measure. The probability that a measure is
+    above its limit is the upper tail of a normal distribution at `threshold`, divided by the number of measures without
+    NaN (Bonferroni). The limits are NaN with fewer than LEAST_CHUNKS rows.
     """
     n_rows, n_columns = standardized.shape
     if n_rows < LEAST_CHUNKS:

@@ -6,21 +6,23 @@ influence of the labels. The functions `simulate_*` compute metrics of simulated
 
 from collections.abc import Callable
 from functools import partial
+from numbers import Integral
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_scalar
 
 from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.roc import precision_area
 from aucforest.metrics.validation import FloatArray, check_option, warn_undefined
-from aucforest.monitoring._rows import Estimate, RankedColumn, Rows, check_scored, dot, label_variance, undefined
+from aucforest.monitoring._rows import Estimate, RankedColumn, RankedSamples, check_scored, dot, label_variance
 
 FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
 MOST_LABELS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
-# `_expected_precision` integrates over 1 - t from 0 to REACH / sum(p), by the nodes and weights of Gauss-Legendre
-# quadrature on [0, 1] in QUADRATURE.
+# `_expected_precision` integrates over 1 - t from 0 to REACH / sum(p).
 REACH = 30.0
+# The nodes and weights of Gauss-Legendre quadrature, converted from [-1, 1] to [0, 1].
 QUADRATURE = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
 
 
@@ -63,16 +65,16 @@ def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
     return _two_classes(y_score, p)[1].value
 
 
-def _two_classes(y_score: ArrayLike, p: ArrayLike) -> tuple[Rows, Estimate]:
+def _two_classes(y_score: ArrayLike, p: ArrayLike) -> tuple[RankedSamples, Estimate]:
     """Return the validated samples and the estimate of their AUC; warn if it is undefined."""
-    rows = check_scored(y_score, p, n_dims=1)
-    if len(rows.p) < 2:
+    samples = check_scored(y_score, p, n_dims=1)
+    if len(samples.p) < 2:
         warn_undefined("the AUC is not defined: y_score has 1 row")
-        return rows, undefined(rows.p)
-    estimate = soft_roc_auc(rows)
+        return samples, Estimate.undefined(samples.p)
+    estimate = soft_roc_auc(samples)
     if np.isnan(estimate.value):
-        warn_undefined(f"the AUC is not defined: every p is {rows.p[0, 0]:g}")
-    return rows, estimate
+        warn_undefined(f"the AUC is not defined: every p is {samples.p[0, 0]:g}")
+    return samples, estimate
 
 
 class SoftAUCInterval(NamedTuple):
@@ -112,7 +114,7 @@ def soft_auc_interval(
     Parameters
     ----------
     p, y_score : array-like of shape (n_samples,)
-        As in `soft_auc`, with the same errors.
+        As in `soft_auc`. Invalid values raise the same errors.
     level : float in (0, 1), default=0.95
         Confidence level of the interval.
     method : {"auto", "wald", "bootstrap"}, default="auto"
@@ -126,7 +128,7 @@ def soft_auc_interval(
     Returns
     -------
     SoftAUCInterval
-        The results. NaN with an UndefinedMetricWarning if `soft_auc` is.
+        The results. NaN with an UndefinedMetricWarning if the AUC is not defined, as in `soft_auc`.
 
     Examples
     --------
@@ -138,13 +140,14 @@ def soft_auc_interval(
     '0.829 [0.806, 0.852]'
     """
     check_option("method", method, ("auto", "wald", "bootstrap"))
+    check_scalar(n_simulations, "n_simulations", Integral, min_val=1)
     z = normal_quantile(level)
-    rows, estimate = _two_classes(y_score, p)
-    error = float(np.sqrt(label_variance(rows.p, estimate.influence)))
+    samples, estimate = _two_classes(y_score, p)
+    error = float(np.sqrt(label_variance(samples.p, estimate.influence)))
     if np.isnan(estimate.value):
         return SoftAUCInterval(np.nan, np.nan, np.nan, np.nan)
-    if method == "bootstrap" or (method == "auto" and is_small(rows.p)):
-        simulated = simulate_aucs(rows, n_simulations, np.random.default_rng(random_state))
+    if method == "bootstrap" or (method == "auto" and is_small(samples.p)):
+        simulated = simulate_aucs(samples, n_simulations, np.random.default_rng(random_state))
         low, high = np.nanquantile(simulated, tails(level))
     else:
         low, high = estimate.expected - z * error, estimate.expected + z * error
@@ -198,21 +201,21 @@ def soft_auc_multiclass(*, p: ArrayLike, y_score: ArrayLike, multi_class: Litera
     0.7907
     """
     check_option("multi_class", multi_class, ("ovo", "ovr"))
-    rows = check_scored(y_score, p, n_dims=2)
-    impossible = np.flatnonzero(rows.p.sum(axis=0) == 0.0)
+    samples = check_scored(y_score, p, n_dims=2)
+    impossible = np.flatnonzero(samples.p.sum(axis=0) == 0.0)
     if impossible.size:
         warn_undefined(f"the AUC is not defined: column {impossible[0]} of p is 0 throughout")
-    return MULTICLASS_AUCS[multi_class](rows).value
+    return MULTICLASS_AUCS[multi_class](samples).value
 
 
-def soft_roc_auc(rows: Rows) -> Estimate:
+def soft_roc_auc(samples: RankedSamples) -> Estimate:
     """Return the AUC of two classes; its expectation is approximated by the second-order delta method."""
-    p = np.ascontiguousarray(rows.p[:, 0])
+    p = np.ascontiguousarray(samples.p[:, 0])
     positive, negative = float(p.sum()), float((1.0 - p).sum())
     pairs = positive * negative  # 0 if all labels are certain to be the same
     if pairs <= 0.0:
-        return undefined(rows.p)
-    midranks = rows.columns[0].midranks
+        return Estimate.undefined(samples.p)
+    midranks = samples.columns[0].midranks
     excess = dot(midranks, p) / pairs
     influence = (midranks - excess * (negative - positive)) / pairs
     noise = p * (1.0 - p)
@@ -220,17 +223,17 @@ def soft_roc_auc(rows: Rows) -> Estimate:
     return Estimate(0.5 + excess, 0.5 + excess + bias, influence[:, None])
 
 
-def _mean_of_columns(metric: Callable[[Rows], Estimate], rows: Rows) -> Estimate:
+def _mean_of_columns(metric: Callable[[RankedSamples], Estimate], samples: RankedSamples) -> Estimate:
     """Return the mean over columns of a binary metric, with each class against the others."""
-    values, expected, influences = zip(*map(metric, rows.by_column()))
+    values, expected, influences = zip(*map(metric, samples.by_column()))
     return Estimate(float(np.mean(values)), float(np.mean(expected)), np.hstack(influences) / len(values))
 
 
-def _column_precision(rows: Rows) -> Estimate:
-    (column,), p = rows.columns, rows.p[:, 0]
+def _column_precision(samples: RankedSamples) -> Estimate:
+    (column,), p = samples.columns, samples.p[:, 0]
     positive = float(p.sum())
     if positive <= 0.0:
-        return undefined(rows.p)
+        return Estimate.undefined(samples.p)
     precision, positives, n_selected = _precision_steps(column, p)
     value = float(precision_area(np.cumsum(positives[::-1]), precision[::-1]))
     # One more positive adds 1 to the positives at its score, and 1 / n_selected to the precision there and below.
@@ -252,8 +255,8 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
         factors = 1.0 - p * step
         tilted = p * (1.0 - step) / factors
         precision, positives, n_selected = _precision_steps(column, tilted)
-        # A label is in both factors of precision * positives. The expectation of its square is the square of its
-        # expectation plus its variance, which is added here.
+        # The products of precision and positives have squares of labels. The expectation of a square is the squared
+        # expectation plus the variance, which is added here.
         expected_w = dot(precision, positives) + float((column.sums(tilted * (1.0 - tilted)) / n_selected).sum())
         expected += weight * expected_w * np.exp(np.log(factors).sum()) / (1.0 - step)
     with np.errstate(divide="ignore"):
@@ -261,14 +264,14 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
 
 
 def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return for each distinct score, ascending: precision, positives with it, and number of samples at or above it."""
+    """Return the precision, the positives and the number of samples at or above it, for each distinct score."""
     positives = column.sums(p)
     n_selected = (column.order.size - column.edges[:-1]).astype(np.float64)
     return np.cumsum(positives[::-1])[::-1] / n_selected, positives, n_selected
 
 
 def ordered_pairs(columns: list[RankedColumn], p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the matrix of A(c, d), with a NaN diagonal, and the influence of p on its off-diagonal sum.
+    """Return the matrix of A(c, d) of `soft_auc_multiclass`, with a NaN diagonal, and the influence of p on its sum.
 
     No class may have probability 0 in all samples. A pair of a sample i of class c and a sample j of class d has the
     weight 1 / (P_c P_d). The pair counts if i ranks above j in column c, and half if they tie.
@@ -290,15 +293,15 @@ def ordered_pairs(columns: list[RankedColumn], p: FloatArray) -> tuple[FloatArra
     return matrix, influence.T
 
 
-def one_vs_one_auc(rows: Rows) -> Estimate:
+def one_vs_one_auc(samples: RankedSamples) -> Estimate:
     """Return Hand and Till's mean over pairs of classes. The expectation excludes pairs of a sample with itself."""
-    totals = rows.p.sum(axis=0)
+    totals = samples.p.sum(axis=0)
     if totals.min() <= 0.0:
-        return undefined(rows.p)
-    matrix, influence = ordered_pairs(rows.columns, rows.p)
+        return Estimate.undefined(samples.p)
+    matrix, influence = ordered_pairs(samples.columns, samples.p)
     pairs = np.outer(totals, totals)
     # With p in place of labels, a sample forms pairs with itself, which tie. Realized labels have no such pairs.
-    self_pairs = np.einsum("ic,id->cd", rows.p, rows.p)
+    self_pairs = np.einsum("ic,id->cd", samples.p, samples.p)
     n_others = pairs - self_pairs
     expected = matrix.copy()
     np.divide(matrix * pairs - 0.5 * self_pairs, n_others, out=expected, where=n_others > 1e-9 * pairs)
@@ -307,44 +310,45 @@ def one_vs_one_auc(rows: Rows) -> Estimate:
 
 
 def _selected(column: RankedColumn, k: float) -> FloatArray:
-    """Return which part of each sample (0 to 1) is among the proportion k with the highest scores; equal for ties."""
+    """Return 1 for samples among the proportion k with the highest scores, 0 for others, and fractions for a tie."""
     n_above = column.order.size - column.edges[1:]
     return column.to_rows(np.clip((k * column.order.size - n_above) / np.diff(column.edges), 0.0, 1.0))
 
 
-def _column_at_k(kind: str, k: float, rows: Rows) -> Estimate:
-    """Return precision or recall at k of one class; expected recall is approximated (second-order delta method)."""
-    selected, p = _selected(rows.columns[0], k), rows.p[:, 0]
+def _column_at_k(kind: str, k: float, samples: RankedSamples) -> Estimate:
+    """Return precision or recall at k of one class; the expected recall is by the second-order delta method."""
+    selected, p = _selected(samples.columns[0], k), samples.p[:, 0]
     if kind == "precision":
         influence = selected / (k * p.size)
         value = dot(influence, p)
         return Estimate(value, value, influence[:, None])
     positive = float(p.sum())
     if positive <= 0.0:
-        return undefined(rows.p)
+        return Estimate.undefined(samples.p)
     value = dot(selected, p) / positive
     influence = (selected - value) / positive
     return Estimate(value, value - dot(p * (1.0 - p), influence) / positive, influence[:, None])
 
 
-def soft_at_k(kind: str, k: float, rows: Rows) -> Estimate:
+def soft_at_k(kind: str, k: float, samples: RankedSamples) -> Estimate:
     """Return precision or recall at the proportion k, or their mean over more than two classes."""
-    return _mean_of_columns(partial(_column_at_k, kind, k), rows)
+    return _mean_of_columns(partial(_column_at_k, kind, k), samples)
 
 
 # Means over classes.
 one_vs_rest_auc = partial(_mean_of_columns, soft_roc_auc)
 soft_average_precision = partial(_mean_of_columns, _column_precision)
-MULTICLASS_AUCS: dict[str, Callable[[Rows], Estimate]] = {"ovo": one_vs_one_auc, "ovr": one_vs_rest_auc}
+MULTICLASS_AUCS: dict[str, Callable[[RankedSamples], Estimate]] = {"ovo": one_vs_one_auc, "ovr": one_vs_rest_auc}
 
 
-def simulate_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
+def simulate_aucs(samples: RankedSamples, n_simulations: int, random: np.random.Generator) -> FloatArray:
     """Return the AUC of each simulation of the labels of two classes, NaN for simulations with a single class.
 
     Only members of the rarer class are simulated. A sample with probability q is a member if a Poisson variable with
-    mean -log(1 - q) is positive. The sum of the variables is Poisson, too, so it is drawn and divided among samples.
+    mean -log(1 - q) is positive. The sum of these variables is Poisson, too, so only the sum is drawn, and then divided
+    among the samples at random.
     """
-    midranks, p, n_rows = rows.columns[0].midranks, rows.p[:, 0], rows.p.shape[0]
+    midranks, p, n_rows = samples.columns[0].midranks, samples.p[:, 0], samples.p.shape[0]
     flipped = bool(p.sum() > n_rows / 2)
     rare = 1.0 - p if flipped else p
     certain = rare >= 1.0
@@ -360,8 +364,8 @@ def simulate_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -
     return 0.5 - excess if flipped else 0.5 + excess
 
 
-def simulate_average_precisions(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
-    """Return the average precision of each simulation, the mean over classes; NaN if a class does not occur."""
+def simulate_average_precisions(samples: RankedSamples, n_simulations: int, random: np.random.Generator) -> FloatArray:
+    """Return the average precision of each simulation, as a mean over classes; NaN if a class does not occur."""
 
     def average_precision(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
         descending = labels[:, column.order[::-1]]
@@ -369,37 +373,40 @@ def simulate_average_precisions(rows: Rows, n_simulations: int, random: np.rando
         positives = np.cumsum(descending, axis=1)[:, n_selected - 1]
         return np.asarray(precision_area(positives, positives / n_selected))
 
-    return _simulate(average_precision, rows, n_simulations, random)
+    return _simulate(average_precision, samples, n_simulations, random)
 
 
-def simulate_at_k(kind: str, k: float, rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
-    """Return precision or recall at the proportion k of each simulation, the mean over classes; NaN if undefined."""
+def simulate_at_k(
+    kind: str, k: float, samples: RankedSamples, n_simulations: int, random: np.random.Generator
+) -> FloatArray:
+    """Return precision or recall at the proportion k of each simulation, as a mean over classes; NaN if undefined."""
 
     def at_k(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
         hits = np.einsum("di,i->d", labels, _selected(column, k))
         total = labels.sum(axis=1) if kind == "recall" else np.full(len(labels), k * column.order.size)
         return np.divide(hits, total, out=np.full(len(labels), np.nan), where=total > 0)
 
-    return _simulate(at_k, rows, n_simulations, random)
+    return _simulate(at_k, samples, n_simulations, random)
 
 
 def _simulate(
     metric: Callable[[RankedColumn, NDArray[np.bool_]], FloatArray],
-    rows: Rows,
+    samples: RankedSamples,
     n_simulations: int,
     random: np.random.Generator,
 ) -> FloatArray:
     """Return the mean over classes of a metric for each simulation.
 
-    `metric` takes the scores of a class and simulated labels, (n_simulations, n_samples).
+    `metric` takes the scores of a class, and whether each sample has this class, (n_simulations, n_samples).
     """
-    batch = max(1, MOST_LABELS // rows.p.size)
+    batch = max(1, MOST_LABELS // samples.p.size)
     values = []
     for start in range(0, n_simulations, batch):
-        uniform = random.random((min(batch, n_simulations - start), rows.p.shape[0]))
-        total, upper = np.zeros(len(uniform)), np.zeros(rows.p.shape[0])
-        for k, column in enumerate(rows.columns):
-            lower, upper = upper, upper + rows.p[:, k]  # A sample has class k if its uniform variable is in between.
+        uniform = random.random((min(batch, n_simulations - start), samples.p.shape[0]))
+        total, upper = np.zeros(len(uniform)), np.zeros(samples.p.shape[0])
+        for k, column in enumerate(samples.columns):
+            # A sample has class k if its uniform variable is in between.
+            lower, upper = upper, upper + samples.p[:, k]
             total += metric(column, (uniform >= lower) & (uniform < upper))
-        values.append(total / len(rows.columns))
+        values.append(total / len(samples.columns))
     return np.concatenate(values)
