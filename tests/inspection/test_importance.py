@@ -116,7 +116,7 @@ def test_standard_errors_are_close_to_those_of_delong():
 
 
 def test_the_variance_of_permutations_decreases_with_repeats():
-    """With a variance of 4 due to rows and 1 due to a permutation, a mean over 5 repeats has 4 + 1 / 5."""
+    """If the variance is 4 due to rows and 1 due to a permutation, that of a mean over 5 repeats is 4 + 1 / 5."""
     random = np.random.default_rng(0)
     repeats = random.normal(scale=2, size=(4000, 1)) + random.normal(size=(4000, 5))
     parts = random.normal(scale=np.sqrt(10 * 5), size=(4000, 10))
@@ -184,6 +184,8 @@ def test_the_plot_shows_means_and_intervals():
     ends = np.array([segment[:, 0] for segment in bars.get_segments()])
     np.testing.assert_allclose(ends, result.importances_interval()[order])
     assert result.plot(ax).ax_ is ax
+    with pytest.raises(ValueError, match=r"^max_features must be an integer >= 1, got 0$"):
+        result.plot(max_features=0)
 
 
 @pytest.mark.parametrize(

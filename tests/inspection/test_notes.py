@@ -36,4 +36,4 @@ def test_tables_that_do_not_match_are_refused():
     ):
         with pytest.raises(ValueError, match=sentence):
             column_notes(*given, model=model)
-    assert column_notes(np.eye(9), model=FeatureHasher()) == column_notes(np.eye(9))  # it does not count its features
+    assert column_notes(np.eye(9), model=FeatureHasher()) == column_notes(np.eye(9))  # without n_features_in_

@@ -2,7 +2,8 @@
 
 A row stays in its leaf if no split on the path to the leaf uses the permuted feature. Therefore the leaf of each
 out-of-bag row is found once, with the features on its path. When a feature is permuted, only the rows with this feature
-on their path descend again. A categorical column and its target rates are permuted together: here they are one feature.
+on their path descend again. A categorical column and its target rates are permuted together, so they count as one
+feature.
 """
 
 from collections.abc import Sequence
@@ -49,15 +50,15 @@ class OutOfBagLeaves(NamedTuple):
     starts: NDArray[np.int64]  # index of the first leaf of each tree in each block, then the number of leaves
     rows: NDArray[np.uint32]  # indices of rows in their block
     leaves: NDArray[np.uint32]  # indices of the leaves in their trees
-    path_features: NDArray[np.uint64]  # bits of `find_path_features` at the leaves
+    path_features: NDArray[np.uint64]  # the result of `find_path_features` for these leaves
 
 
 class PermutedRows:
-    """Rows, their out-of-bag leaves, and a method that sums their predictions with changed values of one feature.
+    """Rows with their out-of-bag leaves, to sum their out-of-bag predictions with changed values of one feature.
 
     `paths` is the result of `find_path_features`. `counts` says how often each row is in the bootstrap sample of each
-    tree, (n_trees, n_rows). `any_missing` says whether the rows or the changed values have missing values. `sums`
-    changes X and restores it, so only one thread can use X.
+    tree, (n_trees, n_rows). `any_missing` says whether the rows or the changed values have missing values. The method
+    `sums` changes X and restores X afterwards, so no two threads can use the same X.
     """
 
     def __init__(

@@ -193,8 +193,8 @@ class CriteriaComparison(HtmlTable):
         of freedom. This variance is too large if forests differ mostly by their random numbers (table in the
         documentation). P-values are adjusted for the number of criteria, not of metrics, by the method of Holm (1979).
         Intervals are not adjusted. They are within the range of the metric: Wilson intervals for a mean, and clipped
-        intervals for a difference. If a mean or difference is equal on all folds, its interval is NaN. The p-value of
-        such a difference is NaN, or 1 if the difference is 0.
+        intervals for a difference. If a metric or difference is the same on all folds, its interval is NaN. The p-value
+        of such a difference is NaN, or 1 if the difference is 0.
 
         Parameters
         ----------
@@ -301,11 +301,12 @@ class CriteriaComparison(HtmlTable):
         rows = [row for row in self._rows(metric, level) if row.criterion != BASELINE]
         panel.axvline(0.0, color="0.45", linestyle="--", linewidth=1)
         for k, row in enumerate(rows):
-            folds = self._values(metric, row.criterion) - self._values(metric, BASELINE)
-            panel.scatter(folds, np.full(len(folds), k + 0.2), s=14, color=f"C{k}", alpha=0.35, linewidths=0)
+            differences = self._values(metric, row.criterion) - self._values(metric, BASELINE)
+            heights = np.full(len(differences), k + 0.2)
+            panel.scatter(differences, heights, s=14, color=f"C{k}", alpha=0.35, linewidths=0)
             panel.plot([row.difference_low, row.difference_high], [k, k], color=f"C{k}", linewidth=2)
             panel.plot(row.difference, k, "o", color=f"C{k}", markersize=7)
-            # The text is beside the panel, so no point or line crosses the text.
+            # The text is beside the panel, where no point or line crosses it.
             style = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": f"C{k}"}
             panel.annotate(row.pvalue_text, (1.0, k), (3, 0), xycoords=panel.get_yaxis_transform(), **style)
         better = "→" if find_metric(metric).higher_is_better else "←"

@@ -23,10 +23,11 @@ from aucforest.tables.expansion import columns_of_features, times_in
 from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
-_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # maximum numbers of trees, and of their values, prepared at a time
+_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # maximum numbers of trees, and of predictions of their nodes, at a time
 _BLOCK_ROWS = 2**10  # number of rows whose log odds are divided among the features at a time
 _N_STEPS = 4  # number of steps from no known feature to all; with more, values hardly change
-_TARGETS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}  # what values add up to
+# What the values add up to, as text before the name of a class.
+_TARGETS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}
 _MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
 
 
@@ -189,6 +190,7 @@ class Explanation:
         return ExplanationDisplay(self, max_features=max_features).plot(ax)
 
     def _single_class_values(self) -> NDArray[np.float64]:
+        """Return `values`; raise ValueError if these are of more than two classes."""
         if self.values.ndim == 3:
             raise ValueError(f"the explanation is of {len(self.classes)} classes: choose one by of_class(label)")
         return self.values
@@ -244,32 +246,32 @@ class ExplanationDisplay(Display):
         ax.grid(axis="x", alpha=0.3)
 
     def _draw_row(self, ax: Any, features: NDArray[np.int64], others: NDArray[np.int64]) -> list[str]:
-        explained = self.explanation
-        names = [explained._reason(0, j).condition for j in features.tolist()]
-        values = explained.values[0, features].tolist()
+        explanation = self.explanation
+        names = [explanation._reason(0, j).condition for j in features.tolist()]
+        values = explanation.values[0, features].tolist()
         if len(others) > 0:
             names.append(f"{len(others)} others")
-            values.append(float(explained.values[0, others].sum()))
+            values.append(float(explanation.values[0, others].sum()))
         self.bars_ = ax.barh(range(len(names)), values, height=0.6, color=["C3" if v > 0 else "C0" for v in values])
         ax.bar_label(self.bars_, [f"{value:+.2g}" for value in values], padding=3, fontsize="small")
         ax.margins(x=0.15)
-        label = f"{explained.target}: {explained.predictions[0]:.3g}, from {explained.base_values[0]:.3g}"
-        ax.set_xlabel(f"{label}\n(predicted probability: {explained.probabilities[0]:.3g})")
+        label = f"{explanation.target}: {explanation.predictions[0]:.3g}, from {explanation.base_values[0]:.3g}"
+        ax.set_xlabel(f"{label}\n(predicted probability: {explanation.probabilities[0]:.3g})")
         return names
 
     def _draw_rows(self, ax: Any, features: NDArray[np.int64]) -> list[str]:
         cmap = import_optional("matplotlib", purpose="plotting", extra="plot").colormaps["coolwarm"]
-        random, explained = np.random.default_rng(0), self.explanation
-        rows = random.permutation(len(explained))[:_MOST_DOTS]
+        random, explanation = np.random.default_rng(0), self.explanation
+        rows = random.permutation(len(explanation))[:_MOST_DOTS]
         for index, j in enumerate(features.tolist()):
-            data, colors = explained.data[rows, j], np.full((len(rows), 4), 0.6)
-            is_number = ~np.isnan(data) & (j not in explained.categories)
+            data, colors = explanation.data[rows, j], np.full((len(rows), 4), 0.6)
+            is_number = ~np.isnan(data) & (j not in explanation.categories)
             numbers = data[is_number]
             colors[is_number] = cmap(np.searchsorted(np.sort(numbers), numbers) / max(len(numbers), 1))
             heights = index + random.uniform(-0.3, 0.3, len(rows))
-            self.points_.append(ax.scatter(explained.values[rows, j], heights, s=6, c=colors, linewidths=0))
-        ax.set_xlabel(f"added to the {explained.target}; blue to red: low to high values")
-        return [explained.feature_names[j] for j in features.tolist()]
+            self.points_.append(ax.scatter(explanation.values[rows, j], heights, s=6, c=colors, linewidths=0))
+        ax.set_xlabel(f"added to the {explanation.target}; blue to red: low to high values")
+        return [explanation.feature_names[j] for j in features.tolist()]
 
 
 def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None = None, verbose: int = 0) -> Explanation:
@@ -352,15 +354,15 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     n_steps = _N_STEPS if scale == "log_odds" else 1
     n_arrays = n_steps * sum(map(len, forests)) + (scale == "log_odds")
     check_memory(8.0 * n_rows * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
-    features, inputs, shape = list(map(as_dense, validated)), [], (n_steps, n_columns, n_rows, len(names))
+    matrices, inputs, shape = list(map(as_dense, validated)), [], (n_steps, n_columns, n_rows, len(names))
     n_trees = sum(len(forest.trees_) for by_name in forests for forest in by_name.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
-        for explained, by_name, rows in zip(models, forests, features):
+        for explained, by_name, matrix in zip(models, forests, matrices):
             players = _find_players(explained, model)
-            mean_of = partial(_mean_of_trees, X=rows, players=players, shape=shape, n_jobs=n_jobs, progress=progress)
+            mean_of = partial(_mean_of_trees, X=matrix, players=players, shape=shape, n_jobs=n_jobs, progress=progress)
             means = {name: mean_of(forest.trees_) for name, forest in by_name.items()}
-            inputs.append(InputsOfModel(explained, means, rows, players))
-    proba = model._predict_valid(features[0], X)
+            inputs.append(InputsOfModel(explained, means, matrix, players))
+    proba = model._predict_valid(matrices[0], X)
     total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
     total = total.reshape(n_columns, n_rows, len(names))
     values, base = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)
@@ -368,7 +370,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
         values=values,
         base_values=np.broadcast_to(base, (n_rows, *np.shape(base))),
         probabilities=proba[:, 1] if n_columns == 1 else proba,
-        data=features[0][:, : len(names)],
+        data=matrices[0][:, : len(names)],
         feature_names=tuple(names),
         classes=classes,
         target=f"{_TARGETS[scale]} {classes[1] if n_columns == 1 else 'each class'}",
@@ -379,10 +381,10 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
 
 def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
-    """Return the index of an input of `model` for each feature of the trees of `explained`.
+    """Return the player of each feature of the trees of `explained`, which is the index of an input of `model`.
 
-    `explained` is `model` or, in a refreshed model, the old member. Parts of dates that only the old member reads count
-    as the first part of the date.
+    `explained` is `model` or, in a refreshed model, the old member. Parts of dates that only the old member uses are
+    counted as the first part of the date.
     """
     index_of = {name: index for index, name in enumerate(input_names_of(model))}
     columns = columns_of_features(model.n_features_in_, model.expanded_)
@@ -397,7 +399,7 @@ def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]
     total = np.empty(steps.shape[1:])
     for start in range(0, len(proba), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        attribution = log_odds([explained.rows(rows) for explained in inputs], proba[rows])
+        attribution = log_odds([of_model.rows(rows) for of_model in inputs], proba[rows])
         total[:, rows], base = attribution.values[-len(total) :], attribution.base[-len(total) :, 0]
     return total, base
 

@@ -26,7 +26,7 @@ Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # indices of the training an
 
 
 class LabelledRows(NamedTuple):
-    """The arguments of `fit`."""
+    """Samples with labels, weights and groups, which are the arguments of `fit`."""
 
     X: Any
     y: NDArray[Any]
@@ -49,8 +49,8 @@ def run_folds(
 ) -> NDArray[np.void]:
     """Return a record for each fold and forest: "fold", "criterion", "n_train", "n_test" and a field for each metric.
 
-    The shape is (n_folds, n_forests), and "criterion" is the name of a forest. In each fold, all forests get the same
-    rows and the same seed. Their order changes from fold to fold, so that fit times are comparable.
+    The shape is (n_folds, n_forests), and "criterion" is the key of `forests`. In each fold, all forests get the same
+    rows and the same seed. The order of the forests changes from fold to fold, so that fit times are comparable.
     """
 
     def fit(forest: Any, rows: NDArray[np.int64]) -> float:
@@ -65,7 +65,8 @@ def run_folds(
     for forest in forests.values():
         forest._validate_params()  # raises errors before the first fit
     for forest in progress_bar(forests.values(), desc="compile", leave=False, verbose=verbose):
-        # One tree has too few out-of-bag rows for a score or a threshold, and its warnings do not matter.
+        # A fit with one tree compiles the code. The tree has too few out-of-bag rows for a score or a threshold, and
+        # warnings of this fit do not matter.
         forest = clone(forest).set_params(oob_score=False, threshold=None)
         _forest_in(forest).set_params(n_estimators=1)
         with warnings.catch_warnings():
@@ -81,8 +82,8 @@ def run_folds(
         _forest_in(forest).set_params(random_state=seeds[fold])
         X, y, weights, _ = samples.take(test)
         fitted = FittedFold(forest, fit(forest, train), X, y, weights)
-        scores = (find_metric(metric).measure(fitted) for metric in metrics)
-        table[fold, k] = (fold, names[k], len(train), len(test), *scores)
+        values = (find_metric(metric).measure(fitted) for metric in metrics)
+        table[fold, k] = (fold, names[k], len(train), len(test), *values)
     return table
 
 
@@ -104,8 +105,8 @@ def make_folds(
         raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: at least 2 are needed")
     if isinstance(cv, Integral):
         if counts.min() < cv:
-            samples = "1 sample" if counts.min() == 1 else f"{counts.min()} samples"
-            raise ValueError(f"class {classes[counts.argmin()]} has {samples}, too few for {cv} folds")
+            fewest = "1 sample" if counts.min() == 1 else f"{counts.min()} samples"
+            raise ValueError(f"class {classes[counts.argmin()]} has {fewest}, too few for {cv} folds")
         if groups is not None and (n_groups := len(set(groups.tolist()))) < int(cv):
             raise ValueError(f"{cv} folds need at least {cv} groups, found {n_groups}")
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
@@ -130,7 +131,7 @@ def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
     """Return folds with test rows that are later than the training rows.
 
     Rows in the order of time are divided into n_folds + 1 blocks of about equal size. Rows with the same time are in
-    the same block. Each block except the first is the test set of a fold, and all earlier rows are the training set.
+    the same block. Each block except the first is the test set of a fold, and all earlier blocks are its training set.
     """
     order = np.argsort(times, kind="stable")
     changes = np.flatnonzero(times[order][1:] != times[order][:-1]) + 1

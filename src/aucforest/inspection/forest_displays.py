@@ -21,8 +21,9 @@ class MixtureDisplay(Display):
     """Bar plot of the variants of a mixed forest, which are combinations of a split criterion and a splitter.
 
     A bar shows the proportion of trees of a variant, with the out-of-bag ROC AUC of these trees. If trees use different
-    encodings of columns with many categories, there is also a bar for each encoding. A variant gets more trees if they
-    raise the ROC AUC of the whole forest, whatever its own score. Use `from_estimator` to create and plot a display.
+    encodings of columns with many categories, there is also a bar for each encoding. A variant gets more trees if this
+    raises the ROC AUC of the whole forest, even if the variant alone has a low ROC AUC. Use `from_estimator` to create
+    and plot a display.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ class MixtureDisplay(Display):
     proportions : ndarray of shape (n_variants,), float64
         The proportion of the trees.
     oob_scores, oob_score_stds : ndarray of shape (n_variants,), float64
-        Out-of-bag ROC AUC of the trees by which variants were compared, and its standard error. NaN if not computed.
+        The out-of-bag ROC AUC of each variant and its standard error, as in ``mixture_``. NaN if not computed.
 
     Attributes
     ----------
@@ -93,8 +94,8 @@ class MixtureDisplay(Display):
         pairs = zip(self.oob_scores.tolist(), self.oob_score_stds.tolist())
         labels = ["" if np.isnan(score) else f"{score:.3f} ± {error:.3f}" for score, error in pairs]
         ax.bar_label(self.bars_, labels, padding=4, fontsize="small")
-        legend = "" if np.all(np.isnan(self.oob_scores)) else "\n(numbers: their ROC AUC, out of bag)"
-        ax.set(xlabel=f"proportion of trees{legend}", xlim=(0, 1.25 * self.proportions.max()))
+        note = "" if np.all(np.isnan(self.oob_scores)) else "\n(numbers: their ROC AUC, out of bag)"
+        ax.set(xlabel=f"proportion of trees{note}", xlim=(0, 1.25 * self.proportions.max()))
         ax.invert_yaxis()
         ax.grid(axis="x", alpha=0.3)
 
@@ -150,7 +151,7 @@ class OOBCurveDisplay(Display):
 
         A score uses the samples that are out of bag for at least one of the trees, so the first scores use fewer
         samples. All scores use the `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is
-        computed like ``oob_score_``: if the forest has ``oob_optimism_``, this is subtracted.
+        computed like ``oob_score_``. If the forest has ``oob_optimism_``, this value is subtracted.
 
         Parameters
         ----------

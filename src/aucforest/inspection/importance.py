@@ -27,10 +27,10 @@ from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import as_dense
 
 _MOST_PARTS = 10  # maximum number of random parts of the rows; fewer if a class has fewer rows
-_TASK_ORDERS = 32  # maximum number of permutations in a task; each task first finds the leaves of unpermuted rows
+_TASK_ORDERS = 32  # maximum number of permutations in a task, which finds the leaves of its unpermuted rows only once
 _MOST_BYTES = 2**28  # bytes of sums and permuted columns that are kept at a time
 
-PartScore = Callable[[NDArray[np.float64]], float]  # a score of some rows, from probabilities of all rows
+PartScore = Callable[[NDArray[np.float64]], float]  # the score of a part of the rows, given probabilities of all rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -40,8 +40,8 @@ class PermutationImportance(HtmlTable):
     Attributes
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
-        The score without permutation minus the score with the feature permuted. Both are computed from one prediction
-        for each sample.
+        The score without permutation minus the score with the feature permuted. Both scores are computed from one
+        out-of-bag prediction for each sample.
     importances_mean, importances_std : ndarray of shape (n_features,), float64
         Mean and standard deviation over repeats, as in scikit-learn. The standard deviation is due to the permutations
         only.
@@ -109,6 +109,7 @@ class PermutationImportance(HtmlTable):
 
     def plot(self, ax: Any = None, *, max_features: int = 20) -> "ImportanceDisplay":
         """Plot the importances, the most important feature at the top; parameters as in `ImportanceDisplay`."""
+        check_count("max_features", max_features, 1)
         return ImportanceDisplay(self, max_features=max_features).plot(ax)
 
     def __repr__(self) -> str:
@@ -172,9 +173,10 @@ def oob_permutation_importance(
     """Permutation importance on out-of-bag samples.
 
     The importance of a feature is the drop in the out-of-bag score when its values are permuted over the training
-    samples, so no held-out data are needed. For rare classes, [1]_ propose the drop in ROC AUC of each tree; here it is
-    that of the forest. Unlike the impurity-based ``feature_importances_``, the drop does not favour features with many
-    values. A categorical column is permuted together with its target rates, including those of interactions.
+    samples, so no held-out data are needed. For rare classes, [1]_ propose the drop in the ROC AUC of each tree. This
+    function uses the ROC AUC of the forest. Unlike the impurity-based ``feature_importances_``, the drop does not
+    favour features with many values. A categorical column is permuted together with its target rates, including those
+    of interactions.
 
     Parameters
     ----------
@@ -242,16 +244,16 @@ def oob_permutation_importance(
         rows = replace(rows, X=as_dense(rows.X))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     sums = _OutOfBagSums(forest, rows, n_repeats, seed, n_jobs)
-    scored = sums.n_trees > 0
-    if not scored.any():
-        raise ValueError(f"no sample is out of bag: all {len(forest.trees_)} trees use all {len(scored)} samples")
-    warn_of_never_out(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "the importances")
+    is_scored = sums.n_trees > 0
+    if not is_scored.any():
+        raise ValueError(f"no sample is out of bag: all {len(forest.trees_)} trees use all {len(is_scored)} samples")
+    warn_of_never_out(int(np.count_nonzero(~is_scored)), len(is_scored), len(forest.trees_), "the importances")
 
     def proba_of(total: NDArray[np.float64]) -> NDArray[np.float64]:
-        return forest._mean_of_trees(total[scored], sums.n_trees[scored, None])
+        return forest._mean_of_trees(total[is_scored], sums.n_trees[is_scored, None])
 
-    indices, proba = rows.bags.all_kept[scored], proba_of(sums.baseline)
-    parts = scores_of_parts(X, rows, indices, score, seed)
+    scored, proba = rows.bags.all_kept[is_scored], proba_of(sums.baseline)
+    parts = scores_of_parts(X, rows, scored, score, seed)
     with progress_bar(total=sums.n_features, desc="features", verbose=verbose) as progress:
 
         def permuted() -> Iterator[list[Callable[[], NDArray[np.float64]]]]:
@@ -264,21 +266,21 @@ def oob_permutation_importance(
     baseline_score = result.baseline_score
     if is_roc_auc(scoring):
         pairs = OutOfBagPairs(forest, rows, n_jobs)
-        baseline_score = pairs.correct(baseline_score, len(forest.trees_), indices, proba)
+        baseline_score = pairs.correct(baseline_score, len(forest.trees_), scored, proba)
     return replace(result, baseline_score=baseline_score, scoring=name_of_score(scoring))
 
 
 def scores_of_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer, seed: int) -> list[PartScore]:
-    """Return functions of class probabilities: the score of all rows in `scored`, and of random parts of them.
+    """Return functions that compute a score: the first of all rows in `scored`, each other of a random part of them.
 
-    `scored` has indices of rows of X, and the functions take the class probabilities of all these rows. There are 2 to
-    10 parts with equal class frequencies, or none if a class has a single row. `rows` has labels and sample_weight of
-    X; `score` is a function of X, labels, class probabilities and weights.
+    `scored` has indices of rows of X. The argument of each function is the class probabilities of all these rows. There
+    are 2 to 10 parts with equal class frequencies, or none if a class has a single row. `rows` has the labels and
+    sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
     """
     labels = rows.labels[scored]
     counts = np.bincount(labels)
     n_parts = min(_MOST_PARTS, int(counts[counts > 0].min())) if len(labels) else 0
-    # Rows are in random order within their classes; part k gets every n_parts-th row, starting at row k.
+    # Rows are in random order within their classes. Part k is every n_parts-th row, starting at row k.
     order = np.random.default_rng(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
 
@@ -303,7 +305,7 @@ def measure_importance(
     """Return permutation importances from `scores_of_parts` and the class probabilities of the scored rows.
 
     `permuted` yields lists of functions that return class probabilities with a feature permuted. A list has all repeats
-    of one or more features. Every repeat is scored on all rows; a random part is scored for one of the repeats only.
+    of one or more features. Each repeat is scored on all rows. Each random part is scored in one of the repeats only.
     """
     baseline = np.array([part(proba) for part in parts])
     parts_of_repeats = [[0, *range(repeat + 1, len(parts), n_repeats)] for repeat in range(n_repeats)]
@@ -324,7 +326,7 @@ def measure_importance(
 def standard_error(repeat_drops: NDArray[np.float64], part_drops: NDArray[np.float64]) -> float:
     """Return the standard error of the mean of `repeat_drops`. `part_drops` has the drop of each part in one repeat.
 
-    The drop in one repeat has a larger variance than the mean over repeats. The excess is subtracted.
+    The drop in one repeat has a larger variance than the mean over repeats. The difference is subtracted.
     """
     if len(part_drops) < 2:
         return np.nan
@@ -343,7 +345,7 @@ class _OutOfBagSums:
         self.inputs = np.array(forest._inputs_of_features)
         self.n_features = int(self.inputs.max()) + 1
         trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
-        # Rows of weight 0 have no out-of-bag target rates.
+        # Rows of weight 0 are left out, because they have no out-of-bag target rates.
         self.X = rows.X if isinstance(rows.X, np.ndarray) and rows.bags.kept is None else rows.X[kept]
         self.any_missing = bool(np.isnan(self.X).any())
         (sums,) = sum_out_of_bag(rows, [(trees, forest._pack())], [trees], len(forest.classes_), n_jobs)
@@ -370,7 +372,7 @@ class _OutOfBagSums:
         return self._thread.X
 
     def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the sums for every permutation. A categorical feature and its target rates are permuted together."""
+        """Return the sums for each row order of each feature. A column and its target rates are permuted together."""
         packed, bags = self.forest._pack(), self.rows.bags
         paths = find_path_features(self.forest.trees_, features.start, self.inputs)
         columns = [np.flatnonzero(self.inputs == feature) for feature in features]
@@ -380,11 +382,11 @@ class _OutOfBagSums:
             block, first_order = task
             indices = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(bags.rows(block)))
             X = self._copy_of_block(block, indices)
-            rows = PermutedRows(packed, paths, X, bags.counts(block, range(len(bags.keys))), self.any_missing)
+            block_rows = PermutedRows(packed, paths, X, bags.counts(block, range(len(bags.keys))), self.any_missing)
             for i in range(first_order, min(first_order + _TASK_ORDERS, len(orders))):
                 bit = i // self.n_repeats
                 values = self.X[orders[i, indices][:, None], columns[bit]].astype(np.float64, copy=False)
-                totals[i, indices] = rows.sums(bit, columns[bit], values)
+                totals[i, indices] = block_rows.sums(bit, columns[bit], values)
 
         tasks = product(range(bags.sampler.n_blocks), range(0, len(orders), _TASK_ORDERS))
         list(self.run(fill, tasks))

@@ -22,9 +22,9 @@ def trees_of(model: Any) -> list[Tree]:
     return _check_fitted(model, TreeBasedClassifier, expected).trees_
 
 
-def check_forest(model: Any) -> AUCForestClassifier:
-    """Return a fitted forest, or raise an error."""
-    return _check_fitted(model, AUCForestClassifier, "forest must be an AUCForestClassifier")
+def check_forest(model: Any) -> None:
+    """Raise an error if a model is not a fitted forest."""
+    _check_fitted(model, AUCForestClassifier, "forest must be an AUCForestClassifier")
 
 
 def _check_fitted(model: Any, kind: type, expected: str) -> Any:
@@ -57,7 +57,7 @@ class _NumberedNames(Sequence[str]):
 
 
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the names of features from the given names of columns, else those seen in `fit`, else feature_0, ..."""
+    """Return the names of the features: by the given names of columns, else as seen in `fit`, else feature_0, ..."""
     names = given
     has_derived = getattr(model, "target_rates_", None) is not None or bool(getattr(model, "expanded_", {}))
     if names is None:

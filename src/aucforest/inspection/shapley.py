@@ -32,12 +32,12 @@ from aucforest.tree.tree import LEAF, Tree, find_parents
 
 # Limits of the number of rows that descend a tree together, so that their products fit into the second-level cache.
 _MOST_ROWS, _LEAST_ROWS, _CACHE_BYTES = 128, 8, 2**20
-# The side that a row goes to at a split; 0 if it left the path at an earlier split of the same player.
+# The side that a row goes to at a split; 0 if the row left the path at an earlier split of the same player.
 _LEFT, _RIGHT = 1, 2
 
 
 class ShapleyTree(NamedTuple):
-    """The input of `add_shapley_values` for a tree. The index of an edge is that of its child; 0 means no edge."""
+    """The input of `add_shapley_values` for a tree. An edge has the index of its lower node; 0 means no edge."""
 
     nodes: TreeNodes
     player: NDArray[np.int64]  # player of each split: its feature, or the categorical feature of a target rate
