@@ -25,11 +25,8 @@ def replay(name):
     y_score, y_true, y_pred, months = columns("mc" if name.startswith("mc") else "car_loan")
     cells = [metric for metric in recorded["metrics"] if metric.startswith(("true_", "false_"))]
     others = ["cost" if metric == "business_value" else metric for metric in recorded["metrics"] if metric not in cells]
-    options = {
-        "calibration": "isotonic",
-        "bias_correction": False,
-        "metrics": others + ["confusion_matrix"] * bool(cells),
-    }
+    names = others + ["confusion_matrix"] * bool(cells)
+    options = {"calibration": "isotonic", "bias_correction": False, "metrics": names}
     options["normalize"] = recorded["options"].get("normalize_confusion_matrix")
     if "business_value_matrix" in recorded["options"]:
         options["cost"] = -np.array(recorded["options"]["business_value_matrix"])

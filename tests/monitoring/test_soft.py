@@ -241,5 +241,6 @@ def test_metrics_of_simulations_without_a_positive_are_nan():
     rows = ranked(range(3), [0.0, 0.0, 1e-9])
     for simulate in (soft.simulate_aucs, soft.simulate_average_precisions, partial(soft.simulate_at_k, "recall", 0.5)):
         assert np.isnan(simulate(rows, 10, np.random.default_rng(0))).all()
+    assert np.isnan(soft_auc_interval(y_score=range(3), p=rows.p[:, 0])[1:3]).all()
     assert np.isnan(soft.soft_at_k("recall", 0.5, ranked(range(3), np.zeros(3))).value)
     assert np.isnan(soft.one_vs_one_auc(ranked(np.eye(3), [[0.5, 0.5, 0.0]] * 3)).value)

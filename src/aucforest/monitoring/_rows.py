@@ -148,7 +148,7 @@ def check_probabilities(p: ArrayLike, *, n_dims: int, name: str = "p") -> FloatA
 
 
 def check_raw_scores(scores: FloatArray, calibrated: NDArray[np.bool_]) -> None:
-    """Raise ValueError if columns that are not calibrated are no probabilities. `calibrated` is True for the others."""
+    """Raise ValueError if the columns for which `calibrated` is False are not probabilities."""
     for column in scores[:, ~calibrated].T:  # one at a time, so that the error has the index of the sample
         require_range(column, "y_score")
     if not calibrated.any():

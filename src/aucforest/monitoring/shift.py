@@ -179,7 +179,7 @@ class MeasuredShift(NamedTuple):
         return np.array([np.cbrt(self.report.psi / score_scale), auc, size])
 
     def with_limits(self, limits: FloatArray) -> ShiftReport:
-        """Return the report with its limits and with `valid`. The argument has limits of `standardized`."""
+        """Return the report with its limits and with `valid`. The given limits are on the scales of `standardized`."""
         (score_scale, feature_scale), report = self._scales, self.report
         most_psi = float(limits[0] ** 3 * score_scale)
         most_auc = float(np.minimum(0.5 + limits[1] * report.domain_auc_error, 1.0))

@@ -128,7 +128,8 @@ def soft_auc_interval(
     Returns
     -------
     SoftAUCInterval
-        The results. NaN with an UndefinedMetricWarning if the AUC is not defined, as in `soft_auc`.
+        The results. NaN with an UndefinedMetricWarning if the AUC is not defined, as in `soft_auc`. The bounds are NaN
+        if no simulation has both classes.
 
     Examples
     --------
@@ -148,7 +149,8 @@ def soft_auc_interval(
         return SoftAUCInterval(np.nan, np.nan, np.nan, np.nan)
     if method == "bootstrap" or (method == "auto" and is_small(samples.p)):
         simulated = simulate_aucs(samples, n_simulations, np.random.default_rng(random_state))
-        low, high = np.nanquantile(simulated, tails(level))
+        simulated = simulated[~np.isnan(simulated)]
+        low, high = np.quantile(simulated, tails(level)) if simulated.size else (np.nan, np.nan)
     else:
         low, high = estimate.expected - z * error, estimate.expected + z * error
     auc, low, high = np.clip([estimate.expected, low, high], 0.0, 1.0).tolist()
