@@ -70,10 +70,10 @@ class CBPE(BaseEstimator):
         The others also need `y_pred`. With more than two classes, precision and recall (also at K), specificity, F1 and
         average precision are means over classes.
     calibration : {"auto", "isotonic", "none"} or sequence of bool, default="auto"
-        "isotonic" calibrates scores by isotonic regression, "none" does not. "auto" does if out-of-fold calibration
-        lowers the Brier score in a paired test (z > 1.645), or if the AUC expected from the scores differs
-        significantly from the AUC on the reference. A sequence has one boolean for each column of scores. With more
-        than two classes, calibrated probabilities are normalized to sum to 1.
+        "isotonic" calibrates scores by isotonic regression, "none" does not. "auto" does if scores are not
+        probabilities, if out-of-fold calibration lowers the Brier score in a paired test (z > 1.645), or if the AUC
+        expected from the scores differs significantly from the AUC on the reference. A sequence has one boolean for
+        each column of scores. With more than two classes, calibrated probabilities are normalized to sum to 1.
     multi_class : {"ovo", "ovr"}, default="ovo"
         The type of multiclass AUC; see `soft_auc_multiclass`.
     level : float in (0, 1), default=0.95
