@@ -79,11 +79,11 @@ def fit_to_frames(forest, rows, parts):
     pd.testing.assert_frame_equal(forest.encode(parts[0]).compute(), local.encode(rows[0]))
 
 
-def test_large_trees_are_sent_in_groups(client, monkeypatch):
+def test_large_trees_are_sent_in_batches(client, monkeypatch):
     options = {"threshold": "youden", "oob_score": True, "random_state": 3, "max_depth": 4}
     monkeypatch.setattr("aucforest.estimators._forest_fit.THRESHOLD_STD_ROWS", 2000)
     local = AUCForestClassifier(40, **options).fit(X, Y)
-    monkeypatch.setattr(_on_cluster, "_GROUP_BYTES", 5000)
+    monkeypatch.setattr(_on_cluster, "_BATCH_BYTES", 5000)
     assert len(_on_cluster.cut_trees(local._pack(), 40)) > 5
     assert_same_fit(local, DaskAUCForestClassifier(40, **options).fit(*chunked(3, X, Y)))
 

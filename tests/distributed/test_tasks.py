@@ -34,8 +34,8 @@ def test_weights_of_other_rows_are_refused():
 def choose_codes_with_two_threads():
     barrier, indices = threading.Barrier(2, timeout=10), []
 
-    def choose(*args):
-        indices.extend(args[-1](lambda _: barrier.wait(), [0, 1]))
+    def choose(run, *_):
+        indices.extend(run(lambda _: barrier.wait(), [0, 1]))
         return Coding({}, BinValues(np.zeros(1, np.int64), np.empty(0), np.empty(0)))
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
@@ -47,7 +47,7 @@ def choose_codes_with_two_threads():
 
 @pytest.mark.slow
 def test_all_threads_of_a_worker_choose_bins():
-    """Two threads of another cluster meet at a barrier, in a process in which joblib allows one."""
+    """Two threads of another cluster meet at a barrier, in a process in which joblib would use only one thread."""
     options = {"threads_per_worker": 2, "processes": True, "dashboard_address": ":0", "host": "127.0.0.1"}
     with LocalCluster(1, **options) as cluster, Client(cluster, set_as_default=False) as other:
         assert other.submit(choose_codes_with_two_threads).result()

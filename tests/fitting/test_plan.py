@@ -24,7 +24,7 @@ N_ROWS = 10_000_000
 LABELS = (np.arange(N_ROWS) % 2).astype(np.uint16)
 TARGET = Target(np.array([0, 1]), LABELS, None)
 
-# Fits in memory, to so many rows, classes and categories, or out of core, to the rows of a file.
+# Prints the measured peak and the estimate of a fit in memory, given its sizes, or of a fit out of core, given a file.
 MEASURE = """
 import sys, threading
 from pathlib import Path
@@ -35,7 +35,7 @@ from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import in_memory, on_disk
 
 def anonymous():
-    # pages of the mapped file of codes may go at any time
+    # without pages of the mapped file of codes, which the system may remove at any time
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith("RssAnon")).split()[1])
 
@@ -146,7 +146,7 @@ def test_the_samples_that_are_asked_for_fit(grouped):
     assert plan(800_000_000, target=target, max_samples=max_samples).copies_rows
 
 
-def test_what_takes_more():
+def test_memory_depends_on_parameters():
     """Weights, out-of-bag sums and more bins take more memory; shallow trees and small samples take less."""
     base = plan(2**40).n_bytes
     assert plan(2**40, target=Target(np.array([0, 1]), LABELS, np.ones(N_ROWS))).n_bytes > base
@@ -157,7 +157,7 @@ def test_what_takes_more():
     assert plan(2**40, max_samples=0.1).n_bytes < base
 
 
-def test_copies_of_branches_take_memory_where_there_are_any():
+def test_copies_of_branches_take_memory():
     """Each of four threads copies an eighth of the rows of its tree, and then an eighth of the copied rows."""
     with_copies, without = plan(2**40, max_features=9).n_bytes, plan(2**40, max_features=8).n_bytes
     assert with_copies - without > 4 * 100 * 0.63 * (N_ROWS // 8 + N_ROWS // 64)
@@ -235,14 +235,14 @@ def test_targets_of_many_classes_and_few_samples_are_warned_of():
         small_forest(1).fit(rng.normal(size=(300, 5)), np.arange(300) % 60)
 
 
-def test_what_is_too_large_is_refused(monkeypatch):
+def test_fits_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(_memory, "machine_memory", lambda: 2**16)
     with pytest.raises(ValueError, match=r"samples, 5 features and 2 classes would take about .*: set max_depth"):
         AUCTreeClassifier(max_bins=None).fit(*make_table(n_rows=400))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are those that Linux tells")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are read from /proc")
 @pytest.mark.parametrize(
     ("n_rows", "n_classes", "n_categories"), [(400_000, 2, 0), (4000, 2000, 0), (60_000, 300, 0), (400_000, 8, 20_000)]
 )
@@ -254,7 +254,7 @@ def test_estimates_are_near_measured_peaks(n_rows, n_classes, n_categories):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are those that Linux tells")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are read from /proc")
 def test_plans_out_of_core_are_near_measured_peaks(tmp_path):
     rng = np.random.default_rng(0)
     columns = {f"x{i}": rng.normal(size=1_200_000).astype(np.float32) for i in range(30)}

@@ -1,4 +1,4 @@
-"""Trees that take too much memory, and stored rows of a matrix that is not in memory."""
+"""Trees that take too much memory, and stored rows of training data that are not in memory."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,8 @@ def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
     monkeypatch.setattr(_memory, "machine_memory", lambda: 1.8 * n_bytes)
     monkeypatch.setattr(growing, "_MOST_BATCH_SECONDS", 0.0)
     forest = small_forest(40, **params)
-    with pytest.raises(ValueError, match=r"40 trees of the size of the first 5, which have \d+ nodes, would take"):
+    n_nodes = sum(tree.n_nodes for tree in trees[:5])
+    with pytest.raises(ValueError, match=f"40 trees of the size of the first 5, which have {n_nodes:,} nodes, would"):
         forest.fit(X, y)
     assert not hasattr(forest, "trees_")
 

@@ -47,29 +47,29 @@ def test_rates_of_training_rows_leave_them_out(weighted, n_groups):
     totals = np.zeros((n_categories, 2), dtype=np.int64)
     np.add.at(totals, (categories[rows][known], labels[rows][known]), integers[known])
     rates = make_rates(totals)._replace(factors=weights.factors)
-    own = LeftOutTotalsFinder(labels, kept, given, 2, groups, lambda number: categories[rows])
+    left_out = LeftOutTotalsFinder(labels, kept, given, 2, groups, lambda number: categories[rows])
     X = np.where(categories < 0, np.nan, categories)[:, None].astype(float)
-    by_hand = sample_weight[rows] / sample_weight[rows].mean()
-    towards = np.full((len(rows), 1), rates.frequencies[1])
+    relative = sample_weight[rows] / sample_weight[rows].mean()
+    priors = np.full((len(rows), 1), rates.frequencies[1])
     known_groups = np.arange(len(rows)) if groups is None else groups
-    expected = reference.rates_without_own(known_groups, categories[rows], labels[rows], by_hand, [1], 2.0, towards)
-    np.testing.assert_allclose(rates.compute(X[rows], own(rows)), expected, rtol=1e-12)
+    expected = reference.rates_without_own(known_groups, categories[rows], labels[rows], relative, [1], 2.0, priors)
+    np.testing.assert_allclose(rates.compute(X[rows], left_out(rows)), expected, rtol=1e-12)
     some = rows[::3]
-    np.testing.assert_allclose(rates.compute(X[some], own(some)), expected[::3], rtol=1e-12)
+    np.testing.assert_allclose(rates.compute(X[some], left_out(some)), expected[::3], rtol=1e-12)
 
 
 def test_smoothing_is_chosen_by_leave_one_out():
     labels = [[0, 0, 1], [1], [0, 1, 1, 1], [0, 0]]
-    towards = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5], [0.8, 0.2]])
+    priors = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5], [0.8, 0.2]])
     totals = np.array([[cell.count(k) for k in (0, 1)] for cell in labels], dtype=float)
-    expected = {smoothing: reference.leave_one_out(labels, towards, smoothing) for smoothing in SMOOTHING.tolist()}
-    smoothing, score = choose_smoothing(totals, towards)
+    expected = {smoothing: reference.leave_one_out(labels, priors, smoothing) for smoothing in SMOOTHING.tolist()}
+    smoothing, likelihood = choose_smoothing(totals, priors)
     assert smoothing == max(expected, key=expected.get)
-    assert score == pytest.approx(expected[smoothing], rel=1e-12)
+    assert likelihood == pytest.approx(expected[smoothing], rel=1e-12)
 
 
 def make_totals(effect, seed, n_categories=200, n_samples=20):
-    """Return the totals of categories and two parts, whose effects are those of both, or also flip signs."""
+    """Return the totals of categories in two parts, and the class frequencies; `effect` is that on the labels."""
     rng = np.random.default_rng(seed)
     category, part = np.repeat(np.arange(n_categories), n_samples), rng.integers(0, 2, n_categories * n_samples)
     effects = rng.normal(size=n_categories)[category]
@@ -98,16 +98,16 @@ def test_digits_are_read_back():
     digits = Digits(5, {1: 70_000, 3: 200})
     columns = np.array([[0, 69_999, np.nan, 256], [199, np.nan, 0, 255 - 100]])
     codes = np.concatenate((np.zeros((5, 4), dtype=np.uint8), digits.encode(columns, np.uint8)))
-    assert digits.n_rows == 4
+    assert digits.n_digits == 4
     assert digits.decode(codes, 1).tolist() == [0, 69_999, -1, 256]
     assert digits.decode(codes, 3).tolist() == [199, -1, 0, 155]
-    # what is no category is missing, so that kernels read no cell that does not exist
+    # an index that is too large is missing, so that kernels read no cell that does not exist
     assert replace(digits, n_categories={1: 256}).decode(codes, 1).tolist() == [0, -1, -1, -1]
-    # 255 categories need the number of one byte that is left for missing values, 256 two bytes
-    assert [Digits(0, {0: n}).n_rows for n in (255, 256, 65_535, 65_536)] == [1, 2, 2, 3]
+    # one digit is enough for 255 categories and missing values
+    assert [Digits(0, {0: n}).n_digits for n in (255, 256, 65_535, 65_536)] == [1, 2, 2, 3]
 
 
-def test_bins_tell_rates_apart():
+def test_bins_separate_rates():
     totals = [[9, 1], [5, 5], [1, 9], [1, 0], [0, 1], [0, 0]]
     bins = choose_rate_bins(make_rates(totals))
     (n_bins,) = bins[0].n_bins
@@ -130,7 +130,7 @@ def test_columns_with_rates():
 
 
 def test_interactions_that_fit_into_the_memory_for_cells(monkeypatch):
-    """Both numbers have effects that differ between 16 parts; where these do not fit, fewer parts do."""
+    """Both numbers have effects that differ between 16 parts. If so many do not fit, an interaction has fewer parts."""
     random = np.random.default_rng(0)
     shop, day, hour = random.integers(0, 60, 12_000), *random.random((2, 12_000))
     effects = 3.0 * random.normal(size=(2, 60, 16))

@@ -22,7 +22,7 @@ from aucforest.fitting.coding import Coding, indices_within, sample_for_bins
 from aucforest.fitting.growing import estimate_seconds
 from aucforest.fitting.integer_categories import Integers, order_values, searched_columns
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
-from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, indices_in_group
+from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, indices_in_batch
 from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import FitSize
 from aucforest.fitting.spec import FitSpec, tree_keys
@@ -38,8 +38,8 @@ from aucforest.tree.prediction import PackedTrees
 # Minimum and maximum seconds of a task that grows trees. Shorter tasks have too much overhead. Longer tasks lose more
 # work if a worker dies.
 _LEAST_TASK_SECONDS, _MOST_TASK_SECONDS = 0.5, 20.0
-# Maximum bytes of trees that are sent to workers together.
-_GROUP_BYTES = 2**28
+# Maximum bytes of trees that are sent to workers together, as a batch.
+_BATCH_BYTES = 2**28
 
 
 class RowsOnCluster(TrainingTable):
@@ -72,12 +72,12 @@ class RowsOnCluster(TrainingTable):
         self._first_rows = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
         kept = self.target.kept
         bounds = (self._first_rows if kept is None else np.searchsorted(kept, self._first_rows)).tolist()
-        # (index, start, stop) of each partition that has rows of positive weight. Its rows are those from start to stop
+        # (index, start, stop) of each partition that has rows of positive weight: it has the rows from start to stop
         # among the rows of positive weight of all partitions.
         self._partitions = [(i, start, stop) for i, (start, stop) in enumerate(pairwise(bounds)) if start < stop]
 
     def code(self, spec: FitSpec) -> Coding:
-        """Choose a coding, and encode the rows of positive weight; raise ClusterError if memory is too small."""
+        """Choose codes, and encode the rows of positive weight; raise ClusterError if memory is too small."""
         coding = super().code(spec)
         self._parts = self._join_parts()
         del self._coded  # so that workers release the codes of partitions
@@ -85,15 +85,11 @@ class RowsOnCluster(TrainingTable):
             self._job = JobFolder(folder, self._manifest(coding))
         return coding
 
-    def _encode_rows(self) -> Coding:
-        """Choose a coding from a summary of all rows, and encode the rows."""
+    def _choose_coding(self) -> Coding:
+        """Choose codes from a summary of all rows."""
         self._make_plan()
-        self._shared_coding = self._choose_coding()
+        self._shared_coding = self._submit_choice()
         coding: Coding = self._executor.gather([self._shared_coding])[0]
-        self.n_features = len(coding.values.n_bins)
-        if coding.rated:  # rated columns are found only now
-            self._make_plan(coding)
-        self._coded = self._encode()
         return coding
 
     def _make_plan(self, coding: Coding | None = None) -> None:
@@ -104,8 +100,8 @@ class RowsOnCluster(TrainingTable):
         if self._plan.worker_bytes > self._plan.workers.memory:
             raise ClusterError(f"too little memory: {self._plan.advice}")
 
-    def _choose_coding(self) -> Any:
-        """Return the future of the coding, which is chosen from a summary of all partitions."""
+    def _submit_choice(self) -> Any:
+        """Return the future of the coding; the futures that it needs are released."""
         spec, executor, integers, summaries = self._spec, self._executor, self._known_integers(self._spec), []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         rows, classes = self.target.rows_at(sample), self.target.classes if integers is None else None
@@ -121,7 +117,7 @@ class RowsOnCluster(TrainingTable):
         )
 
     def _find_integers(self, summary: Any) -> Integers:
-        """Return the columns of integers that are categories, given the future of a summary."""
+        """Return the columns of integers that are categories, given the future of the summary of all rows."""
         executor, n_columns = self._executor, self.n_features - n_added(self.dates)
         columns = searched_columns(n_columns, {*self.categorical, *self.dates}, self._spec)
         found = executor.gather([executor.submit(_tasks.find_integers, summary, columns)])[0]
@@ -133,43 +129,44 @@ class RowsOnCluster(TrainingTable):
         ]
         return order_values(executor.gather([executor.merge(_tasks.merge_integers, counted)])[0])
 
-    def _encode(self) -> list[Any]:
-        """Return futures of the codes of `_partitions`, and keep the values of `FitSpec.rows_with_values`."""
-        executor, coding = self._executor, self._shared_coding
+    def _encode_rows(self, coding: Coding) -> None:
+        """Set `_coded` to futures of the codes of `_partitions`, and `X` to the rows `FitSpec.rows_with_values`."""
+        if coding.rated:  # these columns are known only now
+            self._make_plan(coding)
+        executor, shared = self._executor, self._shared_coding
         classes = executor.share(self.target.classes)
-        coded, scored_rows, with_values = [], [], self._spec.rows_with_values
+        self._coded, stored_values, rows_with_values = list[Any](), [], self._spec.rows_with_values
         for index, start, stop in self._partitions:
-            scored, labelled = indices_within(with_values, start, stop - start), self._labelled[index]
-            pair = executor.submit(_tasks.encode_partition, self._X[index], labelled, scored, classes, coding)
-            coded.append(executor.submit(getitem, pair, 0))
-            scored_rows.append(executor.submit(getitem, pair, 1))
+            stored, labelled = indices_within(rows_with_values, start, stop - start), self._labelled[index]
+            pair = executor.submit(_tasks.encode_partition, self._X[index], labelled, stored, classes, shared)
+            self._coded.append(executor.submit(getitem, pair, 0))
+            stored_values.append(executor.submit(getitem, pair, 1))
         del pair  # so that workers release the last pair
         # Tables are released as soon as they are encoded.
         for table in self._X:
             table.release()
         del self._X
-        self.X = RowsWithValues(self.target.rows_at(with_values), np.concatenate(executor.gather(scored_rows)))
-        return coded
+        values = np.concatenate(executor.gather(stored_values))
+        self.X = RowsWithValues(self.target.rows_at(rows_with_values), values)
 
     def _sample_column(self, coding: Coding, feature: int) -> ColumnSample:
-        """Return the rows from which the target rates of a column are chosen."""
         submit, arguments = self._executor.submit, (coding.digits, feature, len(self.target.kept_labels))
         coded = zip(self._coded, self._partitions)
         futures = [submit(_tasks.sample_column, part, start, *arguments) for part, (_, start, _) in coded]
-        rows = CodedRows.joined(self._executor.gather(futures))
+        codes, labels, _ = zip(*self._executor.gather(futures))
+        rows = CodedRows(np.concatenate(codes, axis=1), np.concatenate(labels), None)
         return ColumnSample(feature, rows, np.arange(len(rows.labels)))
 
     def _count_cells(
-        self, coding: Coding, weights: RateWeights, tables: Sequence[RateTable]
+        self, coding: Coding, weighting: RateWeights, tables: Sequence[RateTable]
     ) -> list[NDArray[np.int64]]:
-        """Return the class totals of the cells of each table of target rates."""
         executor, n_classes = self._executor, len(self.target.classes)
-        shared = [executor.share(value) for value in (weights, coding.cell_finder, tables)]
+        shared = [executor.share(value) for value in (weighting, coding.cell_finder, tables)]
         counted = [executor.submit(_tasks.count_cells, part, *shared, n_classes) for part in self._coded]
         return executor.gather([executor.merge(_tasks.add_totals, counted)])[0]
 
     def _join_parts(self) -> list[Any]:
-        """Return futures of encoded rows in parts of about equal size, which are joined from pieces of partitions."""
+        """Return futures of parts of about equal numbers of rows, which are joined from pieces of partitions."""
         executor, spec, n_rows = self._executor, self._spec, len(self.target.kept_labels)
         blocks = np.linspace(0, -(-n_rows // BLOCK_ROWS), self._plan.n_parts + 1).astype(np.int64)
         sampler, copies_rows = spec.sampler, self._plan.strategy == "gather"
@@ -178,19 +175,19 @@ class RowsOnCluster(TrainingTable):
             sampler = replace(sampler, members=np.empty(0, dtype=np.uint16))
             if copies_rows:
                 sampler = sampler.store_sizes(tree_keys(spec.seed, spec.numbers))
-            copies_rows |= self._rate_weights is not None
-        by_class, rate_weights = executor.share(spec.class_weights), executor.share(self._rate_weights)
+            copies_rows |= self._weighting is not None
+        by_class, weighting = executor.share(spec.class_weights), executor.share(self._weighting)
         parts = []
         for start, stop in pairwise(np.minimum(blocks * BLOCK_ROWS, n_rows).tolist()):
             part_sampler = sampler
             if sampler is not None and sampler.stored_sizes is not None:
                 part_sampler = sampler.part(start, stop - start)
             pieces = self._cut(start, stop)
-            parts.append(executor.submit(_tasks.join_parts, part_sampler, by_class, copies_rows, pieces, rate_weights))
+            parts.append(executor.submit(_tasks.join_parts, part_sampler, by_class, copies_rows, pieces, weighting))
         return parts
 
     def _cut(self, start: int, stop: int) -> list[Any]:
-        """Return futures of the codes of rows, given their first and last index among the rows of positive weight."""
+        """Return futures of the encoded rows from start to stop among the rows of positive weight, by partition."""
         pieces = []
         for piece, (_, first, last) in zip(self._coded, self._partitions):
             if max(first, start) < min(last, stop):
@@ -216,8 +213,8 @@ class RowsOnCluster(TrainingTable):
     def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys with their trees, as soon as these are grown.
 
-        Trees grow from a copy of all rows ("replicate"), or from their samples, which all parts send ("gather"). If
-        tasks gather their samples, two are submitted for each thread: one gathers while the other grows trees.
+        Trees grow from a copy of all rows ("replicate"), or from their sampled rows, which are gathered from all parts
+        ("gather"). With "gather", each thread has two submitted tasks: one gathers while the other grows trees.
         """
         executor, running, seconds = self._executor, {}, estimate_seconds(growth)
         gathers, n_threads = self._plan.strategy == "gather", executor.workers().n_threads
@@ -254,13 +251,13 @@ class RowsOnCluster(TrainingTable):
         running = RunningSums(bags.sampler.n_rows, len(ranges), len(target.classes), chosen)
         (tables,) = executor.compute(self._delayed)
         reader = executor.submit(
-            _tasks.PartitionReader, self._shared_coding, target.classes, self._rate_weights, self._coding.rates
+            _tasks.PartitionReader, self._shared_coding, target.classes, self._weighting, self._coding.rates
         )
         futures: list[Any] = [None] * len(self._partitions)
-        for group in cut_trees(packed, len(bags.keys)):
-            # Each group is added to the sums of earlier groups, so that rounding errors are those of a single group.
-            trees = executor.share((packed.part(group), [indices_in_group(trees, group) for trees in ranges]))
-            sampler = bags.sampler.store_sizes(bags.keys[group.start : group.stop])
+        for batch in cut_trees(packed, len(bags.keys)):
+            # Each batch is added to the sums of earlier batches, so that rounding errors are those of a single batch.
+            trees = executor.share((packed.part(batch), [indices_in_batch(trees, batch) for trees in ranges]))
+            sampler = bags.sampler.store_sizes(bags.keys[batch.start : batch.stop])
             for number, (index, start, stop) in enumerate(self._partitions):
                 first = start // BLOCK_ROWS * BLOCK_ROWS
                 part_sampler = sampler.part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
@@ -278,7 +275,7 @@ class RowsOnCluster(TrainingTable):
 
 
 def explain_plan(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> ClusterPlan:
-    """Return the plan of a fit. Partitions of X have all columns. Without y, two classes are assumed."""
+    """Return the plan of a fit to X, whose partitions have whole rows. Without y, two classes are assumed."""
     labels, *weights = [[]] if y is None else align_columns(y=y, sample_weight=sample_weight)
     partitions = Partitions([], labels, weights[0] if weights else None, X._meta, X.shape[1])
     table = RowsOnCluster(executor, partitions, forest._params())
@@ -313,11 +310,11 @@ def cut_tasks(n_trees: int, n_threads: int, tree_seconds: float, most_trees: int
 
 
 def cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
-    """Return ranges of trees, each small enough to be sent to a worker."""
+    """Return batches of trees, each small enough to be sent to a worker."""
     node_bytes = packed.nodes.nbytes // len(packed.nodes.words)
     ends = node_bytes * packed.first + packed.values.itemsize * packed.values.shape[1] * packed.first_leaf
     bounds = [0]
     while bounds[-1] < n_trees:
-        n_fitting = int(np.searchsorted(ends, ends[bounds[-1]] + _GROUP_BYTES, side="right")) - 1
+        n_fitting = int(np.searchsorted(ends, ends[bounds[-1]] + _BATCH_BYTES, side="right")) - 1
         bounds.append(max(n_fitting, bounds[-1] + 1))
     return [range(start, stop) for start, stop in pairwise(bounds)]

@@ -15,13 +15,7 @@ from aucforest.distributed._executor import watch_task
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize_table
 from aucforest.fitting.growing import TreeBuffers, grow_batch, grow_rows, map_in_threads
-from aucforest.fitting.integer_categories import (
-    CountedRows,
-    Integers,
-    count_values_of,
-    find_integer_categories,
-    merge_values,
-)
+from aucforest.fitting.integer_categories import CountedRows, count_values_of, find_integer_categories, merge_values
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import combine_weights
@@ -36,7 +30,7 @@ from aucforest.tree.tree import Tree
 
 
 class LabelledPart(NamedTuple):
-    """The target of a partition: sorted classes, the indices of the classes of the rows, and weights."""
+    """The target of a partition: sorted classes, the class index of each row, and weights."""
 
     classes: NDArray[Any]
     labels: NDArray[np.uint16]
@@ -82,7 +76,7 @@ def summarize_values(
     """
     categorical, dates, max_bins, classes = params
     n_rows = len(labelled.labels)
-    refuse_sparse(X)  # again, because Dask may not know the type of blocks before they are computed
+    refuse_sparse(X)  # here, too, because Dask may not know the type of blocks before they are computed
     if len(X) != n_rows:
         raise ValueError(f"partition {index} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
@@ -114,42 +108,34 @@ def merge_integers(counted: list[dict[int, Counted]]) -> dict[int, Counted]:
     return reduce(merge_values, counted)
 
 
-def choose_codes(
-    summary: Summary,
-    sample_weight: NDArray[np.float64] | None,
-    max_bins: int | None,
-    dates: Dates,
-    encodings: Sequence[str],
-    integers: Integers,
-) -> Coding:
-    """Choose a coding from the summary of all partitions, with all threads of the worker."""
+def choose_codes(*arguments: Any) -> Coding:
+    """Return the result of `choose_coding`, computed by all threads of the worker."""
     # In processes that Dask starts, joblib would use only one thread.
     n_threads = import_distributed().get_worker().state.nthreads
-    run = partial(map_in_threads, n_threads=n_threads)
-    return choose_coding(summary, sample_weight, max_bins, dates, integers, run).with_rated(encodings)
+    return choose_coding(partial(map_in_threads, n_threads=n_threads), *arguments)
 
 
 def encode_partition(
-    X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
+    X: Any, labelled: LabelledPart, stored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
 ) -> tuple[Part, NDArray[Any]]:
-    """Return the codes of a partition, and the values of its rows `scored`."""
+    """Return the encoded rows of a partition, and the features of the rows `stored`, given by index among these."""
     rows, labels, weights = labelled.kept(classes)
     matrix = coding.read(read_table(X), rows)
-    return Part(coding.encode(matrix), labels, weights), matrix[scored]
+    return Part(coding.encode(matrix), labels, weights), matrix[stored]
 
 
 def sample_column(part: Part, first_row: int, digits: Digits, feature: int, n_rows: int) -> CodedRows:
-    """Return a sample of the rows of a partition, to choose target rates of a column. The fit has n_rows rows."""
+    """Return a sample of a partition, to choose target rates of a column; see `sampled_rows`."""
     rows = CodedRows(part.codes, part.labels, None)
     return rows.take(sampled_rows(part.codes, digits, feature, n_rows, first_row))
 
 
 def count_cells(
-    part: Part, weights: RateWeights, rows: CellFinder, tables: tuple[RateTable, ...], n_classes: int
+    part: Part, weighting: RateWeights, finder: CellFinder, tables: tuple[RateTable, ...], n_classes: int
 ) -> list[NDArray[np.int64]]:
     """Return the class totals of the cells of each table of target rates, over the rows of a partition."""
-    coded = CodedRows(part.codes, part.labels, weights.integers(part.weights))
-    return [rows.count(table, coded, n_classes) for table in tables]
+    rows = CodedRows(part.codes, part.labels, weighting.integers(part.weights))
+    return [finder.count(table, rows, n_classes) for table in tables]
 
 
 def add_totals(counted: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
@@ -168,17 +154,17 @@ def join_parts(
     by_class: NDArray[np.float64] | None,
     copies_rows: bool,
     parts: list[Part],
-    in_rates: RateWeights | None = None,
+    weighting: RateWeights | None = None,
 ) -> Part:
-    """Join rows to one part, and compute the members of its sampler from the labels.
+    """Join parts to one part, and compute the members of its sampler from the labels.
 
-    `in_rates` converts sample weights to weights in target rates. It is None if there are no target rates.
+    `weighting` converts sample weights to weights in target rates. It is None if there are no target rates.
     """
     joined = Part.joined(parts)
     weights = combine_weights(joined.labels, joined.weights, by_class)
     if sampler is not None and len(sampler.sizes) > 1:
         sampler = replace(sampler, members=BootstrapSampler.for_strata(joined.labels, sampler.sizes).members)
-    rate_weights = None if in_rates is None else in_rates.in_samples(joined.weights)
+    rate_weights = None if weighting is None else weighting.in_samples(joined.weights)
     return Part(joined.codes, joined.labels, weights, sampler, copies_rows, rate_weights=rate_weights)
 
 
@@ -186,7 +172,7 @@ def grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
     """Return the trees of a task; raise Reschedule if the task is cancelled before all trees are grown."""
     trees = grow_batch(growth, part, watch_task(), [], keys)
     if len(trees) < len(keys):
-        # If the task was submitted again after its cancellation, Dask now runs it again.
+        # If the cancelled task was submitted again in the meantime, Dask now runs it again.
         raise import_distributed().Reschedule()
     return trees
 
@@ -197,7 +183,7 @@ def sample(part: Part, keys: list[int]) -> list[TreeRows]:
 
 
 def grow_samples(growth: Growth, keys: list[int], samples: list[list[TreeRows]]) -> list[Tree]:
-    """Return the trees of a task, grown on their sampled rows in all parts."""
+    """Return the trees of a task; `samples` has a list for each part, with the sampled rows of each tree."""
     most_rows = max(sum(rows.part.n_rows for rows in pieces) for pieces in zip(*samples))
     work, trees = TreeBuffers(most_rows), []
     for key, pieces in zip(keys, zip(*samples)):
@@ -211,16 +197,16 @@ class PartitionReader(NamedTuple):
 
     coding: Coding
     classes: NDArray[Any]
-    in_rates: RateWeights | None  # the conversion to weights in target rates, None without target rates
+    weighting: RateWeights | None  # the weights of rows in target rates; None without target rates
     rates: TargetRates | None
 
     def read(self, X: Any, labelled: LabelledPart) -> NDArray[Any]:
         """Return the rows of positive weight of a partition, with target rates that leave out the row itself."""
         rows, labels, weights = labelled.kept(self.classes)
         matrix = self.coding.read(read_table(X), rows)
-        if self.in_rates is None:
+        if self.weighting is None:
             return matrix
-        left_out = left_out_rows(labels, self.in_rates.integers(weights), len(self.classes))
+        left_out = left_out_rows(labels, self.weighting.integers(weights), len(self.classes))
         return append_rates(matrix, self.rates, left_out)
 
 
@@ -234,8 +220,8 @@ def add_out_of_bag(
 ) -> list[Sums]:
     """Return `earlier_sums` plus the out-of-bag predictions of trees for the rows of a partition.
 
-    `rows` are a sampler of the whole blocks that contain these rows, the index of the first row in the blocks, and the
-    argument `chosen` of `TreeRanges.add`.
+    `rows` describes these rows: a sampler of the whole blocks that contain them, the index of the first of them in the
+    first block, and the argument `chosen` of `TreeRanges.add`.
     """
     (packed, ranges), (sampler, start, chosen) = trees, rows
     matrix = reader.read(X, labelled)

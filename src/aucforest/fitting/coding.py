@@ -1,4 +1,4 @@
-"""Encoding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
+"""Encoding of tables: parts of a table are summarized, and bins and categories are chosen from the merged summaries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -60,16 +60,16 @@ class Summary:
     names: list[str]  # names of the features, for error messages
     counted: dict[int, Counted]  # the values of each categorical feature, with their counts
     distinct: dict[int, NDArray[np.float64] | None]  # sorted values of each other feature; None if more than max_bins
-    # (n_features, n_sampled), the rows from which bins are chosen, in their order; NaN in categorical features
+    # (n_features, n_sampled), the values of the rows from which bins are chosen; NaN in categorical features
     sampled: NDArray[np.float64]
     rounded: set[int]  # features with integers that float64 rounds
     # The class counts of the integers of each numeric feature, None for a feature with other values. The key `ROWS` has
-    # the class counts of whole rows, None if no feature has only integers. Empty if no categories are searched for.
+    # the class counts of whole rows, None if no feature has only integers. Empty if no integers can be categories.
     integers: dict[int, IntegerCounts | None]
 
     @classmethod
     def joined(cls, summaries: Sequence["Summary"], max_bins: int | None) -> "Summary":
-        """Return the summary of the rows of all summaries, in order."""
+        """Return the summary of the rows of all summaries, which are given in the order of the rows."""
         first = summaries[0]
         counted = {f: reduce(Counted.merge, (summary.counted[f] for summary in summaries)) for f in first.counted}
         distinct: dict[int, NDArray[np.float64] | None] = {}
@@ -85,7 +85,7 @@ class Summary:
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return the rows from which bins are chosen, as indices of kept rows, and their weights, None if all are 1."""
+    """Return the rows from which bins are chosen, as indices among rows of positive weight, and their weights."""
     weight, sample = target.kept_weight, sample_rows(len(target.kept_labels), max_bins)
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
 
@@ -96,11 +96,11 @@ def summarize_table(
     sample: NDArray[np.int64],
     categorical: Sequence[int],
     max_bins: int | None,
-    counted_rows: CountedRows | None = None,
+    counted_rows: CountedRows | None,
 ) -> Summary:
-    """Summarize the rows of positive weight, `rows` (None for all), of a table; bins are chosen from the rows `sample`.
+    """Summarize the given rows of a table, all if None; bins are chosen from the rows `sample`.
 
-    `counted_rows` has the labels of `rows`, or is None if integers that are categories are not searched for.
+    `counted_rows` has the labels of `rows`. It is None if no integers can be categories.
     """
     names, categorical_set = [column_name(table, feature) for feature in range(table.shape[1])], set(categorical)
     summary = Summary(names, {}, {}, np.full((len(names), len(sample)), np.nan), set(), {})
@@ -121,7 +121,7 @@ def summarize_table(
             summary.integers[feature] = count_integers(kept_values, counted_rows)
             columns.append(kept_values)
     if counted_rows is not None:
-        # Most tables of numbers have no column of integers, so rows need not be counted.
+        # Counts of whole rows are only needed if there is a column of integers, which most tables do not have.
         has_integers = any(counts is not None for counts in summary.integers.values())
         summary.integers[ROWS] = count_rows(columns, counted_rows) if has_integers else None
     return summary
@@ -129,7 +129,7 @@ def summarize_table(
 
 @dataclass(frozen=True)
 class Coding:
-    """The conversion of tables to codes."""
+    """How tables are encoded: the categories and bins of their features."""
 
     categories: Categories  # becomes `categories_` of the forest
     values: BinValues  # without target rates
@@ -137,17 +137,22 @@ class Coding:
     rated: tuple[int, ...] = ()  # the categorical features that have target rates
     rates: TargetRates | None = None  # becomes `target_rates_` of the forest; None before they are chosen
 
+    @property
+    def n_features(self) -> int:
+        """The number of features, without target rates."""
+        return len(self.values.n_bins)
+
     @cached_property
     def digits(self) -> Digits:
         """The digits of the categories of features with target rates, which are appended to the codes."""
-        n_features, n_categories = len(self.values.n_bins), {f: len(self.categories[f]) for f in self.rated}
-        integers = columns_of_integers(n_features - n_added(self.expanded), self.expanded)
-        return Digits(n_features, n_categories, integers)
+        n_categories = {f: len(self.categories[f]) for f in self.rated}
+        integers = columns_of_integers(self.n_features - n_added(self.expanded), self.expanded)
+        return Digits(self.n_features, n_categories, integers)
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
         """The number of different codes of each feature and digit, without the code of missing values."""
-        return np.append(self.values.n_bins, np.full(self.digits.n_rows, MAX_BINS))
+        return np.append(self.values.n_bins, np.full(self.digits.n_digits, MAX_BINS))
 
     @cached_property
     def cell_finder(self) -> CellFinder:
@@ -155,16 +160,30 @@ class Coding:
         return CellFinder(self.digits, self.values, self.kinds != NUMERIC)
 
     def with_rated(self, encodings: Sequence[str]) -> "Coding":
-        """Return the coding with the features that have target rates if trees may have the given encodings."""
+        """Return the coding with the features `rated`, given the encodings that trees may have."""
         return replace(self, rated=tuple(find_rated(self.categories, encodings)))
+
+    def with_integers(self, integers: Integers) -> "Coding":
+        """Return the coding with the categories of columns of integers as further features."""
+        if not integers:
+            return self
+        for column in integers:
+            if column in self.expanded or column in self.categories:
+                raise ValueError(
+                    f"warm_start: column {column} had integers in the previous fit, but has other values now"
+                )
+        categories = {**self.categories, **dict(enumerate(integers.values(), self.n_features))}
+        values = join_bins([self.values, *map(bins_of_categories, integers.values())])
+        expanded = {**self.expanded, **dict.fromkeys(integers, IntegerColumn())}
+        return replace(self, categories=categories, values=values, expanded=expanded)
 
     @property
     def kinds(self) -> NDArray[np.int8]:
         """Kind of each feature, see `tree.features`."""
-        return feature_kinds(self.categories, len(self.values.n_bins))
+        return feature_kinds(self.categories, self.n_features)
 
     def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
-        """Return the given rows of a table, all if None, as input of trees, shape (n_rows, n_features)."""
+        """Return the features of the given rows of a table, all if None, shape (n_rows, n_features)."""
         matrix = encode(expand(table, self.expanded), self.categories)
         return matrix if rows is None else matrix[rows]
 
@@ -181,44 +200,38 @@ class Coding:
         return np.concatenate((codes, self.digits.encode(columns, codes.dtype)))
 
 
-def expand_integers(
-    categories: Categories, expanded: Expanded, integers: Integers, n_features: int
-) -> tuple[Categories, Expanded]:
-    """Return the categories and the expanded columns with those of integers added; there are n_features before."""
-    for column in integers:
-        if column in expanded or column in categories:
-            raise ValueError(f"warm_start: column {column} had integers in the previous fit, but has other values now")
-    added = dict(enumerate(integers.values(), n_features))
-    return {**categories, **added}, {**expanded, **dict.fromkeys(integers, IntegerColumn())}
+def bins_of_categories(categories: NDArray[Any]) -> BinValues:
+    """Return the bins of a feature with these categories; the rarest ones share the last bin if there are many."""
+    return categorical_bins(min(len(categories), MAX_BINS))
 
 
 def choose_coding(
+    run: ParallelMap,
     summary: Summary,
     sample_weight: NDArray[np.float64] | None,
     max_bins: int | None,
     dates: Dates,
+    encodings: Sequence[str],
     integers: Integers,
-    run: ParallelMap,
 ) -> Coding:
-    """Choose codes as in a fit in memory, given the summary of all rows and the weights of the sampled rows."""
-    n_features = len(summary.names)
+    """Choose the same codes as a fit in memory, given the summary of all rows and the weights of the sampled rows."""
     categories: Categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
-    categories, expanded = expand_integers(categories, dates, integers, n_features)
     weights = np.empty(0) if sample_weight is None else sample_weight
 
     def bins_of(feature: int) -> BinValues:
         if feature in categories:
-            return categorical_bins(min(len(categories[feature]), MAX_BINS))
+            return bins_of_categories(categories[feature])
         columns = summary.sampled[feature : feature + 1].copy()
-        # The function returns the distinct values of all rows, not only of the sample.
+        # The last argument returns the distinct values of all rows, not only of the sample.
         return choose_bins(columns, weights, max_bins or columns.shape[1], lambda *_: summary.distinct[feature])
 
-    values = join_bins(run(bins_of, range(n_features + len(integers))))
-    return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), expanded)
+    values = join_bins(run(bins_of, range(len(summary.names))))
+    coding = Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)
+    return coding.with_integers(integers).with_rated(encodings)
 
 
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
-    """Return bins where each time has at most `TIME_BINS` bins, which join about equally many of the given bins."""
+    """Return bins where each time has at most `TIME_BINS` bins, each joined from about equally many given bins."""
     bins = values.by_feature()
     for feature in times_in(dates):
         _, lower, upper = bins[feature]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.coding import Coding, expand_integers, with_coarse_times
+from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
     CountedRows,
@@ -36,7 +36,6 @@ from aucforest.tree.binning import (
     BinValues,
     bin_blocks,
     bin_matrix,
-    categorical_bins,
     code_dtype,
     encode_matrix,
     join_bins,
@@ -50,7 +49,7 @@ _COUNTING_SECONDS = 5e-8
 
 
 class ExpandedRows:
-    """Rows of a matrix with additional features, so that the matrix need not be copied."""
+    """Rows of a matrix with additional features, which are appended when rows are selected, to save memory."""
 
     def __init__(self, X: NDArray[Any], added: NDArray[Any]) -> None:
         self._X, self._added = X, added
@@ -61,7 +60,7 @@ class ExpandedRows:
 
 
 class RowsInMemory(TrainingTable):
-    """Training data as a dense matrix, in which categories are indices, or a sparse matrix; see `TrainingTable`."""
+    """Training data as a sparse matrix, or as a dense matrix with the indices of categories; see `TrainingTable`."""
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class RowsInMemory(TrainingTable):
         self._spare: list[TreeBuffers] = []  # buffers for growing trees
 
     def may_have_rates(self, spec: FitSpec) -> bool:
-        """Return whether a column has target rates; search for integers that are categories, unless they are known."""
+        """Return whether a column has target rates, after a search for integers that are categories."""
         self.integers = self._known_integers(spec)
         if self.integers and isinstance(self.X, SparseRows):
             raise ValueError("warm_start: X is sparse, but the existing trees read target rates: pass X.toarray()")
@@ -105,26 +104,27 @@ class RowsInMemory(TrainingTable):
                 return {}
         return order_values(count_values_of(X, kept, found))
 
-    def _encode_rows(self) -> Coding:
-        X, kept = self.X, slice(None) if self.target.kept is None else self.target.kept
-        integers, n_columns = self.integers or {}, self.n_features
-        categories, expanded = expand_integers(self._categories, self.dates, integers, n_columns)
-        if isinstance(X, SparseRows):
-            values = self._bin_sparse(X)
+    def _choose_coding(self) -> Coding:
+        """Choose bins, and encode the features of the matrix, because binning and encoding are one step."""
+        if isinstance(self.X, SparseRows):
+            values = self._bin_sparse(self.X)
         else:
-            self._codes, values = self._bin(X)
-        added = encode_integers(X, integers) if integers else np.empty((0, 0))
+            self._codes, values = self._bin(self.X)
+        coding = Coding(self._categories, values, self.dates).with_integers(self.integers or {})
+        return coding.with_rated(self._spec.encodings)
+
+    def _encode_rows(self, coding: Coding) -> None:
+        """Append the codes of integers that are categories, and digits."""
+        self._check(int(coding.values.n_bins.max()) + 1, coding)
+        X, integers, kept = self.X, self.integers, slice(None) if self.target.kept is None else self.target.kept
+        n_columns, added = X.shape[1], np.empty((0, 0))
         if integers:
-            bins = join_bins([categorical_bins(min(len(known), MAX_BINS)) for known in integers.values()])
+            added = encode_integers(X, integers)
+            bins = join_bins(coding.values.by_feature()[n_columns:])
             codes = encode_matrix(added[kept], bins).codes.astype(self._codes.dtype)
-            self._codes, values = np.concatenate((self._codes, codes)), join_bins([values, bins])
-            self.X = ExpandedRows(X, added)
-        self.n_features = len(values.n_bins)
-        coding = Coding(categories, values, expanded).with_rated(self._spec.encodings)
-        self._check(int(values.n_bins.max()) + 1, coding)
+            self._codes, self.X = np.concatenate((self._codes, codes)), ExpandedRows(X, added)
         columns = [X[:, f][kept] if f < n_columns else added[kept, f - n_columns] for f in coding.rated]
         self._codes = coding.with_digits(self._codes, columns)
-        return coding
 
     def without_rates(self) -> NDArray[Any] | SparseRows:
         """Return all features of the rows, without target rates."""

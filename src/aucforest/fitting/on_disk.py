@@ -109,7 +109,7 @@ class RowsOnDisk(TrainingTable):
     """Training data of a table that is read in batches; see `TrainingTable`.
 
     `open_job` opens the job folder in which trees are stored. It is called after all checks. `used` bytes of the memory
-    limit are in use besides the labels, weights and groups.
+    limit are already in use, without the labels, weights and groups.
     """
 
     def __init__(
@@ -125,22 +125,16 @@ class RowsOnDisk(TrainingTable):
         self._features, self._limit, self._used = features, memory_limit, used
         self._open_job = open_job
 
-    def _encode_rows(self) -> Coding:
-        """Choose codes, and write the codes of all rows to a temporary file, in the job folder if there is one."""
-        self._make_plan()
-        if self._open_job is not None:
-            self._job = self._open_job()
-        self._coding = self._choose_coding().with_rated(self._spec.encodings)
-        self.n_features = len(self._coding.values.n_bins)
-        if self._coding.rated:  # these columns are known only now
-            self._make_plan(self._coding)
+    def _encode_rows(self, coding: Coding) -> None:
+        """Write the codes of all rows to a temporary file, in the job folder if there is one."""
+        if coding.rated:  # these columns are known only now
+            self._make_plan(coding)
         folder = None if self._job is None else self._job.folder
-        self._matrix = CodeMatrix(self._coding.n_codes, len(self.target.kept_labels), folder)
+        self._matrix = CodeMatrix(coding.n_codes, len(self.target.kept_labels), folder)
         self._codes = self._matrix.codes
-        self.X = self._write_codes()
+        self.X = self._write_codes(coding)
         if self._codes.size > _LARGE_CELLS:
             return_freed_memory()  # of batches and of the values that bins were chosen from
-        return self._coding
 
     def _make_plan(self, coding: Coding | None = None) -> None:
         """Choose how rows are read and trees grow, and print it; raise ValueError if the memory limit is too small."""
@@ -183,6 +177,10 @@ class RowsOnDisk(TrainingTable):
         return self._features.map(function, what, self._plan.n_readers, self._spec.verbose)
 
     def _choose_coding(self) -> Coding:
+        """Choose codes from a summary of all rows, after the checks of the memory and of the job folder."""
+        self._make_plan()
+        if self._open_job is not None:
+            self._job = self._open_job()
         features, spec = self._features, self._spec
         head = read_table(features.to_frame(next(features.source.batches(features.names, max_rows=1))))
         categorical = find_categorical(head, spec.categorical_features)
@@ -208,7 +206,7 @@ class RowsOnDisk(TrainingTable):
             columns = searched_columns(len(features.names), {*categorical, *self.dates}, spec)
             integers = self._count_integers(find_integer_categories(summary.integers, columns))
         run = thread_map(self._plan.n_readers)
-        return choose_coding(summary, sample_weight, spec.max_bins, self.dates, integers or {}, run)
+        return choose_coding(run, summary, sample_weight, spec.max_bins, self.dates, spec.encodings, integers or {})
 
     def _count_integers(self, columns: list[int]) -> Integers:
         """Return the values of the given columns; read all rows, unless there are no columns."""
@@ -221,7 +219,7 @@ class RowsOnDisk(TrainingTable):
         return order_values(self._merge(count, merge_values, "integers counted"))
 
     def _merge(self, function: Callable[[int, Table], Any], merge: Callable[[Any, Any], Any], what: str) -> Any:
-        # Results of equally many batches are merged in pairs, so that few results are copied many times.
+        # Only results of equally many batches are merged. With n batches, a result is merged about log2(n) times.
         merged: list[tuple[int, Any]] = []
         for result in self._map(function, what):
             size = 1
@@ -231,22 +229,22 @@ class RowsOnDisk(TrainingTable):
             merged.append((size, result))
         return reduce(merge, (result for _, result in merged))
 
-    def _write_codes(self) -> RowsWithValues:
+    def _write_codes(self, coding: Coding) -> RowsWithValues:
         """Write the codes of all rows, and return the rows `FitSpec.rows_with_values`."""
-        codes, coding, rows_with_values = self._codes, self._coding, self._spec.rows_with_values
-        kept_values = np.zeros((len(rows_with_values), self.n_features))
+        codes, rows_with_values = self._codes, self._spec.rows_with_values
+        stored_values = np.zeros((len(rows_with_values), self.n_features))
 
         def write(start: int, table: Table) -> None:
             rows, index, n_rows = self._features.rows_of(start, table)
             values = coding.read(table, rows)
             codes[:, index : index + n_rows] = coding.encode(values)
             first, stop = np.searchsorted(rows_with_values, (index, index + n_rows))
-            kept_values[first:stop] = values[rows_with_values[first:stop] - index]
+            stored_values[first:stop] = values[rows_with_values[first:stop] - index]
 
         for _ in self._map(write, "rows coded"):
             if self._plan.copies_rows:
                 self._matrix.release()
-        return RowsWithValues(self.target.rows_at(rows_with_values), kept_values)
+        return RowsWithValues(self.target.rows_at(rows_with_values), stored_values)
 
 
 def _in_order(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:

@@ -31,7 +31,7 @@ class Bags:
     kept: NDArray[np.int64] | None  # the indices of the rows of positive weight, which are sampled; None for all
 
     @cached_property
-    def _sampler(self) -> BootstrapSampler:
+    def _sampler_with_sizes(self) -> BootstrapSampler:
         return self.sampler.store_sizes(self.keys)
 
     @property
@@ -55,7 +55,8 @@ class Bags:
 
     def counts(self, block: int, trees: Iterable[int]) -> NDArray[np.uint16]:
         """Return the number of times that each row of a block is in the samples of trees, (n_trees, n_block_rows)."""
-        return self._sampler.part(block * BLOCK_ROWS, BLOCK_ROWS).counts_of_trees([self.keys[i] for i in trees])
+        sampler = self._sampler_with_sizes.part(block * BLOCK_ROWS, BLOCK_ROWS)
+        return sampler.counts_of_trees([self.keys[i] for i in trees])
 
     def counts_at(self, rows: NDArray[np.int64], trees: Iterable[int], n_jobs: int | None) -> NDArray[np.uint16]:
         """Return how often rows, in ascending order, are in the samples of trees, (n_trees, n_rows)."""
@@ -69,7 +70,7 @@ class Bags:
 
 
 def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDArray[np.int8]:
-    """Return the part of each row, 0 to N_PARTS - 1. Parts are stratified by class and contain whole groups."""
+    """Return the random part of each row, 0 to N_PARTS - 1; parts are stratified by class and have whole groups."""
     if groups is None:
         return _assign_parts(labels)
     # Groups are stratified by the rarest class of their rows.
@@ -83,9 +84,9 @@ def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDA
 def _assign_parts(classes: NDArray[Any]) -> NDArray[np.int8]:
     """Return random parts for items, with about equally many items of each class in all parts.
 
-    Items are not assigned in turn, because tables are often sorted by customer. All parts would have about the same
-    proportion of positive rows of a customer, and a model of the other parts would predict the left-out part better
-    than new rows.
+    Items are not assigned in turn, because tables are often sorted by customer. Then all parts would have about the
+    same proportion of positive rows of each customer, and a model of the other parts would predict the left-out part
+    better than new rows.
     """
     parts, generator = np.empty(len(classes), dtype=np.int8), np.random.default_rng([0, PARTS_OF_ROWS])
     n_assigned = 0
@@ -99,10 +100,10 @@ def _assign_parts(classes: NDArray[Any]) -> NDArray[np.int8]:
 
 
 class Sums(NamedTuple):
-    """Sums of out-of-bag predictions. For several groups of trees, both arrays have a further, first axis."""
+    """Sums of out-of-bag predictions. For several sets of trees, both arrays have a further, first axis."""
 
     total: NDArray[np.float64]  # (n_rows, n_classes)
-    n_trees: NDArray[np.int64]  # (n_rows,), numbers of trees; 0 for rows of weight 0 and rows in all samples
+    n_trees: NDArray[np.int64]  # (n_rows,), numbers of summed trees; 0 for rows of weight 0 and rows in all samples
 
     @classmethod
     def zero(cls, n_rows: int, n_classes: int) -> "Sums":
@@ -166,7 +167,7 @@ class TrainingRows:
 
 @dataclass(frozen=True)
 class TreeRanges:
-    """Ranges of trees whose out-of-bag predictions are summed, with the samples of all these trees."""
+    """Ranges of trees whose out-of-bag predictions are summed, with the bootstrap samples of all trees."""
 
     bags: Bags
     packed: PackedTrees
@@ -178,8 +179,8 @@ class TreeRanges:
         """Add the predictions for the rows of X to the sums of each range.
 
         X has consecutive rows of positive weight, and `first` is the index of its first row among all such rows. The
-        sums of the first range are for all rows of X, and those of other ranges only for the rows `chosen` of X, in
-        ascending order, or for all if None.
+        sums over the first range are for all rows of X. Sums over other ranges are only for the rows `chosen` of X,
+        ascending indices, or for all rows if None.
         """
         start, stop = min(trees.start for trees in self.ranges), max(trees.stop for trees in self.ranges)
         for block in range(first // BLOCK_ROWS, -(-(first + len(X)) // BLOCK_ROWS)):
@@ -202,8 +203,8 @@ class TreeRanges:
 class RunningSums:
     """Out-of-bag sums of the rows of positive weight over ranges of trees, computed for a part of the rows at a time.
 
-    The sums of the first range are for all these rows, and those of other ranges only for the rows `chosen`, in
-    ascending order, or for all if None.
+    The sums over the first range are for all these rows. Sums over other ranges are only for the rows `chosen`,
+    ascending indices among these rows, or for all rows if None.
     """
 
     def __init__(self, n_rows: int, n_ranges: int, n_classes: int, chosen: NDArray[np.int64] | None = None) -> None:
@@ -211,7 +212,7 @@ class RunningSums:
         self._sums = [Sums.zero(n_chosen if index else n_rows, n_classes) for index in range(n_ranges)]
 
     def part(self, first: int, n_rows: int) -> tuple[list[Sums], NDArray[np.int64] | None]:
-        """Return views of the sums of consecutive rows, and the indices of the chosen ones among them, None for all."""
+        """Return views of the sums of n_rows consecutive rows, and `chosen` for these rows, as in `TreeRanges.add`."""
         rows = chosen_rows = slice(first, first + n_rows)
         if self._chosen is not None:
             chosen_rows = slice(*np.searchsorted(self._chosen, (first, first + n_rows)))
@@ -226,7 +227,7 @@ class RunningSums:
         trees.add(sums, first, X, chosen)
 
     def at_all_rows(self, kept: NDArray[np.int64] | None, n_rows: int) -> list[Sums]:
-        """Return the sums for all rows, with zeros for those of weight 0; sums of chosen rows are not extended."""
+        """Return the sums with zeros for rows of weight 0 inserted, but not into sums of chosen rows."""
         n_expanded = 0 if kept is None else len(self._sums) if self._chosen is None else 1
         for index in range(n_expanded):
             total, n_trees = self._sums[index]
@@ -235,15 +236,15 @@ class RunningSums:
         return self._sums
 
 
-def indices_in_group(trees: range, group: range) -> range:
-    """Return which of the range `trees` are in a group of trees, as indices within the group."""
-    start, stop = np.clip([trees.start, trees.stop], group.start, group.stop) - group.start
+def indices_in_batch(trees: range, batch: range) -> range:
+    """Return which of the range `trees` are in a batch of trees, as indices within the batch."""
+    start, stop = np.clip([trees.start, trees.stop], batch.start, batch.stop) - batch.start
     return range(int(start), int(stop))
 
 
 def sum_out_of_bag(
     training: TrainingRows,
-    groups: Iterable[tuple[range, PackedTrees]],
+    batches: Iterable[tuple[range, PackedTrees]],
     ranges: Sequence[range],
     n_classes: int,
     n_jobs: int | None,
@@ -251,13 +252,13 @@ def sum_out_of_bag(
 ) -> list[Sums]:
     """Return the out-of-bag sums of all rows over several ranges of trees; `chosen` is described by `RunningSums`.
 
-    `groups` are consecutive groups of the trees of a forest, each with its packed trees.
+    `batches` are consecutive ranges of the trees of a forest, each with its packed trees.
     """
     bags = training.bags
     running = RunningSums(bags.sampler.n_rows, len(ranges), n_classes, chosen)
-    for group, packed in groups:
-        group_bags = replace(bags, keys=bags.keys[group.start : group.stop])
-        trees = TreeRanges(group_bags, packed, [indices_in_group(trees, group) for trees in ranges])
+    for batch, packed in batches:
+        batch_bags = replace(bags, keys=bags.keys[batch.start : batch.stop])
+        trees = TreeRanges(batch_bags, packed, [indices_in_batch(trees, batch) for trees in ranges])
 
         def add_block(block: int, trees: TreeRanges = trees) -> None:
             running.add(trees, block * BLOCK_ROWS, training.take(bags.rows(block)))

@@ -1,7 +1,7 @@
 """Estimates of the memory of a fit: the check of a fit in memory, and the plan of a fit out of core.
 
-tests/fitting/test_plan.py and benchmarks/out_of_core.py compare the estimates with measured peaks. A thread grows one
-tree at a time, or several small trees in one call, and needs memory that the other threads cannot share.
+Each thread has its own buffers. It grows one tree at a time, or several small trees in one call of the kernel.
+tests/fitting/test_plan.py and benchmarks/out_of_core.py compare the estimates with measured peaks.
 """
 
 from bisect import bisect_right
@@ -48,7 +48,7 @@ def _item_bytes(*arrays: NDArray[Any]) -> int:
 
 _NODES, _SPARSE_NODE = make_nodes(1, 1, by_set=False), SparseNode.of(NO_SPARSE, 0)
 _HISTOGRAM = SplitBuffers.of(1, 1, 2, np.empty(0)).histogram
-# Bytes of a thread for each row: how often a tree samples it.
+# Bytes of a thread for the count of each row: how often the row is in the sample of the tree.
 COUNT_BYTES = np.dtype(np.uint16).itemsize
 # Bytes of a thread for each row in the sample of a tree (measured).
 _SAMPLE_BYTES = 24
@@ -59,7 +59,7 @@ _NODE_BYTES = _item_bytes(
     _NODES.totals.starts, *[getattr(_NODES, n) for n in _NODES._fields if n not in ("sets", "totals")]
 )
 _CLASS_BYTES = _item_bytes(_NODES.totals.labels, _NODES.totals.values)
-# Bytes of a thread for the weight of a row, and the same for class_weight="balanced_subsample", where weights depend on
+# Bytes of a thread for the weight of a row, and the same with class_weight="balanced_subsample", when weights depend on
 # the sample of the tree (measured).
 _WEIGHT_BYTES, _BALANCED_BYTES = np.dtype(np.float64).itemsize, 12
 # Bytes of a feature besides its codes, for the bounds of its bins and for its data in trees (measured).
@@ -107,11 +107,11 @@ class FitSize:
     most_leaves: int  # maximum number of leaves of a tree
     max_features: int  # number of features that are searched at a node
     weight_bytes: int  # bytes of a thread for the weight of a row; 0 without weights
-    sample_bytes: int = 0  # bytes of the numbers of sampled rows in each block, for all trees
+    sample_bytes: int = 0  # bytes of the stored block sizes of all trees, see `BootstrapSampler`
     evidence_bytes: int = 0  # bytes of out-of-bag results, see `FitSpec`
     n_stored: int | None = None  # number of stored values of a sparse matrix, or None if all values have codes
     n_rated: int = 0  # number of columns that have target rates
-    n_digits: int = 0  # number of further codes of a row, for categories in columns with target rates; see `Digits`
+    n_digits: int = 0  # number of digits of the categories of these columns, see `Digits`
     n_categories: int = 0  # maximum number of categories of these columns
     n_cells: int = 0  # approximate maximum number of cells of all tables of target rates
 
@@ -119,10 +119,10 @@ class FitSize:
     def of(
         cls, spec: FitSpec, target: Target, n_features: int, n_codes: int | None = None, coding: Coding | None = None
     ) -> "FitSize":
-        """Return the size of a fit. If n_codes is None, an upper bound is assumed.
+        """Return the size of a fit. If n_codes is None, an upper bound is used.
 
-        Without a coding, no column has target rates. Otherwise their cells are an upper bound, because interactions are
-        not known yet.
+        Without a coding, no column has target rates. With a coding, n_cells is an upper bound, because interactions are
+        chosen later.
         """
         params, sampler = spec.params, spec.sampler
         n_rows, n_classes = len(target.kept_labels), len(target.classes)
@@ -149,7 +149,8 @@ class FitSize:
         n_rated, n_categories = len(by_column), max(by_column)
         n_parts = max(*PARTS, *coding.values.n_bins[list(coding.categories)].tolist())
         n_cells = sum(by_column) + min(MOST_CELLS, MOST_INTERACTIONS * n_categories * n_parts)
-        return replace(size, n_rated=n_rated, n_digits=coding.digits.n_rows, n_categories=n_categories, n_cells=n_cells)
+        n_digits = coding.digits.n_digits
+        return replace(size, n_rated=n_rated, n_digits=n_digits, n_categories=n_categories, n_cells=n_cells)
 
     @property
     def code_bytes(self) -> int:
@@ -191,7 +192,7 @@ class FitSize:
         return 8 * self.n_classes * self.n_cells
 
     def _thread_rate_bytes(self, n_rows: int) -> int:
-        """Return the bytes of a thread for the target rates of the trees of a call, and for the codes of these rates.
+        """Return the bytes of a thread for target rates and their codes, for all trees that one call grows.
 
         The rows in the sample of a tree are copied, unless the sample has all n_rows rows.
         """
@@ -207,7 +208,7 @@ class FitSize:
         return n_call_rows * row_bytes + _CATEGORY_BYTES * max(self.n_categories, most_rows)
 
     def thread_bytes(self, n_rows: int) -> int:
-        """Return the bytes of a thread that grows trees from a matrix of n_rows rows, without the matrix."""
+        """Return the bytes of a thread that grows trees from n_rows rows, without the codes of these rows."""
         last_rows = branch_rows(self.n_features, self.max_features) if self.n_stored is None else 0
         n_copied = sum(level_rows(n_rows, self.tree_rows, last_rows)[1:])
         # The small trees of a call have at most most_rows rows together.
@@ -229,15 +230,15 @@ class FitSize:
         """Return the approximate mean number of classes that are present in a node, for splits that halve the nodes.
 
         In each of the last n_levels levels, nodes have fewer rows than there are classes, so the sum of their numbers
-        of classes is at most tree_rows. In the levels above, nodes have all classes. The number of nodes halves from
-        level to level, so the sum over all these levels is at most 2 * tree_rows.
+        of classes is at most tree_rows. In the levels above, nodes have all classes. Each level has half as many nodes
+        as the level below, so the sum over all these levels is at most 2 * tree_rows.
         """
         leaf_rows = max(self.tree_rows / max(n_leaves, 1), 1.0)
         n_levels = log2(max(self.n_classes / leaf_rows, 1.0))
         return min(self.n_classes, leaf_rows) * (1.0 + 0.5 * n_levels)
 
     def out_of_core_bytes(self, n_threads: int, copies_rows: bool, sum_bytes: int) -> int:
-        """Return the bytes of a fit out of core while trees grow, or later, while out-of-bag sums are computed."""
+        """Return the bytes of a fit out of core: the maximum over growing trees and computing out-of-bag sums."""
         n_threads = min(n_threads, self.n_trees)
         if not copies_rows:
             return self.matrix_bytes + max(n_threads * self.thread_bytes(self.n_rows), sum_bytes)
@@ -256,7 +257,7 @@ class FitSize:
 
 
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
-    """Return the approximate bytes of a fit without the table, and without the trees, whose size is not known yet."""
+    """Return the approximate bytes of a fit, without the table and without the trees, whose sizes are not known yet."""
     sums = n_sums * size.out_of_bag_bytes(size.n_rows) + size.evidence_bytes
     fixed = size.matrix_bytes + size.feature_bytes + size.sample_bytes + size.rate_total_bytes
     return fixed + min(n_threads, size.n_trees) * size.thread_bytes(size.n_rows) + sums
@@ -282,7 +283,7 @@ def check_fit(size: FitSize, n_bytes: int) -> None:
 
 
 def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
-    """Raise ValueError if n_trees trees would take too much memory; the first n_grown of them have n_bytes."""
+    """Raise ValueError if n_trees trees would take too much memory. The first n_grown have n_bytes and n_nodes."""
     check_memory(
         n_trees * n_bytes / n_grown,
         f"{n_trees} trees of the size of the first {n_grown}, which have {n_nodes:,} nodes,",
@@ -303,7 +304,7 @@ class DiskPlan:
 def plan_on_disk(
     spec: FitSpec, target: Target, n_features: int, limit: int, coding: Coding | None = None, *, used: int = 0
 ) -> DiskPlan:
-    """Choose the plan of a fit out of core, which may use `limit` bytes besides the trees; `used` bytes are in use.
+    """Choose the plan of a fit out of core, which may use `limit` bytes besides the trees; `used` of them are in use.
 
     Trees grow from the mapped codes if these fit into the limit with at least one thread. Otherwise each tree grows
     from a copy of its rows, and each thread has `MAPPED_BYTES` of mapped codes in memory. Raises ValueError if both

@@ -34,14 +34,14 @@ MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
 MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
 # Maximum number and minimum gain of the interactions of the additive model of a stack.
 _MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN = 16, 3.0
-# In an interaction, a numeric feature is divided at its quantiles into one of these numbers of parts. A greater number
-# is tried only while the gain increases by at least _LEAST_INCREASE.
+# In an interaction, a numeric feature is divided at its quantiles into one of these numbers of parts. The next greater
+# number is tried only if the gain has increased by at least _LEAST_INCREASE.
 PARTS, _LEAST_INCREASE = (2, 4, 8, 16), 1.0
 # Approximate maximum number of pairs of a column and another feature that are tried as interactions.
 _MOST_CANDIDATES = 512
 # The candidates for smoothing, which is the weight of the prior as a number of samples.
 SMOOTHING = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0])
-# Approximate maximum numbers of rows, and of their codes, in the sample that chooses interactions and smoothing.
+# Approximate maximum number of sampled rows, and of their codes, from which interactions and smoothing are chosen.
 _SAMPLE_ROWS, _SAMPLE_CODES = 2**16, 2**25
 # Maximum number of cells of a table from which bins are chosen.
 _BIN_CELLS = 2**14
@@ -61,7 +61,7 @@ def find_rated(categories: Categories, encodings: Sequence[str]) -> list[int]:
 
 
 def possible_encodings(given: Sequence[str], rates: TargetRates | None) -> tuple[str, ...]:
-    """Return which of the given encodings are possible, `RATES` if none is, and `SETS` without target rates."""
+    """Return which of the given encodings are possible, or `RATES` if none is. Without target rates, return `SETS`."""
     if rates is None:
         return (SETS,)
     has_interactions = any(table.is_interaction for table in rates.tables)
@@ -74,25 +74,25 @@ def count_rated_classes(n_classes: int) -> int:
 
 
 def count_digits(n_categories: int) -> int:
-    """Return the number of digits of category indices. The greatest number with these digits is for missing values."""
+    """Return the number of digits of category indices; the greatest number of so many digits means a missing value."""
     return (n_categories.bit_length() + 7) // 8
 
 
 @dataclass(frozen=True)
 class Digits:
-    """Encodes the category indices of columns as digits, which are the last rows of a matrix of codes.
+    """Encodes the category indices of columns as digits, which are stored after the codes of the features.
 
     Codes of one byte are enough for digits, but not for the indices of many categories.
     """
 
-    first: int  # the index of the first row with digits, which follows the codes of the features
+    first: int  # the index of the first digit in an array of codes, (n_features + n_digits, n_rows)
     n_categories: dict[int, int]  # the number of categories of each column that has target rates
-    # The column of integers of each categorical feature that has the values of one as categories.
+    # By feature: the column of integers whose values are the categories of the feature.
     integers: Mapping[int, int] = field(default_factory=dict)
 
     @property
-    def n_rows(self) -> int:
-        """The number of rows that contain digits."""
+    def n_digits(self) -> int:
+        """The number of digits of all columns."""
         return sum(map(count_digits, self.n_categories.values()))
 
     @cached_property
@@ -103,12 +103,13 @@ class Digits:
 
     def encode(self, columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
         """Return the digits of the category indices of each column, NaN if missing, shape (n_digits, n_rows)."""
-        digits = np.empty((self.n_rows, len(columns[0])), dtype=dtype)
-        for values, rows in zip(columns, self._slices.values(), strict=True):
-            missing = _BASE ** (rows.stop - rows.start) - 1
-            quotient = np.where(np.isnan(values), missing, values).astype(np.int64)
-            for row in range(rows.start, rows.stop):
-                quotient, digits[row - self.first] = np.divmod(quotient, _BASE)
+        digits, index = np.empty((self.n_digits, len(columns[0])), dtype=dtype), 0
+        for values, n_categories in zip(columns, self.n_categories.values(), strict=True):
+            n_digits = count_digits(n_categories)
+            quotient = np.where(np.isnan(values), _BASE**n_digits - 1, values).astype(np.int64)
+            for _ in range(n_digits):
+                quotient, digits[index] = np.divmod(quotient, _BASE)
+                index += 1
         return digits
 
     def decode(self, codes: NDArray[np.unsignedinteger], feature: int) -> NDArray[np.int32]:
@@ -131,13 +132,6 @@ class CodedRows(NamedTuple):
         """Return the selected rows."""
         weights = None if self.weights is None else self.weights[rows]
         return CodedRows(self.codes[:, rows], self.labels[rows], weights)
-
-    @classmethod
-    def joined(cls, parts: Sequence["CodedRows"]) -> "CodedRows":
-        """Return the rows of all parts, in order."""
-        codes, labels, weights = zip(*parts)
-        joined = None if weights[0] is None else np.concatenate(weights)
-        return cls(np.concatenate(codes, axis=1), np.concatenate(labels), joined)
 
 
 class ColumnSample(NamedTuple):
@@ -163,7 +157,7 @@ def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_cl
 class RateWeights(NamedTuple):
     """Converts sample weights to integer weights in target rates, because sums of integers are exact."""
 
-    fixed: FixedPoint | None  # None if all sample weights are 1
+    fixed: FixedPoint | None  # the unit of integer weights; None if all sample weights are 1
     mean: float  # the mean sample weight of all rows; a row of this weight counts as one sample
     by_class: NDArray[np.float64]  # (n_classes,) factors, lower for classes of which trees sample fewer rows
 
@@ -196,7 +190,7 @@ class RateWeights(NamedTuple):
 def prior_frequencies(
     labels: NDArray[np.uint16], integers: NDArray[np.int64] | None, by_class: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the class frequencies in the samples of trees; `by_class` has the weight of a row of each class."""
+    """Return the expected class frequencies in the samples of trees; `by_class` is that of `RateWeights`."""
     totals = np.zeros(len(by_class), dtype=np.int64)
     np.add.at(totals, labels, 1 if integers is None else integers)
     weights = totals * by_class
@@ -209,8 +203,8 @@ def sampled_rows(
     """Return the indices of the rows from which the interactions and smoothing of a column are chosen.
 
     Rows of the `SHARED_CODE` most frequent categories are sampled one by one. Of a rarer category, all rows or none are
-    sampled. `codes` may be a part of the n_rows rows of the fit that starts with `first_row`: a row is sampled by its
-    category and its index in the fit.
+    sampled. Whether a row is sampled depends only on its category and on its index in the fit. So `codes` may be those
+    of a part of the n_rows rows of the fit, which starts with `first_row`.
     """
     max_rows = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
     if n_rows <= max_rows:
@@ -263,7 +257,7 @@ class CellFinder:
     def candidates(
         self, feature: int, codes_of: Callable[[int], NDArray[Any]]
     ) -> Iterator[tuple[NDArray[Any], list[RateTable]]]:
-        """Yield the codes of each other feature, and its candidate interactions in ascending order of `n_parts`."""
+        """Yield the codes of other features, and the interactions with each of them, in ascending order of n_parts."""
         n_features, table = len(self.by_set), self.empty_table(feature)
         # All other features are tried, or every step-th feature if there are many.
         step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
@@ -287,7 +281,7 @@ class CellFinder:
 
 
 def choose_smoothing(totals: NDArray[np.float64], prior_rates: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the smoothing with the greatest leave-one-out log likelihood of the labels, and this likelihood.
+    """Return the smoothing with the greatest leave-one-out log likelihood of the labels, and this log likelihood.
 
     The rates of a sample are computed from the other samples of its cell. `totals`, (n_cells, n_classes), are the
     weights of the classes in cells. `prior_rates` have this shape or (n_classes,).
@@ -296,9 +290,9 @@ def choose_smoothing(totals: NDArray[np.float64], prior_rates: NDArray[np.float6
     weights, priors = totals[cells, classes], np.broadcast_to(prior_rates, totals.shape)[cells, classes]
     others, total = np.maximum(weights - 1.0, 0.0), np.maximum(totals.sum(axis=1) - 1.0, 0.0)[cells]
     rates = ((others + smoothing * priors) / (total + smoothing) for smoothing in SMOOTHING.tolist())
-    scores = [float(np.sum(weights * np.log(np.maximum(smoothed, _LEAST_RATE)))) for smoothed in rates]
-    best = int(np.argmax(scores))
-    return float(SMOOTHING[best]), scores[best]
+    likelihoods = [float(np.sum(weights * np.log(np.maximum(smoothed, _LEAST_RATE)))) for smoothed in rates]
+    best = int(np.argmax(likelihoods))
+    return float(SMOOTHING[best]), likelihoods[best]
 
 
 def choose_tables(
@@ -308,13 +302,13 @@ def choose_tables(
     factors: NDArray[np.float64],
     with_interactions: bool,
 ) -> tuple[RateTable, list[tuple[float, RateTable]]]:
-    """Return the table of a column, and its interactions with their gains in log likelihood. Tables have no totals.
+    """Return the table of a column, and its interactions of at least the gain `_LEAST_ADDITIVE_GAIN` with their gains.
 
-    Interactions have at least the gain `_LEAST_ADDITIVE_GAIN`.
+    The returned tables have no totals.
     """
     feature, (codes, labels, _), chosen = sample
     n_classes, decoded = len(frequencies), finder.digits.decode(codes, feature)
-    # Only the codes of one feature are selected at a time. Selecting all codes for every column would take longer.
+    # The codes of one feature are selected at a time, in `finder.candidates`. To select all codes would take longer.
     chosen = chosen[decoded[chosen] >= 0]
     sampled = CodedRows(codes[:0], labels[chosen], None)
     # Categories outside the sample get no cells, so that the arrays of totals are small.
@@ -337,7 +331,7 @@ def choose_tables(
             cell_smoothing, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
             if gain >= _LEAST_ADDITIVE_GAIN:
                 interactions.append((gain, candidate._replace(smoothing=cell_smoothing, totals=no_totals)))
-            # More parts take longer, so they are tried only as long as the gain increases.
+            # More parts take longer, so they are tried only while the gain increases.
             if gain < previous_gain + _LEAST_INCREASE:
                 break
             previous_gain = gain
@@ -363,8 +357,8 @@ def interaction_gain(
     weights = (category_totals[categories] + smoothing * frequencies) * ratios
     remaining = np.maximum(weights - ratios, _LEAST_RATE)
     expected_rates = remaining / np.maximum(weights.sum(axis=1, keepdims=True) - ratios, remaining)
-    cell_smoothing, score = choose_smoothing(nonzero, expected_rates)
-    return cell_smoothing, score - float(np.sum(nonzero * np.log(np.maximum(expected_rates, _LEAST_RATE))))
+    cell_smoothing, likelihood = choose_smoothing(nonzero, expected_rates)
+    return cell_smoothing, likelihood - float(np.sum(nonzero * np.log(np.maximum(expected_rates, _LEAST_RATE))))
 
 
 def choose_rates(
@@ -377,8 +371,8 @@ def choose_rates(
     """Return the rates of a fit, and the interactions for an additive model, in descending order of their gains.
 
     A sample of rows is given for each column that has rates. `labels` are the labels of all rows, and `by_class` is the
-    weight of a row of each class. Sample weights are not used, because the totals of a cell do not show the weight of a
-    row that is left out. The returned tables have no totals.
+    weight of a row of each class. Sample weights are not used: each row is left out once, but the totals of a cell do
+    not show the weights of its single rows. The returned tables have no totals.
     """
     frequencies = prior_frequencies(labels, None, by_class)
     chosen = [choose_tables(finder, sample, frequencies, by_class, with_interactions) for sample in samples]
@@ -404,7 +398,7 @@ def choose_rates(
 
 
 def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
-    """Return the bins of each feature of rates, chosen from the rates of cells by all or some of their samples."""
+    """Return the bins of each feature of rates, see `_bins_of_cells`; at most `_BIN_CELLS` cells are used."""
     bins: list[BinValues] = []
     for number, table in enumerate(rates.tables):
         totals = table.totals
@@ -425,12 +419,16 @@ def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
 def _bins_of_cells(
     total: NDArray[np.float64], counts: NDArray[np.float64], prior_rates: NDArray[np.float64], smoothing: float
 ) -> BinValues:
-    """Return the bins of the rates of one class, given the total weight and the weight of the class in each cell."""
+    """Return the bins of the rates of one class, given the total weight and the weight of the class in each cell.
+
+    They are chosen from the rates that samples of the cells are expected to have in trees and out-of-bag predictions.
+    """
 
     def rate(class_weight: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         return (np.maximum(class_weight, 0.0) + smoothing * prior_rates) / (np.maximum(weight, 0.0) + smoothing)
 
-    # Out-of-bag prediction leaves out one sample, of the class or not. Trees grow on rates of about half the samples.
+    # Out-of-bag rates leave out one sample, of the class or not. In a tree, rates are computed from about half of the
+    # samples, or they are the prior rates.
     values = [rate(counts - 1.0, total - 1.0), rate(counts, total - 1.0), rate(0.5 * counts, 0.5 * total), prior_rates]
     weights = [counts, total - counts, 0.5 * total, 0.25 * total]
     weight = np.concatenate(weights)
@@ -442,7 +440,7 @@ def _bins_of_cells(
 
 
 def left_out_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> LeftOutTotals:
-    """Return a function that returns, for every table, the class totals of each row alone, (n_rows, n_classes)."""
+    """Return a function that leaves out the row itself: it returns the weight of each row by class, for any table."""
     row_totals = np.zeros((len(labels), n_classes), dtype=np.int64)
     row_totals[np.arange(len(labels)), labels] = 1 if weights is None else weights
     return lambda number, cells: row_totals
@@ -450,11 +448,11 @@ def left_out_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None,
 
 @dataclass(frozen=True, eq=False)
 class LeftOutTotalsFinder:
-    """Finds the class totals that the out-of-bag rates of a row leave out: the totals of its group, or of the row."""
+    """Finds the class totals that the out-of-bag rates of a row leave out: those of its group, or of the row itself."""
 
     labels: NDArray[np.uint16]  # of all rows
     kept: NDArray[np.int64] | None  # the indices of the rows of positive weight; None for all
-    weights: NDArray[np.int64] | None  # of the kept rows, as integers; None if all are 1
+    weights: NDArray[np.int64] | None  # of the kept rows, as fixed-point integers; None if all are 1
     n_classes: int
     groups: NDArray[np.integer] | None  # of the kept rows, if groups are sampled
     cells_of: Callable[[int], NDArray[np.integer]]  # returns the cells of the kept rows, given the index of a table
@@ -462,7 +460,7 @@ class LeftOutTotalsFinder:
     _lock: Any = field(default_factory=Lock)
 
     def __call__(self, rows: NDArray[np.int64]) -> LeftOutTotals:
-        """Return a function that returns the totals left out for `rows`, given the index and the cells of a table."""
+        """Return the function `LeftOutTotals` of the given rows."""
         indices = rows if self.kept is None else np.searchsorted(self.kept, rows)
         if self.groups is not None:
             groups = self.groups[indices]
