@@ -10,7 +10,7 @@ from aucforest._optional import import_optional
 
 
 class Partitions(NamedTuple):
-    """The delayed partitions of X, y and weights, which are split at the same rows."""
+    """X, y and weights as lists of delayed partitions, which are split at the same rows."""
 
     X: list[Any]
     y: list[Any]
@@ -105,8 +105,8 @@ def known_lengths(collection: Any) -> tuple[int, ...] | None:
 def delayed_partitions(*collections: Any) -> list[list[Any]]:
     """Return the delayed partitions of each collection. Partitions of an array are chunks of whole rows.
 
-    Frames and Series are put into one graph before Dask optimizes it. If Dask optimized each collection alone, their
-    partitions could differ: Dask merges partitions if it reads few columns of Parquet files.
+    Frames and Series are joined to one collection. If Dask optimized each collection alone, their partitions could
+    differ: Dask merges partitions if it reads few columns of Parquet files.
     """
     frame_indices = [index for index, collection in enumerate(collections) if not hasattr(collection, "chunks")]
     parts = {index: _delay(collection) for index, collection in enumerate(collections) if index not in frame_indices}

@@ -32,11 +32,11 @@ class DaskExecutor:
     """Runs tasks on a Dask cluster. If a worker is lost, Dask computes its results again.
 
     Dask's functions for waiting do not return if the cluster has failed. Therefore a watchdog runs until `close`: a
-    coroutine that raises an error if no worker has been active for `_IDLE_SECONDS`. Each wait also ends with its error.
+    coroutine that raises an error if no worker has been active for `_IDLE_SECONDS`. All waits then raise this error.
 
     `advice` is appended to errors about memory or workers. The constructor raises ClusterError if there is no worker,
     and VersionMismatchError if a worker has other versions of packages than this process. Workers may join later, so
-    each task checks the versions again.
+    each task checks the versions of its worker.
     """
 
     def __init__(self, client: Any, advice: str = "") -> None:
@@ -64,13 +64,13 @@ class DaskExecutor:
         return Workers(max(1, len(self._threads)), max(1, sum(self._threads.values())), self.memory)
 
     def submit(self, function: Callable[..., Any], *args: Any, in_order: bool = False) -> Any:
-        """Return the future of a call of a module-level function. If `in_order` is True, earlier tasks have priority.
+        """Return the future of a call of a module-level function; with `in_order`, earlier tasks have priority.
 
         A task may run twice, so it must not change its arguments. Futures among the arguments, and in lists, are
         replaced by their results.
         """
         self._check_running()
-        # The key contains the name of the function, because Dask spreads tasks of the same name over all workers.
+        # The key contains the name of the function. Dask spreads tasks whose keys have the same name over all workers.
         key = f"{function.__name__}-{self._name}", next(self._numbers)
         # Tasks that are submitted within `fifo_timeout` have the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
@@ -85,11 +85,11 @@ class DaskExecutor:
         return self.submit(identity, value)
 
     def merge(self, function: Callable[..., Any], futures: list[Any], *args: Any) -> Any:
-        """Return the future of the merged results, given a function(list of results, *args) that merges a few."""
+        """Return the future of all results merged by function(list of results, *args), a few in each call."""
         return merge_in_groups(lambda group: self.submit(function, group, *args), futures)
 
     def compute(self, *columns: list[Any]) -> list[list[Any]]:
-        """Return the futures of lists of delayed objects, which are computed together."""
+        """Return the futures of several lists of delayed objects, which are computed together."""
         self._check_running()
         futures = self._client.compute([delayed for column in columns for delayed in column])
         self._futures.update(futures)
@@ -115,8 +115,8 @@ class DaskExecutor:
     def close(self) -> None:
         """Release all futures, so that Dask cancels their tasks.
 
-        ``Client.cancel`` is not used. It would cancel other computations with the same collections, too, and it would
-        close the connection if a result has been released.
+        ``Client.cancel`` is not used, because it would also cancel other computations with the same collections, and it
+        would close the connection if a result has been released.
         """
         for future in list(self._futures):
             future.release()
@@ -146,7 +146,7 @@ class DaskExecutor:
             raise ClusterError(f"the Dask client is {self._client.status}: it is not connected to a scheduler")
 
     async def _collect_reports(self) -> dict[str, tuple[dict[str, str], int]]:
-        """Return the reports of the workers, and set `_is_direct` to whether this process can reach the workers."""
+        """Return the reports of the workers by address, and set `_is_direct`: whether this process can reach them."""
         reports = await self._client.run(_report, on_error="return", asynchronous=True)
         await self._update_workers()
         try:
@@ -183,7 +183,7 @@ class DaskExecutor:
 
 
 def merge_in_groups(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:
-    """Return the merged results of tasks, given a function merge(list of results) that merges a few."""
+    """Return all results merged by merge(list of results), a few in each call."""
     while len(results) > 1:
         results = [merge(results[i : i + _MERGED]) for i in range(0, len(results), _MERGED)]
     return results[0]
@@ -220,7 +220,7 @@ def check_versions(versions: dict[str, str], worker_versions: dict[str, str], wo
 
 
 def identity(value: Any) -> Any:
-    """Return the value. As a task, this stores the value on a worker."""
+    """Return the value. As a task, this function stores the value on a worker."""
     return value
 
 

@@ -12,10 +12,10 @@ STRATEGIES = ("auto", "replicate", "gather")
 
 # The maximum proportion of a worker's memory for the codes of all rows. Trees, tasks and results need the rest.
 _ROWS_FRACTION = 0.4
-# Minimum bytes of a value on the worker that chooses the coding from all values, if max_bins is None.
+# Minimum bytes of each value of the table on the worker that chooses the codes. Without max_bins, it needs all values.
 _CHOOSING_BYTES = 24
 _ROW_BYTES = 12  # bytes of a row in memory besides its codes: its label and its weight
-# Approximate bytes of the codes of a part, and of the rows that a task gathers. A lost part is computed again.
+# Approximate bytes of the codes of a part, and of the rows of a task. They are few, as a lost part is computed again.
 _PART_BYTES = 2**26
 _PARTS_PER_THREAD = 4  # maximum number of parts for each thread; each task costs milliseconds
 # Copies of the rows of a tree for each thread. A running and a waiting task each have the sent and the joined rows.
@@ -41,7 +41,7 @@ class ClusterPlan:
 
     size: FitSize
     workers: Workers
-    strategy: str  # whether trees grow from the codes of all rows ("replicate") or of their sampled rows ("gather")
+    strategy: str  # whether trees grow from the codes of all rows ("replicate") or of their samples ("gather")
     reason: str  # why this strategy was chosen
 
     @property
@@ -65,7 +65,7 @@ class ClusterPlan:
 
     @property
     def _choosing_bytes(self) -> int:
-        """Bytes of the values on the worker that chooses the coding."""
+        """Bytes of the values on the worker that chooses the codes; 0 with max_bins."""
         return _CHOOSING_BYTES * self.size.n_rows * self.size.n_features if self.size.code_bytes > 1 else 0
 
     def _growing_bytes(self, size: FitSize) -> int:

@@ -69,7 +69,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         As in `AUCForestClassifier`. ``n_jobs`` is the number of threads of this process.
     strategy : {"auto", "replicate", "gather"}, default="auto"
         Where trees are grown. "replicate" copies the binned data, one byte for each value, to every worker. "gather"
-        sends the samples of each tree to the worker that grows it. Then a small `max_samples` saves memory on workers.
+        sends the samples of each tree to the worker that grows it, so a small `max_samples` saves memory on workers.
         "auto" is "replicate" if the binned data fit into 40 % of a worker's memory, else "gather". See `explain_plan`.
     checkpoint_dir : path-like, default=None
         A folder for finished trees. Call `fit` again with the same data and parameters to resume.
@@ -243,11 +243,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     decision_path = _in_memory(AUCForestClassifier.decision_path)
     predict_interval = _in_memory(AUCForestClassifier.predict_interval)
     set_threshold = _in_memory(AUCForestClassifier.set_threshold)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy, as ``AUCForestClassifier.score`` does, of data in memory; TypeError for collections."""
-        refuse_collections(X, y, sample_weight)
-        return super().score(X, y, sample_weight)
+    score = _in_memory(AUCForestClassifier.score)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted forest to a file, from which `aucforest.load` restores an `AUCForestClassifier`.

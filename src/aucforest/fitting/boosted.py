@@ -26,7 +26,7 @@ from aucforest.tree.tree import LEAF, Tree
 _LEARNING_RATE, _MOST_FACTOR = 0.1, 3.0
 # A step is gradient / (second derivative + _L2), clipped to the interval from -_MOST_STEP to _MOST_STEP.
 _L2, _MOST_STEP = 1.0, 5.0
-# A tree is grown without the rows whose error is below _LEAST_ERROR and below _LEAST_SHARE of the mean error.
+# A tree is grown without the rows whose error is below _LEAST_ERROR and below _LEAST_SHARE times the mean error.
 _LEAST_ERROR, _LEAST_SHARE = 0.01, 0.25
 
 
@@ -36,7 +36,7 @@ class BoostingRows(NamedTuple):
     part: Part  # the rows of the fit; weights are positive and have about the mean 1
     values: NDArray[np.float64]  # (n_rows, n_features), the features of these rows
     features: NDArray[np.int64] | None  # the indices of the features that have codes in `part`, None for all
-    held_out: NDArray[np.float64]  # (n_held_out, n_features)
+    held_out: NDArray[np.float64]  # (n_held_out, n_features), the features of held-out rows
     held_out_labels: NDArray[np.uint16]
     held_out_weights: NDArray[np.float64]
 
@@ -45,17 +45,17 @@ class BoostedTree(NamedTuple):
     """A tree for one class: each leaf has a step, which is added to the class score of its samples."""
 
     tree: Tree
-    k: int  # the class; of two classes it is the second one, and the steps are subtracted from the score of the first
-    steps: NDArray[np.float64]  # (n_nodes,), for an inner node the mean over its samples
+    k: int  # the class; of two classes the second one, and the steps are subtracted from the score of the first one
+    steps: NDArray[np.float64]  # (n_nodes,), for an inner node the mean step of its samples
 
 
 class BoostingState(NamedTuple):
-    """The trees so far, and the scores that they predict; all are updated in place."""
+    """The trees so far, and their class scores of the rows of the fit and of held-out rows; updated in place."""
 
     trees: list[BoostedTree]
     # (n_classes, n_rows), because sums over the first axis are much faster for few classes.
     scores: NDArray[np.float64]
-    held_out: NDArray[np.float64]
+    held_out_scores: NDArray[np.float64]
 
 
 def sum_steps(trees: Iterable[BoostedTree], X: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
@@ -74,7 +74,7 @@ def _add_steps(scores: NDArray[np.float64], boosted: BoostedTree, leaves: NDArra
 
 
 class Booster:
-    """Fits trees one after the other to the same rows; with `state`, the trees are added to those of an earlier fit."""
+    """Fits trees one after the other to the same rows; `state` is that of an earlier fit, to which trees are added."""
 
     def __init__(self, growth: Growth, rows: BoostingRows, state: BoostingState | None = None) -> None:
         part, n_classes = rows.part, growth.n_classes
@@ -95,7 +95,7 @@ class Booster:
 
     def add_stage(self, keys: Sequence[int]) -> float:
         """Add a tree for each class, and return the weighted sum of the log losses of the held-out rows."""
-        trees, scores, held_out = self.state
+        trees, scores, held_out_scores = self.state
         # scipy.special.softmax takes several times as long for few classes.
         proba = np.exp(scores - scores.max(axis=0))
         proba /= proba.sum(axis=0)
@@ -106,9 +106,9 @@ class Booster:
             boosted = self._with_steps(tree, k, proba[k], leaves)
             trees.append(boosted)
             _add_steps(scores, boosted, leaves)
-            _add_steps(held_out, boosted, packed.find_leaves(self._rows.held_out)[0])
+            _add_steps(held_out_scores, boosted, packed.find_leaves(self._rows.held_out)[0])
         labels = self._rows.held_out_labels
-        shifted = held_out - held_out.max(axis=0)
+        shifted = held_out_scores - held_out_scores.max(axis=0)
         logs = shifted[labels, np.arange(len(labels))] - np.log(np.exp(shifted).sum(axis=0))
         return -float(np.sum(self._rows.held_out_weights * logs))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.random import BLOCK, BLOCK_SIZES, HALF_SAMPLES, ROW, bounded, derive_key
 
-# The size is fixed, so that samples do not depend on how the rows are distributed over workers.
+# The size of a block is fixed, so that samples do not depend on how the rows are distributed over workers.
 BLOCK_ROWS = 4096
 
 HALVES = "half-samples"
@@ -30,9 +30,9 @@ _UNSTRATIFIED = ("bootstrap", "subsample", HALVES)
 _SUBSAMPLE = 0.632
 # The number of half-samples of a forest, and the minimum number of trees of a forest with half-samples.
 N_HALVES, _LEAST_TREES_OF_HALVES = 25, 100
-# The first version of this package whose generator takes the same samples as the current one.
+# The generator of this package, with the first version that takes the same samples as the current one.
 _STREAM = "aucforest 0.3"
-# Maximum number of times that a row is sampled for a tree; these counts have 16 bits.
+# Maximum mean number of times that a row of a class is sampled for a tree, because counts have 16 bits.
 _MOST_COPIES = 10_000
 # NumPy samples without replacement from fewer rows than this.
 _TOO_MANY_ROWS = 10**9
@@ -119,10 +119,10 @@ class BootstrapSampler:
 
     @classmethod
     def for_halves(cls, n_rows: int, seed: int) -> "BootstrapSampler":
-        """Return the sampler of half of the rows without replacement of a forest with this seed."""
+        """Return the sampler of a forest with this seed, which samples half of the rows without replacement."""
         generator = np.random.Philox(key=np.array([seed, HALF_SAMPLES], dtype=np.uint64))
-        rows = cls.for_rows(n_rows, max(1, n_rows // 2), replace=False)
-        return replace(rows, halves=tuple(generator.random_raw(N_HALVES).tolist()))
+        sampler = cls.for_rows(n_rows, max(1, n_rows // 2), replace=False)
+        return replace(sampler, halves=tuple(generator.random_raw(N_HALVES).tolist()))
 
     @classmethod
     def for_strata(cls, strata: NDArray[np.uint16], sizes: NDArray[np.int64]) -> "BootstrapSampler":
@@ -167,7 +167,7 @@ class BootstrapSampler:
         return {key: index for index, key in enumerate(self.keys)}
 
     def _random_key(self, key: int) -> int:
-        """Return the key of the random numbers of a tree, which trees with the same half-sample share."""
+        """Return the key of the random numbers of a sample, which is the key of its tree or half-sample."""
         return self.halves[half_of(key)] if self.halves else key
 
     def block_sizes(self, key: int) -> NDArray[Any]:
@@ -187,7 +187,7 @@ class BootstrapSampler:
         return np.stack(columns, axis=1, dtype=np.int32, casting="same_kind")
 
     def store_sizes(self, keys: Sequence[int]) -> Self:
-        """Return a sampler that stores the block sizes of trees, because it is slow to compute them for each block."""
+        """Return a sampler that stores the block sizes of trees; it would be slow to compute them for each block."""
         sizes: NDArray[Any] | None = None
         for index, key in enumerate(keys):
             tree_sizes = self.block_sizes(key)
@@ -224,7 +224,7 @@ class BootstrapSampler:
 
 
 def half_of(key: int) -> int:
-    """Return the index of the half-sample of the tree with a key; keys are random numbers."""
+    """Return the index of the half-sample of a tree, given its key, which is a random number."""
     return key % N_HALVES
 
 
@@ -238,8 +238,8 @@ class GroupSampler(BootstrapSampler):
     @classmethod
     def of(cls, groups: NDArray[np.int32], group_sampler: BootstrapSampler) -> "GroupSampler":
         """Return the sampler of rows, given the sampler of groups."""
-        rows = BootstrapSampler.for_rows(len(groups), group_sampler.n_sampled, replace=group_sampler.replace)
-        return cls(**vars(rows), groups=groups, group_sampler=group_sampler)
+        sampler = BootstrapSampler.for_rows(len(groups), group_sampler.n_sampled, replace=group_sampler.replace)
+        return cls(**vars(sampler), groups=groups, group_sampler=group_sampler)
 
     @property
     def max_group_rows(self) -> int:
@@ -267,7 +267,7 @@ class GroupSampler(BootstrapSampler):
         return self.group_sampler.rates
 
     def block_sizes(self, key: int) -> NDArray[Any]:
-        """Return the number of times that each group is in the sample of a tree, because a block may have any group."""
+        """Return how often each group is in the sample of a tree; this takes the place of the sizes by block."""
         return super().block_sizes(key) if self.stored_sizes is not None else self.group_sampler.counts(key)
 
     def part(self, first_row: int, n_rows: int) -> Self:
@@ -375,13 +375,13 @@ def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes
 
 
 class SampleRecord(NamedTuple):
-    """A description of the sampling of trees. With the same rows, samplers of equal records take the same samples."""
+    """A description of a sampler. Samplers with equal records take the same samples from the same rows."""
 
     n_rows: int  # number of rows to sample from
     sizes: tuple[int, ...]  # number of sampled rows of a tree by stratum; empty if each tree is fitted to all rows
     replace: bool  # whether to sample with replacement
-    stream: str  # the generators, with their versions; "" if each tree is fitted to all rows
-    n_groups: int = 0  # number of groups if groups are sampled, and `sizes` counts groups; else 0
+    stream: str  # the random generators, with their versions; "" if each tree is fitted to all rows
+    n_groups: int = 0  # number of groups if groups are sampled, else 0; with groups, `sizes` counts groups
     groups: str = ""  # a digest of the rows' groups
     n_halves: int = 0  # number of half-samples that trees share; else 0
 
@@ -408,7 +408,7 @@ class SampleRecord(NamedTuple):
         return f"{sizes} of {units}{'' if self.replace else ' without replacement'}{shared}"
 
     def to_sampler(self, groups: NDArray[np.int32] | None, seed: int) -> BootstrapSampler:
-        """Return the sampler of the fit, which had no strata; a fit with groups needs `groups` to sample rows.
+        """Return the sampler of a fit without strata, given the groups of rows, None if no groups were sampled.
 
         Raises ValueError if the samples may differ from those in the fit.
         """

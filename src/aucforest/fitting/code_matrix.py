@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aucforest.tree.binning import code_dtype
 
-# A file is filled with blocks of zeros of this size, if the system cannot allocate it.
+# If the system cannot allocate a file, it is filled with blocks of zeros of this size.
 _BLOCK_BYTES = 2**24
 
 
@@ -36,9 +36,9 @@ class CodeMatrix:
 
 
 def _allocate(n_bytes: int, folder: Path | None) -> IO[bytes]:
-    """Open a temporary file and allocate its size, because writing to its map on a full disk would end the process.
+    """Open a temporary file and allocate n_bytes, because writing to its map on a full disk would end the process.
 
-    The system removes the file when it and its map are closed, even if the process is killed. The file is not removed
+    The system removes the file when the file and its map are closed, even if the process is killed. It is not removed
     here, because Windows does not remove mapped files, and arrays may use the map at any time.
     """
     file: IO[bytes] = tempfile.TemporaryFile(prefix="aucforest-", dir=folder)  # noqa: SIM115

@@ -27,10 +27,10 @@ class TreeFeatures(NamedTuple):
 
 
 def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> tuple[Growth, TreeRows, NDArray[np.int64]]:
-    """Encode the rows of trees as the features that they grow on; a tree has the target rates of its own sample.
+    """Encode the rows of trees as the features that the trees grow on, with the target rates of each tree's sample.
 
-    The trees have the same features, and each tree has separate rows. Returns the parameters and rows of the trees with
-    only these features, and their indices among all features.
+    All trees have the same features, and each tree has separate rows. Returns the parameters and rows of the trees with
+    only these features, and the indices of these features among all features.
     """
     part = rows.part
     indices, values, rules = _find_features(growth, tables_of_tree(growth, keys[0]))
@@ -39,7 +39,7 @@ def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> tuple
         return tree_growth, rows._replace(part=part._replace(codes=part.codes[: len(indices)])), indices
     n_base = len(indices) - sum(rule.n_features for rule in rules.values())
     codes = np.empty((len(indices), part.n_rows), dtype=part.codes.dtype)
-    np.take(part.codes, indices[:n_base], axis=0, out=codes[:n_base], mode="clip")  # other modes copy once more
+    np.take(part.codes, indices[:n_base], axis=0, out=codes[:n_base], mode="clip")  # mode="raise" would copy twice
     _write_rates(growth, rows, keys, rules, codes[n_base:])
     return tree_growth, rows._replace(part=part._replace(codes=codes)), indices
 
@@ -94,10 +94,7 @@ def _write_rates(
     rules: dict[int, RateRule],
     codes: NDArray[np.unsignedinteger],
 ) -> None:
-    """Write the codes of rates to `codes`.
-
-    The samples of a tree have a random order. The rates of a sample are computed from the samples before it.
-    """
+    """Write the codes of rates. The samples of a tree get a random order; rates are computed from preceding samples."""
     _, digits = _rates_and_digits(growth)
     part, slices, first = rows.part, rows.slices, 0
     groups = None if part.groups is None else part.groups.astype(np.int64)

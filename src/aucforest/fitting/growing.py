@@ -25,7 +25,7 @@ from aucforest.tree.growing import Batch, Sizes, Workspace, branch_rows, grow_tr
 from aucforest.tree.samples import FixedPoint
 from aucforest.tree.tree import Tree
 
-# A thread grows a batch of trees, then fetches the next batch. Its size is a proportion of the remaining trees per
+# A thread grows a batch of trees, then fetches the next batch, whose size is this proportion of the remaining trees per
 # thread. With a large proportion, threads fetch batches less often. With a small one, they end at about the same time.
 _NEXT_BATCH = 2 / 3
 # Minimum seconds of a batch, because fetching a batch takes time.
@@ -36,7 +36,7 @@ _MOST_BATCH_SECONDS, _BATCHES_PER_JOB = 0.1, 8
 _LEAST_STREAM_SECONDS = 0.5
 # Minimum seconds of a task of a thread. Shorter tasks wait longer for the global interpreter lock than they run.
 _LEAST_TASK_SECONDS = 7e-4
-# Approximate seconds: of a row, of a row and class, and of a row, tree level and feature that is searched at a node.
+# Approximate seconds of a tree for each row, for each row and class, and for each row, tree level and searched feature.
 _ROW_SECONDS, _CLASS_SECONDS, _SEARCH_SECONDS = 5e-8, 1e-8, 2e-9
 
 
@@ -100,7 +100,7 @@ def thread_map(
 ) -> ParallelMap:
     """Return a `map` in threads, or in this thread alone if the estimated seconds of a task are few.
 
-    It does not use joblib, which polls its threads every 10 ms. This is longer than small forests take.
+    It does not use joblib, which polls its threads every 10 ms: small forests take less time than that.
     """
 
     def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
@@ -129,7 +129,7 @@ def trees_per_call(growth: Growth, part: Part) -> int:
     The overhead of a call in Python is about the time for growing a tree on a hundred rows. The trees of a call must
     have the same features and unit of weight.
     """
-    # They also grow from the same rows or, because target rates differ between trees, from copies of their rows.
+    # Without target rates, they also share their rows. Target rates differ between trees, so their rows are copied.
     one_by_one = growth.spec.balanced_subsample or part.copies_rows != (growth.digits is not None)
     if one_by_one or growth.params.max_leaf_nodes > 0 or growth.is_custom:
         return 1
@@ -147,7 +147,7 @@ def _calls(growth: Growth, keys: Sequence[int], max_trees: int) -> list[list[int
     for index, key in enumerate(keys):
         features = None if growth.rates is None or max_trees == 1 else tables_of_tree(growth.for_tree(key), key)
         by_features.setdefault(features, []).append(index)
-    return [group[i : i + max_trees] for group in by_features.values() for i in range(0, len(group), max_trees)]
+    return [trees[i : i + max_trees] for trees in by_features.values() for i in range(0, len(trees), max_trees)]
 
 
 def tree_weights(growth: Growth, rows: TreeRows) -> tuple[NDArray[np.int64], float]:
@@ -161,22 +161,22 @@ def tree_weights(growth: Growth, rows: TreeRows) -> tuple[NDArray[np.int64], flo
     weights, fixed = np.ones(part.n_rows) if part.weights is None else part.weights, growth.fixed
     if growth.spec.balanced_subsample:
         # A call grows only one tree, because each tree has its own unit.
-        per_class = np.bincount(part.labels, weights=counts * weights, minlength=growth.n_classes)
-        weights = weights * balance(per_class)[part.labels] * (counts > 0)
+        totals = np.bincount(part.labels, weights=counts * weights, minlength=growth.n_classes)
+        weights = weights * balance(totals)[part.labels] * (counts > 0)
         fixed = FixedPoint.of(weights, int(counts.sum()))
     assert fixed is not None
     return (fixed.apply(weights) * counts.reshape(-1, part.n_rows)).ravel(), fixed.unit
 
 
 class TreeBuffers:
-    """The buffers of a thread for calls that grow up to n_trees trees of up to most_rows rows, for each encoding."""
+    """The buffers of a thread, by encoding, for calls that grow up to n_trees trees from up to most_rows rows."""
 
     def __init__(self, most_rows: int, n_trees: int = 1) -> None:
         self._most_rows, self._n_trees = most_rows, n_trees
         self._by_encoding: dict[str, Workspace] = {}
 
     def of(self, growth: Growth, part: Part) -> Workspace:
-        """Return the buffers for a part that has only the features of trees."""
+        """Return the buffers for trees that grow on all features of a part."""
         if growth.encoding not in self._by_encoding:
             self._by_encoding[growth.encoding] = self._allocate(growth, part)
         work = self._by_encoding[growth.encoding]
@@ -187,7 +187,7 @@ class TreeBuffers:
         params = growth.params
         columns = growth.columns(part, np.empty(1 if growth.weighted else 0, dtype=np.int64))
         columns = columns._replace(n_bins=np.full(len(growth.n_bins), growth.most_bins))
-        # Codes are not copied for branches if they are sparse, or in best-first growth, where branches grow in turn.
+        # Codes are copied for a branch, but not if they are sparse, or in best-first growth, which alternates branches.
         copies_codes = part.sparse is None and params.max_leaf_nodes == 0
         most = branch_rows(len(part.codes), params.max_features) if copies_codes else 0
         criteria = [variant.criterion for variant in growth.spec.variants]
@@ -197,7 +197,7 @@ class TreeBuffers:
 
 
 def grow_rows(growth: Growth, rows: TreeRows, keys: Sequence[int], buffers: TreeBuffers) -> list[Tree]:
-    """Grow at most `trees_per_call` trees from the rows in their samples, each with the parameters of its variant."""
+    """Grow at most `trees_per_call` trees from `rows`, each with the parameters of its variant."""
     kinds, features, variants = growth.kinds, None, [growth.for_tree(key) for key in keys]
     if growth.rates is not None:
         growth, rows, features = encode_samples(variants[0], rows, keys)
@@ -233,7 +233,7 @@ def grow_rows(growth: Growth, rows: TreeRows, keys: Sequence[int], buffers: Tree
 def grow_batch(
     growth: Growth, part: Part, is_stopped: Callable[[], object], spare: list[TreeBuffers], keys: list[int]
 ) -> list[Tree]:
-    """Grow trees from a part until `is_stopped` returns true; buffers are removed from `spare`, then put back."""
+    """Grow trees from a part until `is_stopped` returns true; buffers are removed from `spare`, and put back later."""
     trees, per_call = dict[int, Tree](), trees_per_call(growth, part)
     try:
         work = spare.pop()
@@ -260,9 +260,9 @@ def _batch_sizes(n_trees: int, n_threads: int, tree_seconds: float) -> Iterator[
     """Yield the numbers of trees of batches, in the order in which threads fetch them. The last ones are small."""
     least = min(ceil(_LEAST_BATCH_SECONDS / tree_seconds), -(-n_trees // n_threads))
     most = max(int(_MOST_BATCH_SECONDS / tree_seconds), n_trees // (_BATCHES_PER_JOB * n_threads))
-    part = _NEXT_BATCH / n_threads if n_threads > 1 else 1.0
+    proportion = _NEXT_BATCH / n_threads if n_threads > 1 else 1.0
     while n_trees > 0:
-        size = min(n_trees, max(1, least, min(int(part * n_trees), most)))
+        size = min(n_trees, max(1, least, min(int(proportion * n_trees), most)))
         yield size
         n_trees -= size
 
@@ -272,7 +272,7 @@ def grow_batches(
 ) -> Grown:
     """Yield indices of keys and their trees, grown on the active joblib backend, by default in threads.
 
-    Buffers are removed from the list `spare`, if it is given, and then put back.
+    Buffers are removed from the list `spare`, if it is given, and put back later.
     """
     n_threads, seconds = effective_n_jobs(n_jobs), estimate_seconds(growth)
     sizes = list(_batch_sizes(len(keys), n_threads, seconds))

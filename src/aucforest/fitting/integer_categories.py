@@ -2,7 +2,8 @@
 
 Rows of the same customer have similar labels, but customers with neighboring numbers have nothing in common. So the
 integers of a column are categories if the label of a row is estimated well from the other rows with the same value, and
-badly from the rows with neighboring values. Estimates are smoothed class frequencies, compared by log likelihood.
+badly from the rows with neighboring values. The estimates are smoothed class frequencies. They are compared by the log
+likelihood of the labels.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -28,12 +29,12 @@ _NEIGHBORS = (128, 64, 32, 16, 8, 4, 2, 1)
 # allow fewer than _LEAST_VALUES values of a column, no column is searched.
 _MOST_VALUES, _LEAST_VALUES, _MOST_COUNTS = 2**14, 200, 2**20
 _BLOCK_ROWS = 2**18  # rows are counted in blocks of this size, so that values outside the sample are not sorted
-_FIRST_ROWS = 256  # the first block is smaller, because these rows recognize most columns that are not integers
+_FIRST_ROWS = 256  # size of the first block, which is enough to recognize most columns that are not integers
 _MOST_EXACT = 2.0**53  # greater integers have no exact float64
-_MOST_CLASSES = 2**9  # so that the product of an integer and the number of classes is an int64
-# Rows of a class are copies if at least the proportion _LEAST_REPEATED of them are equal to other rows, and at least
-# the proportion _LEAST_PURE of the repeated rows are equal to rows of the same class only. A class with more than the
-# proportion _MOST_FREQUENT of all rows is left out, because its rows can be repeated like this by chance.
+_MOST_CLASSES = 2**9  # the product of an integer and the number of classes must be an int64
+# Rows of a class are copies if at least the proportion _LEAST_REPEATED of them is equal to other rows, and at least the
+# proportion _LEAST_PURE of these repeated rows is equal only to rows of the same class. A class with more than the
+# proportion _MOST_FREQUENT of all rows is not tested, because its rows can be repeated in this way by chance.
 _LEAST_REPEATED, _LEAST_PURE, _MOST_FREQUENT = 0.5, 0.98, 0.6
 ROWS = -1  # the key of the counts of whole rows, in place of the index of a column
 
@@ -116,10 +117,10 @@ class IntegerCounts:
         return replace(self, values=self.values[is_sampled], counts=self.counts[is_sampled], shift=shift)
 
     def are_categories(self) -> bool:
-        """Return whether the values are categories, of which there are more than `MOST_IN_SETS`.
+        """Return whether the values are categories; at most `MOST_IN_SETS` different values are not.
 
-        The most frequent values are left out: thresholds can separate them, and a number may have frequent values that
-        are codes, such as 99 for unknown.
+        The most frequent values are left out, because thresholds can separate them, and because a column of numbers may
+        have frequent values that are codes, such as 99 for unknown.
         """
         if len(self.values) <= MOST_IN_SETS:
             return False
@@ -135,7 +136,7 @@ class IntegerCounts:
         )
 
     def are_copies(self) -> bool:
-        """Return whether rows of a class are copies, as when a rare class is oversampled; values are hashes of rows."""
+        """Return whether rows of a class are copies, for example of an oversampled class; values are hashes of rows."""
         totals, n_rows = self.counts.sum(axis=0), self.counts.sum(axis=1)
         repeated = self.counts[n_rows > 1]
         n_repeated, n_pure = repeated.sum(axis=0), repeated[np.count_nonzero(repeated, axis=1) == 1].sum(axis=0)
@@ -151,7 +152,7 @@ def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
 
 
 def _likelihoods_by_neighbors(counts: NDArray[np.float64], frequencies: NDArray[np.float64]) -> Iterator[float]:
-    """Yield log likelihoods of labels estimated from neighboring values, by number of neighbors and smoothing."""
+    """Yield the log likelihood of the labels by neighboring values, for each number of neighbors and smoothing."""
     sums, index = np.vstack((np.zeros_like(counts[:1]), np.cumsum(counts, axis=0))), np.arange(len(counts))
     values, classes = np.nonzero(counts)
     weights, priors = counts[values, classes], frequencies[classes]
@@ -184,16 +185,16 @@ def count_rows(columns: Iterable[NDArray[Any]], rows: CountedRows) -> IntegerCou
     for values in columns:
         bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
         hashes = hash_integers((hashes ^ np.where(np.isnan(values), np.uint64(1), bits)).view(np.int64))
-    return IntegerCounts.of((hashes >> np.uint64(12)).astype(np.int64), rows, shift=0)  # of at most `_MOST_EXACT`
+    return IntegerCounts.of((hashes >> np.uint64(12)).astype(np.int64), rows, shift=0)  # less than `_MOST_EXACT`
 
 
 def merge_counts(one: IntegerCounts | None, other: IntegerCounts | None) -> IntegerCounts | None:
-    """Return the class counts of a column in two parts of the rows together, None if not all numbers are integers."""
+    """Return the class counts of a column in two parts of the rows together, None if one part has other numbers."""
     return None if one is None or other is None else one.merge(other)
 
 
 def searched_columns(n_columns: int, skipped: Container[int], spec: FitSpec) -> list[int]:
-    """Return the columns whose integers can be categories: those not in `skipped` and without monotonic constraint."""
+    """Return the columns whose integers can be categories: not in `skipped`, and without a monotonic constraint."""
     constrained = np.flatnonzero(spec.params.signs).tolist()
     return [feature for feature in range(n_columns) if feature not in skipped and feature not in constrained]
 
@@ -201,7 +202,7 @@ def searched_columns(n_columns: int, skipped: Container[int], spec: FitSpec) -> 
 def find_integer_categories(counted: Mapping[int, IntegerCounts | None], columns: Iterable[int]) -> list[int]:
     """Return which of the columns have integers that are categories, given the counts of features and of `ROWS`.
 
-    None are found if rows were copied, because equal values may then be those of copies.
+    If rows were copied, no column is returned, because rows with the same value may be copies.
     """
     found = [f for f in columns if (counts := counted.get(f)) is not None and counts.are_categories()]
     rows = counted.get(ROWS)

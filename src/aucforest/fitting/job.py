@@ -37,7 +37,7 @@ _TREES = re.compile(r"trees-(\d+)-(\d+)-[0-9a-f]{8}\.safetensors")
 _FORMAT = 4
 # Maximum number of characters of a value in an error message.
 _MOST_SHOWN = 80
-# Parameters that have no effect on the stored trees, which are those before shrinkage.
+# Parameters that have no effect on the stored trees. Trees are stored before shrinkage.
 _PARAMS_WITHOUT_EFFECT = {
     "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "pos_label", "threshold", "shrinkage",
     "calibration", "random_state", "strategy", "checkpoint_dir", "client",
@@ -74,7 +74,7 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[s
 
 
 def digest_codes(part: Part) -> bytes:
-    """Return the joined digests of blocks of codes. Parts start at whole blocks, so partitions have no effect."""
+    """Return the joined digests of all blocks of codes; they do not depend on the parts, which have whole blocks."""
     blocks = (part.codes[:, start : start + BLOCK_ROWS] for start in range(0, part.n_rows, BLOCK_ROWS))
     return b"".join(sha256(block.tobytes()).digest() for block in blocks)
 
@@ -100,7 +100,7 @@ class JobFolder:
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"the checkpoint {self.folder} is a file, not a folder")
         self.folder.mkdir(parents=True, exist_ok=True)
-        # The first check is before the lock file is written, and the second when no other process can write.
+        # The fit is checked before the lock file is written, and again when no other process can write to the folder.
         self._has_fit(fit)
         self._lock = lock(self.folder / _LOCK)
         try:
@@ -120,7 +120,7 @@ class JobFolder:
         self._lock.close()
 
     def _has_fit(self, fit: Mapping[str, Any]) -> bool:
-        """Return whether the folder has this fit; it may be empty. Raise ValueError for another fit or other files."""
+        """Return whether the folder has this fit, False if it is empty; ValueError for another fit or other files."""
         path = self.folder / _MANIFEST
         if not path.exists():
             for path in self.folder.iterdir():
@@ -131,7 +131,7 @@ class JobFolder:
             return False
         stored = _read_manifest(path)
         for name in dict.fromkeys([*fit, *stored]):
-            # Values are compared as text, because 1 and 1.0 are equal but different values of max_features.
+            # Values are compared as text, because 1 and 1.0 are equal, but they mean different max_features.
             stored_value, value = _as_text(stored, name), _as_text(fit, name)
             if stored_value != value:
                 raise ValueError(
@@ -141,7 +141,7 @@ class JobFolder:
         return True
 
     def trees(self, kinds: NDArray[np.int8], n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
-        """Return the saved trees by index, given the variants of the requested trees by index.
+        """Return those of the requested trees that are saved, by index, given the variant of each requested index.
 
         Saved trees of other variants are left out: with a warm start, an index may have another variant than in a
         single fit. A damaged file is removed with a warning, and its trees must be grown again. Raises
@@ -175,7 +175,7 @@ class JobFolder:
 
     def save(self, numbers: Sequence[int], trees: Sequence[Tree], variants: Sequence[int]) -> None:
         """Write trees without shrinkage, in ascending order, to a new file; threads may call this concurrently."""
-        # Another file may have trees of the same indices but other variants, which this fit does not use.
+        # The name has a digest, because another file may have trees of the same indices but other variants.
         digest = crc32(np.array([numbers, variants], dtype=np.int64).tobytes())
         path = self.folder / f"trees-{numbers[0]:06d}-{numbers[-1]:06d}-{digest:08x}.safetensors"
         arrays = {"numbers": np.array(numbers, dtype=np.int64), "variants": np.array(variants, dtype=np.int64)}

@@ -19,7 +19,7 @@ from aucforest.tree.samples import NO_RANKS, NO_SPARSE, CodeBins, Codes, Columns
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 
-# Number of bytes of mapped codes that a thread reads before it removes mapped codes from memory.
+# Number of bytes of mapped codes that a thread reads before it calls `Part.release`.
 MAPPED_BYTES = 2**24
 # Indices of keys and their trees, in the order of completion.
 Grown = Iterator[tuple[Sequence[int], list[Tree]]]
@@ -34,7 +34,7 @@ class Part(NamedTuple):
     sampler: BootstrapSampler | None = None  # None if each tree is grown on all rows
     copies_rows: bool = False  # whether a tree grows from a copy of the rows in its sample
     sparse: SparseCodes | None = None
-    groups: NDArray[np.int32] | None = None  # in a copy of rows: their groups, if groups are sampled
+    groups: NDArray[np.int32] | None = None  # only in copies of rows: their groups, if groups are sampled
     rate_weights: NDArray[np.float64] | None = None  # weights in target rates, of mean 1 over all parts; None if all 1
     release: Callable[[], None] | None = None  # removes the codes from memory if they are in a mapped file
 
@@ -110,7 +110,7 @@ class TreeRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Growth:
-    """What growing the trees of a fit depends on besides the rows: parameters, bins and sizes."""
+    """All that the growing of the trees of a fit depends on besides the rows: parameters, bins and sizes."""
 
     spec: FitSpec  # without the rows
     params: TreeParams  # of one variant, like the next two
@@ -127,7 +127,7 @@ class Growth:
     weighted: bool  # whether rows have weights besides their counts in the bootstrap sample
     rates: TargetRates | None  # without totals
     digits: Digits | None
-    variant_of: Mapping[int, int] = field(default_factory=dict)  # by tree key; empty if there is a single variant
+    variant_of: Mapping[int, int] = field(default_factory=dict)  # index in `_of_variants` by tree key; empty if one
     # A cache of `fitting.encodings` for all variants: the features of trees by the indices of their tables of rates.
     tree_features: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
@@ -161,7 +161,7 @@ class Growth:
         )
 
     def for_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":
-        """Return the parameters for trees, given the variant of each tree by its index."""
+        """Return the parameters with `variant_of`, given the variant of each tree by the index of the tree."""
         if len(self.spec.variants) * len(self.encodings) == 1:
             return self
         return replace(self, variant_of=dict(zip(tree_keys(seed, variant_of), variant_of.values())))
@@ -172,6 +172,7 @@ class Growth:
 
     @cached_property
     def _of_variants(self) -> list["Growth"]:
+        """The parameters for each variant of the spec and each encoding."""
         return [
             replace(self, params=params, custom_criterion=criterion, encoding=encoding)
             for params, criterion in zip(self.spec.variants, self.spec.custom_criteria)

@@ -63,7 +63,7 @@ class FitSpec:
     class_weights: NDArray[np.float64] | None  # (n_classes,), None if all are 1 or differ from tree to tree
     # (n_kept,), sample weight times class weight of each row of positive weight; None if all are 1
     weights: NDArray[np.float64] | None
-    max_bins: int | None  # a parameter of the estimators, like the next two
+    max_bins: int | None  # parameters of the estimators, like the next two
     categorical_features: Any
     max_features: Any
     encodings: tuple[str, ...]  # allowed encodings of columns of many categories
@@ -71,11 +71,12 @@ class FitSpec:
     numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
     n_jobs: int | None
     verbose: int
-    rates: TargetRates | None = None  # those of the trees of a warm start, which new trees must use, like the next
-    integers: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)  # see `integer_categories.Integers`
+    # The target rates and the `integer_categories.Integers` of the existing trees of a warm start, which new trees use.
+    rates: TargetRates | None = None
+    integers: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
     # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
     scored: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    # Rows that are compared in pairs, by the trees for which both rows are out of bag.
+    # Rows that are compared in pairs by the trees for which both rows are out of bag; indices as in `scored`.
     compared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_sums: int = 0  # number of sums of out-of-bag probabilities that are kept for every row at the same time
     evidence_bytes: int = 0  # bytes of out-of-bag results that are kept for `scored`, `compared` and thresholds
@@ -152,7 +153,7 @@ class FitSpec:
 
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
-    """Return the keys of trees, which seed their random numbers, given the seed of the fit and their indices."""
+    """Return the keys of trees, which seed their random numbers, given the seed of the fit and the tree indices."""
     trees = np.array([*numbers], dtype=np.int64)
     keys = np.empty(len(trees), dtype=np.uint64)
     derive_tree_keys(np.uint64(seed), trees, keys)
@@ -219,7 +220,7 @@ def resolve_criterion(criterion: Any) -> int:
 
 
 def _resolve_rows(given: Any, n_rows: int) -> int:
-    """Return a number of rows, given this number or a fraction of n_rows; the result is at most n_rows + 1."""
+    """Return a number of rows, at most n_rows + 1, given as an integer or as a fraction of n_rows."""
     return min(int(given), n_rows + 1) if isinstance(given, Integral) else int(np.ceil(given * n_rows))
 
 
@@ -237,13 +238,13 @@ def resolve_max_features(max_features: Any, n_features: int) -> int:
 
 
 def resolve_signs(
-    monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int, dates: Dates | None = None
+    monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int, dates: Dates
 ) -> tuple[int, ...]:
     """Return the sign of the monotonic constraint of each feature, or an empty tuple if there are no constraints.
 
     The constraint of a column of dates applies to its feature of time, but not to its features of other date parts.
     """
-    n_more = n_added(dates or {})
+    n_more = n_added(dates)
     if monotonic_cst is None:
         return ()
     if isinstance(monotonic_cst, dict) and names is None:
@@ -254,7 +255,7 @@ def resolve_signs(
         return ()
     if n_classes != 2:
         raise ValueError(f"monotonic_cst needs two classes, but y has {n_classes}")
-    for feature, column in (dates or {}).items():
+    for feature, column in dates.items():
         if signs[feature] != 0 and column.parts[0] not in ("time", *SECONDS):
             raise ValueError(f"monotonic_cst of column {feature} must be 0, because date_parts has no time")
     return signs + (0,) * n_more

@@ -15,10 +15,10 @@ from aucforest.metrics.validation import class_codes, count_classes
 from aucforest.tables.texts import alike_note
 from aucforest.tree.samples import MAX_CLASSES
 
-# Minimum number of groups of a class for a choice by out-of-bag scores, measured with benchmarks/grouped_oob.py.
-LEAST_GROUPS = 10
-# Minimum number of samples of each of two classes for such a choice, measured with benchmarks/few_positives.py.
-LEAST_SAMPLES = 10
+# Out-of-bag scores choose parameters only if each class has samples in at least LEAST_GROUPS groups or, without groups,
+# if each of two classes has at least LEAST_SAMPLES samples. The numbers were chosen with benchmarks/grouped_oob.py and
+# benchmarks/few_positives.py.
+LEAST_GROUPS = LEAST_SAMPLES = 10
 _NO_ORDER = "y has labels that cannot be sorted, such as numbers and strings, or a missing label"
 
 
@@ -38,10 +38,10 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
 def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Validate the labels of a part of the rows, and encode them as `code_classes` does, but without its warnings."""
     classes, codes = number_classes(y)
-    # One label that is not an integer is enough to raise the error for a regression target.
-    suspects = classes[classes != np.rint(classes)] if classes.dtype.kind == "f" else classes
+    # One label that is not an integer is enough for the error that y is a regression target.
+    checked = classes[classes != np.rint(classes)] if classes.dtype.kind == "f" else classes
     with np.errstate(invalid="ignore"):
-        check_classification_targets(suspects[:1])
+        check_classification_targets(checked[:1])
     return classes, codes
 
 
@@ -106,7 +106,7 @@ class FewGroups(NamedTuple):
 
 
 def find_few_groups(classes: NDArray[Any], labels: NDArray[np.uint16], groups: NDArray[Any] | None) -> FewGroups | None:
-    """Return the class with the fewest groups if these are too few for choices by out-of-bag scores, else None.
+    """Return the class with the fewest groups if it has fewer than LEAST_GROUPS, else None.
 
     If a group is out of bag, its class is rarer in the sample of the tree, and the tree favors the other classes. This
     lowers the out-of-bag ROC AUC, most of all if there are few groups: see benchmarks/grouped_oob.py.
@@ -118,13 +118,6 @@ def find_few_groups(classes: NDArray[Any], labels: NDArray[np.uint16], groups: N
     return FewGroups(classes.tolist()[rarest], int(counts[rarest])) if counts[rarest] < LEAST_GROUPS else None
 
 
-def has_few_samples(labels: NDArray[np.uint16]) -> bool:
-    """Return whether one of two classes has too few samples for choices by out-of-bag scores."""
-    counts = count_classes(labels, int(labels.max(initial=0)) + 1)
-    counts = counts[counts > 0]
-    return len(counts) == 2 and int(counts.min()) < LEAST_SAMPLES
-
-
 @dataclass(eq=False)
 class Target:
     """The labels of all training rows, and their finite and non-negative weights."""
@@ -132,8 +125,8 @@ class Target:
     classes: NDArray[Any]  # sorted
     labels: NDArray[np.uint16]  # the index of each row's class
     sample_weight: NDArray[np.float64] | None
-    groups: NDArray[Any] | None = None  # given for all rows; here, the group index of each row of positive weight
-    cost: Any = None  # the costs of errors, (n_rows, 2, 2), if known
+    groups: NDArray[Any] | None = None  # replaced by the group indices of the rows of positive weight
+    cost: Any = None  # the costs of errors, (n_rows, 2, 2), if given
 
     def __post_init__(self) -> None:
         if self.sample_weight is not None and not np.any(self.sample_weight > 0):
@@ -180,13 +173,17 @@ class Target:
 
     @cached_property
     def few_groups(self) -> FewGroups | None:
-        """The class with the fewest groups if these are too few for choices by out-of-bag scores, else None."""
+        """The result of `find_few_groups`."""
         return find_few_groups(self.classes, self.kept_labels, self.groups)
 
     @property
     def has_enough_samples(self) -> bool:
         """Whether there are enough samples, or groups, of each class for choices by out-of-bag scores."""
-        return self.few_groups is None if self.groups is not None else not has_few_samples(self.kept_labels)
+        if self.groups is not None:
+            return self.few_groups is None
+        counts = count_classes(self.kept_labels, len(self.classes))
+        counts = counts[counts > 0]
+        return len(counts) != 2 or int(counts.min()) >= LEAST_SAMPLES
 
     def check_classes(self) -> None:
         """Raise ValueError if all training rows have the same class."""
