@@ -1,4 +1,4 @@
-"""Tasks that grow trees: their sizes, and their end when they are cancelled. Also joblib with Dask."""
+"""Tasks that grow trees: the number of trees of each task, and cancelled tasks. Also joblib with Dask."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Bootstrap samples and subsamples: by blocks, by strata, with replacement and without; and samples by class."""
+"""Bootstrap samples and subsamples: by block, by stratum, with and without replacement; and samples by class."""
 
 from itertools import pairwise
 
@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aucforest
-from aucforest.fitting.bootstrap import (
-    BLOCK_ROWS,
-    N_HALVES,
-    BootstrapSampler,
-    half_of,
-    resolve_sampler,
-)
+from aucforest.fitting.bootstrap import BLOCK_ROWS, N_HALVES, BootstrapSampler, half_of, resolve_sampler
 from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import UNSCORED, digest, make_table, small_forest
 from tests.reference.tree import derive_key
@@ -28,16 +22,16 @@ TWO = LABELS == "c"
 
 
 def in_parts(sampler: BootstrapSampler, key: int, bounds: list[int]) -> np.ndarray:
-    """Sample the blocks between some bounds at a time."""
+    """Sample the blocks between each two bounds by a separate sampler, and join the counts."""
     stored = sampler.store_sizes([key - 1 if key else 1, key])
     parts = [stored.part(a * BLOCK_ROWS, (b - a) * BLOCK_ROWS) for a, b in pairwise(bounds)]
-    # A part of a part is one of all rows.
+    # A part of a part is also a part of all rows.
     parts.append(parts.pop().part(0, BLOCK_ROWS * sampler.n_blocks))
     return np.concatenate([part.counts(key) for part in parts])
 
 
 def assert_same_in_parts(sampler: BootstrapSampler, key: int) -> None:
-    """Compare the sample of all rows with those of single blocks, and of halves and no block."""
+    """Compare the sample of all rows with those of single blocks, and those of both halves and of no block."""
     n_blocks, whole = sampler.n_blocks, sampler.counts(key)
     for bounds in (list(range(n_blocks + 1)), [0, n_blocks // 2, n_blocks // 2, n_blocks]):
         np.testing.assert_array_equal(in_parts(sampler, key, bounds), whole)
@@ -71,7 +65,7 @@ def sampled_rows(forest):
 @pytest.mark.parametrize("key", [0, 1, 2**64 - 1])
 @pytest.mark.parametrize("n_rows", [1, 4096, 4097, 14_000])
 @pytest.mark.parametrize("replace", [True, False])
-def test_samples_do_not_depend_on_how_blocks_are_spread(key, n_rows, replace):
+def test_samples_do_not_depend_on_parts_of_the_rows(key, n_rows, replace):
     sampler = BootstrapSampler.for_rows(n_rows, -(-n_rows // 2), replace=replace)
     whole = sampler.counts(key)
     assert whole.sum() == sampler.n_sampled
@@ -94,7 +88,7 @@ def test_sizes_of_blocks(replace):
 
 
 @given(WORDS, SIZES, st.lists(st.integers(1, 3000), min_size=1, max_size=5), st.integers(0, 9))
-def test_strata_have_their_own_numbers(key, n_rows, sizes, seed):
+def test_strata_have_the_given_sizes(key, n_rows, sizes, seed):
     strata = np.random.default_rng(seed).integers(len(sizes), size=n_rows).astype(np.uint16)
     present = np.bincount(strata, minlength=len(sizes)) > 0
     sizes = np.where(present, sizes, 0)
@@ -156,7 +150,7 @@ def test_a_subsample_is_without_replacement(max_samples, n_sampled):
         (pd.Series(np.where(TWO, "yes", "no")), {"yes": 2, "no": 0.5}),
     ],
 )
-def test_labels_of_rates(labels, rates):
+def test_sampling_rates_by_label(labels, rates):
     assert sampled_rows(small_forest(2, sampling=rates, max_depth=1).fit(X, labels)) == [[135, 60]] * 2
 
 
@@ -184,7 +178,7 @@ def test_bad_sampling(params, message):
     assert not hasattr(forest, "trees_")
 
 
-def test_a_rare_class_is_not_sampled_without_end():
+def test_a_rare_class_is_not_sampled_too_often():
     labels = (np.arange(30_000) == 7).astype(np.uint16)
     sampler = resolve_sampler(small_forest(sampling="balanced").get_params(), labels, np.array([0, 1]))
     assert sampler.sizes.tolist() == [1, 1]
@@ -238,7 +232,7 @@ def test_a_warm_start_with_another_sampling():
     assert {tree.shrinkage for tree in forest.trees_} == {5.0}
 
 
-def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
+def test_samples_of_another_numpy_are_not_taken_again(tmp_path):
     """The numbers of numpy's generator, which divides samples among blocks, may change with a feature release."""
     rng = np.random.default_rng(0)
     table = rng.normal(size=(BLOCK_ROWS + 50, 3))

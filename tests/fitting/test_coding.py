@@ -1,4 +1,4 @@
-"""Codes that are chosen and written from parts of a table are those of the whole table."""
+"""Codes that are chosen and written from parts of a table are those of the whole table; samples for target rates."""
 
 from itertools import pairwise
 
@@ -30,9 +30,9 @@ def test_codes_are_those_of_a_fit_in_memory(monkeypatch, size, max_bins, weight)
 
 
 N_CODED, N_CATEGORIES = 5000, 1000
-DRAWN = np.random.default_rng(0)
-CATEGORIES = DRAWN.integers(0, N_CATEGORIES, N_CODED).astype(float)
-CATEGORIES[DRAWN.random(N_CODED) < 0.1] = np.nan
+RNG = np.random.default_rng(0)
+CATEGORIES = RNG.integers(0, N_CATEGORIES, N_CODED).astype(float)
+CATEGORIES[RNG.random(N_CODED) < 0.1] = np.nan
 DIGITS = Digits(1, {0: N_CATEGORIES})
 CODES = np.concatenate((np.zeros((1, N_CODED), dtype=np.uint8), DIGITS.encode([CATEGORIES], np.uint8)))
 
@@ -57,7 +57,7 @@ def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most
 
 def test_totals_are_sums_of_weights(monkeypatch):
     monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 333)
-    labels, weight = DRAWN.integers(0, 3, N_CODED).astype(np.uint16), DRAWN.choice([0.5, 1.0, 2.25], N_CODED)
+    labels, weight = RNG.integers(0, 3, N_CODED).astype(np.uint16), RNG.choice([0.5, 1.0, 2.25], N_CODED)
     finder = CellFinder(DIGITS, BinValues(np.array([0, 1]), np.zeros(1), np.zeros(1)), np.array([True]))
     table = RateTable(0, -1, np.empty(0), 1, 1.0, np.empty((0, 3), dtype=np.int64))
     weights, expected = RateWeights.of(weight, None, 3), np.zeros((N_CATEGORIES, 3))

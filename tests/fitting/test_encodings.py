@@ -14,7 +14,7 @@ from tests.persistence.trees import assert_same_trees
 
 
 def make_table(seed=0, n_rows=3000, n_features=6):
-    """Return a column of 100 categories whose effect every number flips, and the labels."""
+    """Return a table with 100 shops and numbers, whose signs flip effects of the shop, and labels."""
     random = np.random.default_rng(seed)
     shop, X = random.integers(0, 100, n_rows), random.normal(size=(n_rows, n_features))
     effects = random.normal(size=(100, n_features))
@@ -34,7 +34,7 @@ def features_of(tree):
     return set(tree.feature[~tree.is_leaf].tolist())
 
 
-def test_trees_split_what_their_encoding_reads(forest):
+def test_trees_split_on_features_of_their_encoding(forest):
     names = forest.split_features_.tolist()
     alone = names.index("shop: rate")
     interactions = {index for index, name in enumerate(names) if name.startswith("shop x ")}
@@ -52,7 +52,7 @@ def test_trees_split_what_their_encoding_reads(forest):
     assert 2 not in seen["interactions"]
 
 
-def test_features_that_are_not_kept_are_found_again(forest, monkeypatch):
+def test_features_that_are_not_cached_are_computed_again(forest, monkeypatch):
     sizes, find_features = [], encodings._find_features
 
     def find(growth, tables):
@@ -61,7 +61,7 @@ def test_features_that_are_not_kept_are_found_again(forest, monkeypatch):
         return found
 
     monkeypatch.setattr(encodings, "_find_features", find)
-    monkeypatch.setattr(encodings, "_MOST_CACHED", 4 * (2 * 8 * 255 * 9))  # features with 9 columns of bins, four times
+    monkeypatch.setattr(encodings, "_MOST_CACHED", 4 * (2 * 8 * 255 * 9))  # four times the bins of 9 features
     again = AUCForestClassifier(24, random_state=0, n_jobs=1).fit(*make_table())
     assert 0 < max(sizes) <= encodings._MOST_CACHED
     assert_same_trees(again.trees_, forest.trees_)

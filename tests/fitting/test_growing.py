@@ -50,19 +50,19 @@ def test_weights_of_one_tree(weights):
     counts = several.counts[:101]
     growth, part = training(weights, n_sampled=60, class_weight="balanced_subsample")
     fixed, unit = tree_weights(growth, TreeRows.of_tree(part, counts))
-    drawn_weight = counts * (1 if weights is None else weights)
-    drawn = np.bincount(Y, drawn_weight)
-    assert drawn.max() > drawn.min() > 0
-    expected = drawn_weight * drawn_weight.sum() / (3 * drawn[Y])
+    sampled = counts * (1 if weights is None else weights)
+    totals = np.bincount(Y, sampled)
+    assert totals.max() > totals.min() > 0
+    expected = sampled * sampled.sum() / (3 * totals[Y])
     np.testing.assert_allclose(fixed * unit, expected, rtol=1e-12)
 
 
-def test_balancing_draws_without_a_class():
+def test_balanced_weights_of_a_sample_without_a_class():
     counts = np.where(Y == 2, 0, 1).astype(np.uint16)
     growth, part = training(class_weight="balanced_subsample")
     fixed, unit = tree_weights(growth, TreeRows.of_tree(part, counts))
-    shares = np.bincount(Y, fixed * unit)
-    np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
+    totals = np.bincount(Y, fixed * unit)
+    np.testing.assert_allclose(totals, [counts.sum() / 2, counts.sum() / 2, 0])
 
 
 @pytest.mark.parametrize("n_items", [0, 1, 5])
@@ -70,7 +70,7 @@ def test_the_parallel_map(n_items):
     assert list(thread_map(2)(lambda i: i * i, range(n_items))) == [i * i for i in range(n_items)]
 
 
-def test_short_tasks_are_done_one_by_one(monkeypatch):
+def test_short_tasks_run_in_this_thread(monkeypatch):
     monkeypatch.setattr(_growing, "_LEAST_TASK_SECONDS", 1e-3)
     assert set(thread_map(2, 1e-4)(lambda _: threading.get_ident(), range(9))) == {threading.get_ident()}
 
@@ -92,7 +92,7 @@ def test_an_exception_in_another_thread_ends_the_map():
 
 
 @pytest.mark.parametrize("run", [thread_map(2), partial(map_in_threads, n_threads=2)])
-def test_a_parallel_map_that_is_given_up_begins_nothing_more(run):
+def test_a_parallel_map_that_is_interrupted_starts_no_more_tasks(run):
     begun, go_on = [], threading.Event()
 
     def wait(i):

@@ -122,7 +122,7 @@ def make_three_classes():
 
 @pytest.mark.parametrize("make", [make_customers, make_three_classes])
 def test_rates_of_integers_are_those_of_the_same_categories(make):
-    """Trees of rates do not read the column itself, so they are equal to the last bit."""
+    """Trees of rates do not split on the column itself, so the forests are equal to the last bit."""
     X, y = make()
     options = {"categorical_encoding": "rates", "oob_score": True, "random_state": 0}
     forest = AUCForestClassifier(40, **options).fit(X, y)
@@ -208,7 +208,7 @@ def test_sparse_rows_are_not_searched():
 
 
 def test_copied_rows_are_no_evidence():
-    """In memory and out of core, where copies are in several batches; other labels of the same rows are evidence."""
+    """In memory, and out of core, where the copies of a row are in several batches."""
     rng = np.random.default_rng(0)
     X = np.stack((rng.integers(0, 10_000, 1500), rng.integers(0, 10_000, 1500), rng.normal(size=1500)), axis=1)
     y = (X[:, 0] / 2000 + rng.logistic(size=1500) > 6).astype(int)
@@ -220,7 +220,7 @@ def test_copied_rows_are_no_evidence():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(on_disk, "_BATCH_CELLS", 400)
         assert list(fit_out_of_core(AUCForestClassifier(5, random_state=0), table, "y").expanded_) == []
-    # Without the guard, all integers would be customers.
+    # If rows with the same integers differ in another column, they are not copies.
     X[:, 2] = rng.normal(size=len(X))
     assert find(X, y) == [0, 1]
 
@@ -231,7 +231,7 @@ def test_columns_that_are_not_searched():
     assert not AUCTreeClassifier(random_state=0).fit(X, Y).expanded_
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(X.account.fillna(0), unit="D")
     assert AUCForestClassifier(5).fit(pd.DataFrame({"day": days}), Y).target_rates_ is None
-    # Rows of an account are alike, but they are one group, so the column says nothing about other groups.
+    # If the rows of an account are a group, its labels do not help to predict other groups.
     assert find(X, groups=X.account.fillna(-1)) == []
     assert find(X, groups=FRAME.customer) == [1]
 
@@ -273,7 +273,7 @@ def test_a_warm_start_adds_trees_that_read_the_same(forest):
     grown = AUCForestClassifier(20, oob_score=True, warm_start=True, random_state=0).fit(X, Y)
     grown.set_params(n_estimators=40).fit(X, Y)
     np.testing.assert_array_equal(categories(grown), categories(forest))
-    # Rows of a warm start may have other integers, and too few rows to find what they are.
+    # The rows of a warm start may have other integers, and may be too few to find whether these are categories.
     fewer = grown.set_params(n_estimators=45, oob_score=False).fit(X[:90].assign(age=X.age[:90] + 1), Y[:90])
     assert len(fewer) == 45
     assert list(fewer.expanded_) == [1]
@@ -307,7 +307,7 @@ def test_bad_input_is_refused_as_by_other_forests(forest):
 
 
 def test_permuted_columns_are_permuted_with_their_rates(forest):
-    """Of rows out of bag, as of new rows: their rates come from the permuted numbers."""
+    """The target rates of a permuted column are computed from the permuted numbers, out of bag and for new rows."""
     importance = oob_permutation_importance(forest, X, Y, n_repeats=2, random_state=0)
     assert np.argmax(importance.importances_mean) == 1
     explained = explain(forest, X[:20])

@@ -1,4 +1,4 @@
-"""The job folder: trees come back, other fits and folders are refused, damaged files are left out."""
+"""The job folder: trees are read again, other fits and folders are refused, and damaged files are removed."""
 
 import shutil
 from contextlib import closing
@@ -52,14 +52,14 @@ def tree_files(folder):
     return sorted(folder.glob("trees-*"))
 
 
-def test_trees_of_sets_and_several_classes_come_back_to_the_last_bit(tmp_path):
+def test_trees_of_sets_and_several_classes_are_read_to_the_last_bit(tmp_path):
     shape, trees = (feature_kinds({1: CATEGORIES}, 3), 3), [make_tree(i, 9, 3, 3, by_set=[1]) for i in range(2)]
-    with closing(JobFolder(tmp_path / "made" / "by open", MANIFEST)) as job:
+    with closing(JobFolder(tmp_path / "new" / "folder", MANIFEST)) as job:
         job.save([4, 6], trees, variants_of([4, 6]))
-    assert_same_trees(list(trees_of(tmp_path / "made" / "by open", shape=shape).values()), trees)
+    assert_same_trees(list(trees_of(tmp_path / "new" / "folder", shape=shape).values()), trees)
 
 
-def test_a_folder_is_gone_on_from(tmp_path):
+def test_a_fit_is_resumed_from_its_folder(tmp_path):
     tmp_path.joinpath("fit").mkdir()
     assert_trees(tmp_path / "fit", [])
     save(tmp_path / "fit", [3, 5], [0])
@@ -127,16 +127,16 @@ def test_folders_of_others_are_left_alone(tmp_path, name, content, sentence):
     assert content_of(tmp_path) == {name: content.encode()}
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     tmp_path.joinpath("fit").touch()
     with pytest.raises(ValueError, match="fit is a file, not a folder"):
         JobFolder(tmp_path / "fit", MANIFEST)
 
 
-def test_what_kills_left_is_removed_and_nothing_else(tmp_path):
+def test_only_half_written_files_of_a_killed_fit_are_removed(tmp_path):
     save(tmp_path / "fit", [0])
     whole = content_of(tmp_path / "fit")
-    for name in whole.keys() - {"lock"}:  # which is not written anew
+    for name in whole.keys() - {"lock"}:  # the lock file is not written under another name
         tmp_path.joinpath("fit", f".{name}.{'0a' * 16}").write_text("half of it")
     others = {"notes.txt": b"", f".notes.txt.{'0a' * 16}": b"", f".mine.safetensors.{'0a' * 16}": b"", ".trees": b""}
     for name in others:
@@ -149,7 +149,7 @@ def test_what_kills_left_is_removed_and_nothing_else(tmp_path):
     assert content_of(tmp_path / "new") == whole
 
 
-def test_damaged_files_are_left_out_and_made_anew(tmp_path):
+def test_damaged_files_are_removed_and_written_again(tmp_path):
     save(tmp_path, [0, 1], [2])
     path = tree_files(tmp_path)[0]
     content = path.read_bytes()

@@ -63,7 +63,7 @@ from aucforest.fitting.coding import Coding
 from aucforest.fitting.job import JobFolder
 from tests.fitting.test_on_disk import fit, on_disk
 on_disk._BATCH_CELLS = 800
-growing._LEAST_BATCH_SECONDS = 0.0  # quick trees would be saved together
+growing._LEAST_BATCH_SECONDS = 0.0  # trees that grow fast would be saved together
 
 def kill_after(n, owner, name):
     function, numbers = getattr(owner, name), count(1)
@@ -140,7 +140,7 @@ def test_another_fit_in_the_folder_is_refused(source, tmp_path):
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
-def test_a_fit_with_target_rates_goes_on_after_an_interruption(tmp_path, monkeypatch):
+def test_a_fit_with_target_rates_is_resumed_after_an_interruption(tmp_path, monkeypatch):
     table, params = make_many(), RATED | {"oob_score": True}
     pq.write_table(table, tmp_path / "rows.parquet")
     options = {"sample_weight": "weight", "drop": ["customer"], "folder": tmp_path / "folder"}
@@ -217,7 +217,7 @@ def test_results_come_in_order():
     assert [start for start, _ in results] == [values[0] for _, values in results]
 
 
-def test_few_batches_are_on_their_way():
+def test_few_batches_are_read_ahead():
     begun = []
 
     def look(start, table):
@@ -227,7 +227,7 @@ def test_few_batches_are_on_their_way():
         assert len(begun) <= n_ended + 3
 
 
-def test_an_error_stops_all():
+def test_an_error_stops_all_threads():
     def look(start, table):
         if start == 4000:
             raise ValueError("no")
@@ -238,8 +238,8 @@ def test_an_error_stops_all():
     assert threading.active_count() == before
 
 
-@pytest.mark.parametrize(("there", "found"), [(39_990, "39,990"), (80_000, "40,400 or more")])
-def test_rows_that_come_and_go(there, found):
-    changed = features()._replace(source=features(there).source)
+@pytest.mark.parametrize(("n_rows", "found"), [(39_990, "39,990"), (80_000, "40,400 or more")])
+def test_a_table_that_changes_while_it_is_read_is_refused(n_rows, found):
+    changed = features()._replace(source=features(n_rows).source)
     with pytest.raises(ValueError, match=rf"had 40,000 rows when it was read first, but has {found} now: it must not"):
         list(changed.map(lambda start, table: None, "rows", 2))

@@ -1,4 +1,4 @@
-"""Out-of-bag predictions equal those of the single trees; warnings of rows without any; random parts of rows."""
+"""Out-of-bag predictions equal those of the single trees; warnings about rows without them; random parts of rows."""
 
 import numpy as np
 import pytest
@@ -14,16 +14,16 @@ X, Y = make_table(n_rows=240, missing=0.1)
 
 
 def slow_out_of_bag(model, table, labels, weights=None):
-    """Return for each row the mean probability over the trees that did not sample it, NaN if there are none."""
+    """Return for each row the mean probability over the trees that did not sample it, NaN if all did."""
     kept = np.arange(len(table)) if weights is None else np.flatnonzero(weights)
     sampler = resolve_sampler(model.get_params(), labels[kept].astype(np.uint16), model.classes_)
     proba = np.full((len(table), len(model.classes_)), np.nan)
-    drawn = np.array([sampler.counts(key) for key in tree_keys(model._seed, range(len(model)))])
-    votes = [tree.predict_proba(table) for tree in model.estimators_]
+    counts = np.array([sampler.counts(key) for key in tree_keys(model._seed, range(len(model)))])
+    by_tree = np.array([tree.predict_proba(table) for tree in model.estimators_])
     for index, row in enumerate(kept):
-        free = [vote[row] for vote, counts in zip(votes, drawn[:, index]) if counts == 0]
-        if free:
-            proba[row] = np.mean(free, axis=0)
+        is_out = counts[:, index] == 0
+        if np.any(is_out):
+            proba[row] = np.mean(by_tree[is_out, row], axis=0)
     return proba if model.calibration_ is None else model.calibration_.apply(proba)
 
 
@@ -108,7 +108,7 @@ def test_other_parts_do_not_predict_noise_of_rows_sorted_by_category():
 
 @pytest.mark.parametrize("kept", [None, np.arange(0, 20_000, 2)])
 def test_counts_of_some_rows_are_those_of_all(kept):
-    """Also of no rows, and of rows at both ends of a block."""
+    """Also without rows, and for rows at the ends of blocks."""
     rows = np.arange(20_000) if kept is None else kept
     bags = Bags(BootstrapSampler.for_rows(len(rows), 9_000, replace=True), [1, 2, 3], kept)
     counts = bags.counts_at(rows, range(3), 1)

@@ -1,4 +1,4 @@
-"""Rows of a tree where there is no sampler; copies of sampled rows are in tests of forests out of core."""
+"""The rows that trees grow from: all rows without a sampler, and copies of sampled rows."""
 
 import numpy as np
 import pytest

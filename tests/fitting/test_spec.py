@@ -39,14 +39,14 @@ def test_parameters_become_numbers(given, expected):
     assert {name: getattr(resolve(**given), name) for name in expected} == expected
 
 
-def test_a_class_without_rows_has_no_part_in_balance():
+def test_balanced_weights_with_a_class_without_rows():
     labels = Y[Y != 1]
     by_class = weights_by_class("balanced", np.arange(3), labels, None)
     np.testing.assert_array_equal(by_class[labels], compute_sample_weight("balanced", labels))
 
 
 @pytest.mark.parametrize("criterion", ["auto", ["gini", "hellinger"]])
-def test_one_least_gain_for_criteria_of_different_units(criterion):
+def test_min_gain_needs_a_single_criterion(criterion):
     target = Target(np.arange(2), np.arange(10, dtype=np.uint16) % 2, None)
 
     def resolve_fit(**params):
