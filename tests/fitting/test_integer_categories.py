@@ -148,7 +148,7 @@ def test_out_of_bag_scores_choose_rates(forest):
 
 
 def test_trees_of_sets_read_the_number_and_its_categories():
-    """They are the trees of a forest of both columns."""
+    """They are equal to the trees of a forest that is fitted to the numbers and to categories, as two columns."""
     options = {"criterion": "gini", "bootstrap": False, "shrinkage": None, "calibration": None, "random_state": 0}
     mixed = AUCForestClassifier(24, categorical_encoding=["sets", "rates"], **options).fit(X, Y)
     both = X.assign(category=X.account.astype("category"))
@@ -171,7 +171,7 @@ def test_columns_of_many_values_are_searched(n_values, is_found):
 
 
 def test_columns_of_text_stay_categories():
-    """Their codes are not searched, and all target rates are those of named columns."""
+    """Columns of text are not searched for integers, although their categories are encoded as integers."""
     shop = np.char.add("shop ", np.random.default_rng(0).integers(0, 90, len(X)).astype(str))
     table, options = X[["account", "age"]].assign(shop=shop), {"categorical_encoding": "rates", "random_state": 0}
     forest = AUCForestClassifier(20, **options).fit(table, Y)

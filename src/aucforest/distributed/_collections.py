@@ -65,6 +65,7 @@ def _describe(value: Any) -> str:
 
 
 def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
+    """Return the partitions of a fit; raise TypeError or ValueError if X, y and weights do not match."""
     X = as_rows(X)
     delayed = align_columns(X=X, y=y, sample_weight=sample_weight)
     return Partitions(delayed[0], delayed[1], None if sample_weight is None else delayed[2], X._meta, X.shape[1])

@@ -101,7 +101,7 @@ class RowsOnCluster(TrainingTable):
             raise ClusterError(f"too little memory: {self._plan.advice}")
 
     def _submit_choice(self) -> Any:
-        """Return the future of the coding; the futures that it needs are released."""
+        """Return the future of the coding. Futures of summaries are local, so that workers release them early."""
         spec, executor, integers, summaries = self._spec, self._executor, self._known_integers(self._spec), []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         rows, classes = self.target.rows_at(sample), self.target.classes if integers is None else None

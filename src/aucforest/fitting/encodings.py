@@ -23,7 +23,7 @@ class TreeFeatures(NamedTuple):
 
     indices: NDArray[np.int64]  # their indices among all features; rates are last
     values: BinValues  # their bins
-    rules: dict[int, RateRule]  # for each column that has rates, by its index: the rule for computing them
+    rules: dict[int, RateRule]  # how the rates of a column are computed, by the index of the column
 
 
 def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> tuple[Growth, TreeRows, NDArray[np.int64]]:

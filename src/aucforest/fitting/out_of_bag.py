@@ -184,7 +184,7 @@ class TreeRanges:
         """
         start, stop = min(trees.start for trees in self.ranges), max(trees.stop for trees in self.ranges)
         for block in range(first // BLOCK_ROWS, -(-(first + len(X)) // BLOCK_ROWS)):
-            block_start = block * BLOCK_ROWS - first  # before X if first is not the start of a block
+            block_start = block * BLOCK_ROWS - first  # negative if X starts within the block
             block_rows = slice(max(block_start, 0), min(block_start + BLOCK_ROWS, len(X)))
             block_counts = self.bags.counts(block, range(start, stop))
             for rows, values in dense_blocks(X, block_rows):

@@ -80,7 +80,7 @@ class TrainingTable(ABC):
 
     @abstractmethod
     def _choose_coding(self) -> Coding:
-        """Choose codes, without target rates."""
+        """Choose bins and categories, without target rates."""
 
     @abstractmethod
     def _encode_rows(self, coding: Coding) -> None:
