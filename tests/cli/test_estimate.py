@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aucforest.monitoring import CBPE, Chunks
+from aucforest.cli.estimate import _report_shifts
+from aucforest.monitoring import CBPE, CBPEResult, Chunks, ShiftReport
 from tests.cli.data import check_refusal, check_usage, json_of, read_json, run, succeed
 
 mpl.use("Agg")
@@ -49,7 +50,7 @@ def table_rows(result):
     return [line.split() for line in result.stdout.splitlines() if "roc_auc" in line]
 
 
-def test_it_writes_what_cbpe_says():
+def test_outputs_are_those_of_cbpe():
     NEW.to_parquet("new.parquet")
     options = "--prediction guess --metrics roc_auc,f1 --size 200 --json out.json --csv out.csv --plot out.png"
     result = succeed(f"estimate reference.csv new.parquet {NAMES} {options}")
@@ -80,7 +81,7 @@ def test_periods_features_and_unlabelled_rows():
     assert "realized" not in result.stderr
 
 
-def test_text_of_digits_is_the_text_of_the_reference():
+def test_digits_are_text_if_the_reference_has_text():
     towns = [["10", "20", "A1"], ["10", "20"]]
     write_both(lambda frame, seed: frame.assign(town=np.random.default_rng(seed).choice(towns[seed], 400)))
     assert 0.5 < read_json(f"{ESTIMATE} --features town --size 100")["estimates"][0]["domain_auc"] < 0.9
@@ -96,7 +97,7 @@ def test_a_reference_without_limits_cannot_fail_on_alerts():
     assert not {"yes", "no"} & set(result.stdout.split())
 
 
-def test_the_calendar_of_a_zone_is_that_of_its_clock():
+def test_months_are_those_of_the_time_zone():
     """In UTC, 2024-01-01 00:00 in Berlin is in the year 2023."""
     write_both(lambda frame, _: frame.assign(day=frame["day"].dt.tz_localize("Europe/Berlin")), "parquet")
     content = read_json(f"estimate reference.parquet new.parquet {NAMES} --period M --time day")
@@ -127,7 +128,7 @@ def test_several_classes_by_name():
     assert [row["low"] < row["realized"] < row["high"] for row in rows] == [True, True]
 
 
-def test_alerts_are_shown_and_end_with_3_if_that_is_asked_for():
+def test_alerts_are_shown_and_exit_with_3_on_request():
     calm = succeed(f"{ESTIMATE} --fail-on-alert --size 200")
     assert [row[-3] for row in table_rows(calm)] == ["no", "no"]
     NEW.assign(score=0.5).to_csv("new.csv", index=False)
@@ -141,6 +142,12 @@ def test_alerts_are_shown_and_end_with_3_if_that_is_asked_for():
     assert {(row[3], row[-3], row[-2]) for row in rows} == {("0.5", "yes", "no")}
     assert "alerts: 10 of 10 estimates\nshifts beyond limits: 10 of 10 chunks, first [0:39]: PSI " in result.stderr
     assert succeed(ESTIMATE).stdout == result.stdout
+
+
+def test_a_shift_equal_to_its_limit_but_for_rounding_is_not_beyond(capsys):
+    auc = {"domain_auc": np.nextafter(0.7, 1), "domain_auc_limit": 0.7}
+    _report_shifts(CBPEResult((), {"a": ShiftReport(0.5, 0.0, psi_limit=0.2, valid=False, **auc)}))
+    assert capsys.readouterr().err == "shifts beyond limits: 1 of 1 chunks, first a: PSI 0.5 (limit 0.2)\n"
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from aucforest.cli._inputs import echo_notes, open_table, read_columns
 from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, TargetColumn, names_in, takes_read_options, validator
 from aucforest.cli._outputs import NARROW, PICTURES
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
-from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
+from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, is_beyond, proportion_at_k
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.kinds import nearest
 from aucforest.tables.labels import check_has_rows, typed_labels
@@ -29,7 +29,7 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
 ALERT = 3  # the exit code of --fail-on-alert
-_METRICS = tuple(name for name in NAMES if name not in COSTS)  # costs would need a cost matrix
+_METRICS = tuple(name for name in NAMES if name not in COSTS)  # there is no option for a cost matrix
 _SCORE_METRICS = ("roc_auc", "average_precision")  # metrics that only need scores
 _PROBABILITY = "probability_"  # the names of columns of probabilities begin with this
 _YES_OR_NO = {True: "yes", False: "no", None: ""}
@@ -191,7 +191,7 @@ def estimate(
 
 @contextmanager
 def _messages_about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
-    """Reword errors and warnings of CBPE: they name a file, its columns and options instead of arguments."""
+    """Reword errors and warnings of CBPE, so that they name a file, its columns and options instead of arguments."""
     replacements = {
         "X: ": "",
         'set on_nan="drop"': "pass --drop-missing",
@@ -221,9 +221,9 @@ def _read(
     optional: str,
     as_text: Sequence[str] = (),
 ) -> Any:
-    """Read a table as a DataFrame; raise ValueError if it lacks a column other than the column `optional`.
+    """Read columns of a table as a DataFrame; raise ValueError if one is missing, unless it is the column `optional`.
 
-    The columns `as_text` of a text file are read as strings, even if all values are numbers.
+    In a text file, the columns `as_text` are read as strings, even if all values are numbers.
     """
     names = list(dict.fromkeys(chain.from_iterable(columns.values())))
     labels = [*columns["y_true"], *columns["y_pred"]]
@@ -240,7 +240,7 @@ def _read(
 def _class_names(scores: list[str], labels: Any) -> list[str] | None:
     """Return the classes in the names of probability columns, with the positive class last.
 
-    Returns None if the columns have other names, or if the classes in their names are not all of those in `labels`.
+    Returns None if the columns have other names, or if their names do not determine the classes in `labels`.
     """
     named = [score.removeprefix(_PROBABILITY) for score in scores if score.startswith(_PROBABILITY)]
     classes = _as_texts(labels).dropna().unique().tolist()
@@ -252,14 +252,14 @@ def _class_names(scores: list[str], labels: Any) -> list[str] | None:
 
 
 def _as_texts(labels: Any) -> Any:
-    """Return labels as text. Integers in a float column, which may have missing values, become text without ".0"."""
+    """Return labels as text. Integers become text without ".0", even if missing values made them floats."""
     return labels.convert_dtypes().astype("string")
 
 
 def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None) -> dict[str, Any]:
-    """Return the arguments of CBPE: a frame for X, arrays for others, and None for those without columns.
+    """Return the arguments of CBPE: a frame for X, arrays for other parameters, and None for those without columns.
 
-    If classes are given, labels are converted to text.
+    If the classes are given, which are text, labels are converted to text.
     """
     rows: dict[str, Any] = dict.fromkeys(columns)
     for parameter, names in columns.items():
@@ -269,7 +269,7 @@ def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None
         if classes is not None and parameter in ("y_true", "y_pred"):
             values = _as_texts(values)
         if parameter == "time" and getattr(values.dtype, "tz", None) is not None:
-            values = values.dt.tz_localize(None)  # the calendar of chunks is that of the time zone
+            values = values.dt.tz_localize(None)  # chunks are periods of local time
         rows[parameter] = values if parameter == "X" else values.to_numpy()
     return rows
 
@@ -294,20 +294,20 @@ def _as_table(title: str, result: CBPEResult) -> Table:
 
 
 def _report_shifts(result: CBPEResult) -> None:
-    """Print how many chunks have shifted beyond limits, and which limits the first of these chunks exceeds."""
+    """Print how many chunks have a shift beyond its limit, and the shifts of the first of them with their limits."""
     shifted = {chunk: shift for chunk, shift in result.shifts.items() if shift.valid is False}
     if not shifted:
         return
     chunk, shift = next(iter(shifted.items()))
     measures = {
-        "PSI": (shift.psi, shift.psi_limit, 1),
-        "domain AUC": (shift.domain_auc, shift.domain_auc_limit, 1),
-        "effective sample size": (shift.effective_sample_size, shift.effective_sample_size_limit, -1),
+        "PSI": (shift.psi, -math.inf, shift.psi_limit),
+        "domain AUC": (shift.domain_auc, -math.inf, shift.domain_auc_limit),
+        "effective sample size": (shift.effective_sample_size, shift.effective_sample_size_limit, math.inf),
     }
     exceeded = [
-        f"{name} {value:.4g} (limit {limit:.4g})"
-        for name, (value, limit, sign) in measures.items()
-        if sign * (value - limit) > 0.0
+        f"{name} {value:.4g} (limit {upper if math.isinf(lower) else lower:.4g})"
+        for name, (value, lower, upper) in measures.items()
+        if is_beyond(value, lower, upper)
     ]
     typer.echo(
         f"shifts beyond limits: {len(shifted)} of {len(result.shifts)} chunks, first {chunk}: {', '.join(exceeded)}",
