@@ -50,6 +50,7 @@ def test_groups_are_those_of_a_column(files):
     X = X.astype({"colour": "category", "width": float, "count": float})
     expected = aucforest.refresh(aucforest.load("old"), X, rows["label"], groups=rows["customer"])
     assert found == expected.roc_auc._asdict() != read_json(REFRESH)["roc_auc"]
+    succeed(f"{REFRESH} --weight weight --groups weight")  # one column may have several roles
 
 
 def test_the_reference_is_that_of_the_refreshed_model(files):
@@ -81,10 +82,6 @@ def test_three_classes_and_a_fixed_threshold(files):
         assert f"labels: {said}\n" in succeed(f"refresh old {new} --target label --out new").stdout
 
 
-def test_one_column_may_have_several_roles(files):
-    succeed(f"{REFRESH} --weight weight --groups weight")
-
-
 def test_known_rows_and_wrong_outputs_are_refused(files):
     check_refusal(run("refresh old old.csv --target label --out new"), "pass new ones")
     check_refusal(run(f"{REFRESH} --out old"), "overwritten")
@@ -104,3 +101,6 @@ def test_the_prevalence_is_that_of_the_option(files):
     assert brier == pytest.approx(np.mean((proba - (mixed(300, 1)["label"] == "yes")) ** 2))
     succeed("export old --onnx m.onnx --check new.csv --prevalence 0.02")
     check_refusal(run("predict old new.csv --prevalence 2"), "must be a number between 0 and 1")
+    succeed("fit old.csv --target label --out old --trees 5 --drop id --threshold f1")
+    said = succeed("evaluate old new.csv --target label --prevalence 0.02").output
+    assert 0 <= said.find("Note: threshold='f1' was tuned for other class frequencies") < said.find("ROC AUC")

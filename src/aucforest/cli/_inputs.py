@@ -3,6 +3,7 @@
 The types of training data are inferred from the file. Other rows are read in the types that the model expects.
 """
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,7 +122,9 @@ def load_model(file: Path, jobs: int | None = None, prevalence: float | None = N
     if prevalence is not None:
         if not hasattr(model, "set_prevalence"):
             raise ValueError(f"--prevalence is for forests and stacks, but the model is a {type(model).__name__}")
-        model.set_prevalence(prevalence)
+        with warnings.catch_warnings(record=True) as caught:
+            model.set_prevalence(prevalence)
+        echo_notes([str(warning.message) for warning in caught])
     return model.set_params(n_jobs=jobs) if "n_jobs" in model.get_params(deep=False) else model
 
 
