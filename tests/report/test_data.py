@@ -1,4 +1,4 @@
-"""Columns are described, and rows that were trained on are found."""
+"""The table of columns, and warnings about rows that the model was trained on."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from aucforest import AUCStackingClassifier
-from aucforest.report.data import Training, check_overlap, column_table, data_section, training_rows_warning
+from aucforest.report import data
+from aucforest.report.data import check_overlap, column_table, data_section, training_rows_warning
 from aucforest.report.rows import score_rows
 from tests.estimators.data import make_table, small_forest
 from tests.report import pages
@@ -23,20 +24,22 @@ def test_columns_of_frames_are_described(frames):
     numbers = pages.X[1:, 1]
     columns = {
         "kind": np.where(X[:, 0] > np.nanmedian(X[:, 0]), "big", "small").tolist(),
+        "code": ["007", "10"] * 250,
         "number": [None, *numbers.tolist()],
         "day": np.datetime64("2024-01-01") + np.arange(500) % 100,
         "wait": np.array([1, 2, 30, 1, 2] * 100, dtype="m8[h]").astype("m8[ns]"),
     }
     described = {cells[0]: cells[1:] for cells in column_table(frames.DataFrame(columns)).rows}
     assert list(described) == list(columns)
-    assert described["kind"][0] == "category"
+    assert described["kind"][0] == described["code"][0] == "category"
     assert "big (" in described["kind"][3]
     *first, usual = described["number"]
     assert first == ["number", "0.20 %", str(len(set(numbers)))]
     assert printed(usual.split()[0]) == pytest.approx(np.median(numbers), abs=5e-4)
     assert described["day"] == ["date", "0.0 %", "100", "2024-02-19 (90 % from 2024-01-05 to 2024-04-04)"]
     assert described["wait"] == ["duration", "0.0 %", "3", "2:00:00 (90 % from 1:00:00 to 1 day, 6:00:00)"]
-    flags = pd.DataFrame({"flag": pd.array([True, None, False, True] * 125, dtype="boolean")})
+    flags = [True, None, False, True] * 125
+    flags = frames.DataFrame({"flag": pd.array(flags, dtype="boolean") if frames is pd else flags})
     assert column_table(flags).rows == [["flag", "category", "25.0 %", "2", "True (66.7 %), False (33.3 %)"]]
 
 
@@ -64,11 +67,12 @@ def test_suspicious_columns_are_named():
 
 
 def overlap(model, X, train, test=slice(300, 500)):
-    y_train = Y[: len(train)]
-    return check_overlap(score_rows(model, X[test], Y[test], None), Training(train, y_train, y_train, None, False))
+    rows, y_train = score_rows(model, X[test], Y[test], None), Y[: len(train)]
+    training = data.Training(train, y_train, y_train, None)
+    return check_overlap(rows, training, data.pair_columns(rows, training))
 
 
-def test_rows_of_the_training_are_counted():
+def test_rows_equal_to_training_rows_are_counted():
     model = small_forest(10).fit(X[:300], Y[:300])
     text, warning = overlap(model, X, X[:300], test=slice(260, 500))
     assert text.startswith("40 of the 240 rows of this report (16.7 %) have the same label and values as")
@@ -83,16 +87,17 @@ def test_rows_of_the_training_are_counted():
 
 @pytest.mark.filterwarnings("ignore:X. column 'id'. integers above")
 @pytest.mark.parametrize("frames", [pd, pl])
-def test_frames_are_compared_by_name_whatever_their_types(frames):
+def test_columns_of_frames_are_matched_by_name(frames):
     names, ids, y = ["a", "b", None, "c", "d"] * 40, [2**62 + row for row in range(200)], np.arange(200) % 2
     train = frames.DataFrame({"id": ids, "name": names, "count": [float(row) for row in range(200)]})
     test = frames.DataFrame({"name": names[:50], "count": range(50), "id": ids[:100:2]})
     rows = score_rows(small_forest(5).fit(train, y), test[["id", "name", "count"]], y[:50], None)
-    text, _ = check_overlap(rows, Training(train, y, y, None, False))
+    training = data.Training(train, y, y, None)
+    text, _ = check_overlap(rows, training, data.pair_columns(rows, training))
     assert text.startswith("1 of the 50 rows")  # float64 would call 50 of the identifiers equal
 
 
-def test_training_rows_are_compared_by_position_if_only_one_of_both_has_names():
+def test_columns_are_matched_by_position_if_only_one_table_has_names():
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
     assert overlap(small_forest(10).fit(X[:300], Y[:300]), X, frame[:300])[0] == NO_ROW
     model = small_forest(10).fit(frame[:300], Y[:300])
@@ -105,10 +110,10 @@ def test_training_rows_are_compared_by_position_if_only_one_of_both_has_names():
 def test_a_forest_is_compared_with_its_out_of_bag_rows():
     forest = small_forest(60, oob_score=True, shrinkage=0).fit(X[:300], Y[:300])
     trained_rows, new_rows = (score_rows(forest, X[part], Y[part], None) for part in (slice(300), slice(300, 500)))
-    text, warning = check_overlap(trained_rows, None)
+    text, warning = check_overlap(trained_rows, None, {})
     assert "was not checked" in text
     assert warning.endswith("Check that the model was not trained on these rows.")
-    assert check_overlap(new_rows, None) == (text, None)
+    assert check_overlap(new_rows, None, {}) == (text, None)
 
 
 def test_training_rows_are_known_without_their_weights():

@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from aucforest.report import report
-from aucforest.report.data import read_training
+from aucforest.report.data import pair_columns, read_training
 from aucforest.report.drift import drift_sections, measure_drift
 from aucforest.report.rows import score_rows
 
@@ -44,7 +44,8 @@ def table(seed):
 def section_of(new, y, old, y_old):
     """Return the section on drift of two tables, and the cells of its table by column."""
     model = DummyClassifier().fit(old, y_old)
-    (section,) = drift_sections(score_rows(model, new, y, None), read_training(model, old, y_old, None), 0)
+    rows, training = score_rows(model, new, y, None), read_training(model, old, y_old, None)
+    (section,) = drift_sections(rows, training, pair_columns(rows, training), 0)
     return section, {row[0]: row[1:] for row in section.tables[0].rows}
 
 
@@ -63,7 +64,7 @@ def test_rows_of_the_same_source_have_not_drifted():
     assert section.points[1].endswith("class frequencies differ by no more than chance explains.")
 
 
-def test_what_has_drifted_is_named_and_told_apart():
+def test_columns_with_drift_are_named():
     (new, _), (old, y_old) = table(2), table(1)
     new = new.assign(height=new["height"] + 1.0, colour=new["colour"].replace("red", "crimson"))
     section, shown = section_of(new, np.arange(N) < 20, old, y_old)

@@ -41,7 +41,7 @@ def test_the_stack_is_compared_with_its_forest(stack, weighted):
     assert list(map(printed, shown["ROC AUC"][3].split(" to "))) == pytest.approx(expected, rel=0.05, abs=1e-3)
 
 
-def test_a_stack_that_is_its_forest():
+def test_a_stack_of_one_forest_is_not_compared():
     with pytest.warns(UserWarning, match="groups"):
         stack = AUCStackingClassifier(small_forest(60)).fit(X[TRAIN], Y[TRAIN], groups=np.arange(300) % 8)
     (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], None), 200, 0)
@@ -117,11 +117,12 @@ def test_reasons_of_a_stack_are_of_the_log_odds_of_the_score(data):
     assert reasons_sections(replace(rows, model=own), None) == []
 
 
-@pytest.mark.parametrize("n_trees", [2, 3])
-def test_two_trees_have_no_curve(n_trees):
-    forest = small_forest(n_trees, criterion="gini", splitter="best").fit(X[TRAIN], Y[TRAIN])
+@pytest.mark.parametrize(("n_trees", "bootstrap"), [(2, True), (3, True), (3, False)])
+def test_two_trees_and_trees_without_bootstrap_have_no_curve(n_trees, bootstrap):
+    params = {"criterion": "gini", "splitter": "best", "bootstrap": bootstrap}
+    forest = small_forest(n_trees, **params).fit(X[TRAIN], Y[TRAIN])
     section = model_section(forest, read_training(forest, X[TRAIN], Y[TRAIN], None))
-    assert len(section.plots) == ("where it is flat" in section.lead) == (n_trees == 3)
+    assert len(section.plots) == ("where it is flat" in section.lead) == (n_trees == 3 and bootstrap)
 
 
 def test_importances_have_the_digits_of_their_intervals():

@@ -28,7 +28,7 @@ def of_arrays():
     return sections(X)
 
 
-# Frames are also those of the command line.
+# Tests of the command line make pages on frames, too.
 OTHERS = [pytest.param(form, marks=pytest.mark.slow) for form in FORMS if form not in ("bsr", "matrix")]
 
 
@@ -45,14 +45,16 @@ def test_every_form_gives_the_same_page(form, of_arrays):
 
 def test_text_beside_numbers_in_a_list_of_lists():
     rows = [["ash" if row[0] > 0 else "elm", *row[1:].tolist()] for row in X]
-    forest = small_forest(9, categorical_features=[0]).fit(rows, Y)
-    page = report(forest, rows, Y, by=pa.table({"tree": [row[0] for row in rows]}), **QUICK).html
+    forest = small_forest(9, categorical_features=[0], bootstrap=False).fit(rows, Y)
+    options = {"X_train": rows, "y_train": Y, "by": pa.table({"tree": [row[0] for row in rows]})}
+    page = report(forest, rows, Y, **options, **QUICK).html
+    assert "on 120 rows of this report, decreases" in page  # there are no out-of-bag rows
     assert re.search(r"<th scope=\"row\">feature_0</th>\s*<td class=\"l\">category</td>", page)
     assert re.search(r"feature_0 = (ash|elm) \(", page)
     assert "Performance by tree" in page
 
 
-def test_what_is_no_matrix_is_left_to_the_pipeline():
+def test_pipelines_take_texts_and_lists_of_words():
     words = np.where(Y, "good fine day", "bad grim night").tolist()
     tokens = [text.split()[: 2 + k % 2] for k, text in enumerate(words)]
     for rows, vectorizer in ((words, CountVectorizer()), (tokens, CountVectorizer(analyzer=list))):

@@ -75,9 +75,8 @@ def report(
     facts = {"Target": f"{target}{label}", "Data": data.name}
     if train is not None:
         facts["Training data"] = train.name
-    options: dict[str, Any] = {"facts": facts, "random_state": seed}
+    options: dict[str, Any] = {"facts": facts, "intended_use": intended_use, "random_state": seed}
     if has_several:
-        facts |= {"Intended use": intended_use} if intended_use else {}
         page = _report_on_models(named_models(models), read, target, data, train, title=title, **options)
     else:
         test, training = read(model, data), Labelled("", None, None) if train is None else read(model, train)
@@ -90,7 +89,6 @@ def report(
             y_train=training.y,
             sample_weight_train=training.weight,
             title=title or f"{model_files[0].name}, evaluated on {test.title}",
-            intended_use=intended_use,
             by=None if by is None else read_subgroups(data, by, target, read_options),
             n_jobs=jobs,
             verbose=int(sys.stderr.isatty()),
@@ -121,5 +119,5 @@ def _report_on_models(
     if train is not None:
         tables = [read(model, train) for model in models.values()]
         X, first = join_columns([table.X for table in tables]), tables[0]
-        training = read_training(next(iter(models.values())), X, first.y, first.weight, checks_forest=False)
+        training = read_training(next(iter(models.values())), X, first.y, first.weight)
     return report_on_models(scored, training, **options)

@@ -1,7 +1,7 @@
 """The section on the data (classes, columns, missing values), and a check whether rows were used for training."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -23,35 +23,28 @@ from aucforest.tables.notes import suspicious_columns
 
 _MOST_COLUMNS = 200  # maximum number of columns in the table
 _MOST_VALUES = 3  # number of frequent values shown for a categorical column
-_LEVEL = 0.999  # confidence level: an AUC is suspicious if its confidence interval is above the out-of-bag AUC
+_LEVEL = 0.999  # A ROC AUC is suspicious if its confidence interval at this level is above the out-of-bag ROC AUC.
 
 Pair = tuple[NDArray[Any], NDArray[Any]]  # a column of the rows, and the same column of the training rows
 
 
 class Training(NamedTuple):
-    """The training data, and whether the forest of the model has bootstrap samples of them."""
+    """The training data. `labels` has the class indices of `y`."""
 
     X: Any
     y: NDArray[Any]
     labels: NDArray[np.int64]
     sample_weight: FloatArray | None
-    has_oob_rows: bool
 
 
-def read_training(
-    model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, checks_forest: bool = True
-) -> Training | None:
-    """Return the training data, or None if not given. `checks_forest` checks that a forest was fitted to them."""
+def read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> Training | None:
+    """Validate and return the training data, or None if none are given."""
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
         raise ValueError("the training data are X_train and y_train: give both or none")
     X, y_true, weights = check_rows(X, y, sample_weight, "train")
-    labels, forest = class_indices(y_true, ordered_classes(model), "y_train"), forest_of(model)
-    has_oob_rows = checks_forest and forest is not None and forest.bootstrap
-    if has_oob_rows:
-        training_rows(forest, X, y_true, weights)  # raises ValueError for other rows before the long computations
-    return Training(X, y_true, labels, weights, has_oob_rows)
+    return Training(X, y_true, class_indices(y_true, ordered_classes(model), "y_train"), weights)
 
 
 def data_section(rows: ScoredRows, training: Training | None) -> Section:
@@ -82,7 +75,7 @@ def _class_table(
 
 
 def column_table(X: Any) -> Table | None:
-    """Return a table of type, missing values and typical values of the first columns, or None if X has no columns."""
+    """Return a table with the types and typical values of the first columns of X, or None if X has no columns."""
     names = column_names(X)
     if not names:
         return None
@@ -116,9 +109,14 @@ def as_array(values: Any) -> NDArray[Any]:
 
 
 def as_numbers(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
-    """Return a column as numbers, with NaN if missing, and a function that formats a number; None for categories."""
+    """Return a column as numbers, with NaN for missing values, and a function that formats them; None for categories.
+
+    Text and booleans are categories, even if numpy would convert them to numbers.
+    """
     if values.dtype.kind in "Mm":
         return in_seconds(values), format_time if values.dtype.kind == "M" else format_duration
+    if values.dtype.kind == "O" and any(isinstance(value, str | bool | np.bool_) for value in values.tolist()):
+        return None
     with suppress(TypeError, ValueError):
         return (values.astype(np.float64), number) if values.dtype.kind in "fiuO" else None
     return None
@@ -158,7 +156,10 @@ def _describe(name: str, column: Any) -> list[str]:
 
 
 def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
-    """Return the number of distinct values. Integers are not converted to float64, which would round large ones."""
+    """Return the number of distinct values of a column that is given as read, as an array, and as numbers without NaN.
+
+    The numbers are not used for integers, because float64 rounds large ones.
+    """
     if isinstance(column, nw.Series) and column.dtype.is_integer():
         return column.drop_nulls().n_unique()
     if values.dtype.kind == "O":
@@ -166,17 +167,16 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
     return np.unique(values if values.dtype.kind in "iu" else numbers).size
 
 
-def check_overlap(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
-    """Return a sentence that says whether rows were used for training, and a warning or None.
+def check_overlap(rows: ScoredRows, training: Training | None, pairs: Mapping[str, Pair]) -> tuple[str, str | None]:
+    """Return a sentence on whether the model was trained on some of the rows, and a warning or None.
 
-    Without training data, a ROC AUC far above the out-of-bag ROC AUC raises the warning. With training data, it is
-    raised if too many rows equal a training row: their proportion is more than three standard errors above the
-    proportion of training rows that have a duplicate.
+    Without training data, there is a warning if the ROC AUC is far above the out-of-bag ROC AUC. With training data,
+    rows are compared in the columns `pairs`, and there is a warning if too many equal a training row: if their
+    proportion is more than three standard errors above the proportion of training rows that have a duplicate.
     """
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
         return sentence, _high_auc_warning(rows.model, rows.labels, rows.scores, rows.sample_weight)
-    pairs = same_columns(rows, training)
     if not pairs:
         return "Whether the model was trained on these rows was not checked: they have no columns to compare.", None
     n_seen, duplicate_rate = _count_seen([(rows.labels, training.labels), *pairs.values()])
@@ -192,8 +192,13 @@ def check_overlap(rows: ScoredRows, training: Training | None) -> tuple[str, str
     return text, warning if is_suspicious else None
 
 
-def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
-    """Return pairs of columns, matched by name if both tables have names, else by position; {} for sparse rows."""
+def pair_columns(rows: ScoredRows, training: Training | None) -> dict[str, Pair]:
+    """Return the columns that both tables have, by name; {} for sparse rows and without training data.
+
+    Columns are matched by name if both tables have names, else by position.
+    """
+    if training is None:
+        return {}
     test, train = column_arrays(rows.X), column_arrays(training.X)
     if not (names_of(rows.X) and names_of(training.X)):
         if test and train and len(test) != len(train):

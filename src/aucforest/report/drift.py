@@ -1,6 +1,6 @@
 """The section on drift: whether rows differ from the training rows, column by column and as a whole."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from aucforest.inspection.comparison import holm
 from aucforest.metrics.intervals import normal_quantile
 from aucforest.monitoring.shift import MOST_ROWS, N_BINS, psi_from_counts, tell_apart
-from aucforest.report.data import Pair, Training, as_numbers, encode_pair, same_columns
+from aucforest.report.data import Pair, Training, as_numbers, encode_pair
 from aucforest.report.metrics import LEVEL
 from aucforest.report.page import Section, Table, number, percent
 from aucforest.report.rows import ScoredRows
@@ -19,13 +19,10 @@ _MOST_LISTED = 10  # maximum number of columns in the table
 _MOST_COLUMNS = 200  # maximum number of features of the forest that separates the rows from the training rows
 
 
-def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> list[Section]:
-    """Return the section on drift, or an empty list if there are no training rows, or only columns of dates."""
-    if training is None:
-        return []
-    pairs = same_columns(rows, training).items()
-    columns = {name: pair for name, pair in pairs if all(values.dtype.kind != "M" for values in pair)}
-    if not columns:
+def drift_sections(rows: ScoredRows, training: Training | None, pairs: Mapping[str, Pair], seed: int) -> list[Section]:
+    """Return the section on drift in the columns `pairs`, or an empty list if there are only columns of dates."""
+    columns = {name: pair for name, pair in pairs.items() if all(values.dtype.kind != "M" for values in pair)}
+    if training is None or not columns:
         return []
     psi, limits, raw_pvalues = zip(*(measure_drift(_as_bins(pair)) for pair in columns.values()))
     pvalues = holm(raw_pvalues).tolist()
@@ -80,10 +77,10 @@ def _numeric_pair(pair: Pair) -> Pair | None:
 
 def _forest_sentence(pairs: list[Pair], seed: int) -> str:
     random = np.random.default_rng(seed)
-    new_rows, old_rows = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
-    if min(new_rows.size, old_rows.size) < 2:
+    new_indices, old_indices = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
+    if min(new_indices.size, old_indices.size) < 2:
         return "There are too few rows for a forest that tells them from the training rows."
-    pairs = [(new[new_rows], old[old_rows]) for new, old in pairs]
+    pairs = [(new[new_indices], old[old_indices]) for new, old in pairs]
     numeric_pairs = [_numeric_pair(pair) for pair in pairs]
     encoded = [numeric or encode_pair(pair, as_text=True) for pair, numeric in zip(pairs, numeric_pairs)]
     X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*encoded))

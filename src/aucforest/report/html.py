@@ -23,7 +23,7 @@ from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.models import check_count
 from aucforest.metrics.thresholds import check_cost
 from aucforest.report import model, model_comparison, performance
-from aucforest.report.data import Training, check_overlap, data_section, read_training
+from aucforest.report.data import Training, check_overlap, data_section, pair_columns, read_training
 from aucforest.report.drift import drift_sections
 from aucforest.report.importance import held_out_importance
 from aucforest.report.metrics import cost_matrix, resample
@@ -184,19 +184,24 @@ def report(
         models = model_comparison.named_models(model_or_comparison)
         scored = {name: score_rows(model, X_test, y_test, sample_weight, name) for name, model in models.items()}
         first = next(iter(scored.values())).model
-        training = read_training(first, X_train, y_train, sample_weight_train, checks_forest=False)
+        training = read_training(first, X_train, y_train, sample_weight_train)
         options = {"n_bootstrap": n_bootstrap, "random_state": random_state}
-        given_facts |= {"Intended use": intended_use} if intended_use else {}
-        return report_on_models(scored, training, title=title, facts=given_facts, **options)
+        return report_on_models(scored, training, title=title, facts=given_facts, intended_use=intended_use, **options)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     training = read_training(rows.model, X_train, y_train, sample_weight_train)
     groups = read_grouping_columns(by, rows, sample_weight)
     costs = cost_matrix(rows.model) if cost is None else check_cost(cost, len(rows.classes))
-    (overlap, warning), is_binary = check_overlap(rows, training), len(rows.classes) == 2
+    is_binary = len(rows.classes) == 2
+    pairs = pair_columns(rows, training)
+    overlap, warning = check_overlap(rows, training, pairs)
+    drift = drift_sections(rows, training, pairs, seed)
+    del pairs  # they may be copies of large tables
 
     def sections() -> Iterator[Section]:
+        # Computed first, because it raises ValueError if X_train is not the training data of the forest.
+        model_section = model.model_section(rows.model, training)
         resamples = resample(rows, n_bootstrap, seed)
         yield performance.summary_section(rows, resamples)
         importance, source = _importance(rows, training, n_repeats, n_jobs, seed)
@@ -216,8 +221,8 @@ def report(
             yield from model.dependence_sections(rows, importance, seed)
         yield from model.reasons_sections(rows, n_jobs)
         yield from model.members_sections(rows, n_bootstrap, seed)
-        yield model.model_section(rows.model, training)
-        yield from drift_sections(rows, training, seed)
+        yield model_section
+        yield from drift
         yield data_section(rows, training)
 
     with drawing():
@@ -229,9 +234,10 @@ def report(
 def _importance(
     rows: ScoredRows, training: Training | None, n_repeats: int, n_jobs: int | None, seed: int
 ) -> tuple[PermutationImportance | None, str]:
+    """Return permutation importances, or None without columns or repeats, and a phrase for the rows that they use."""
     if n_repeats == 0:
         return None, ""
-    if training is None or not training.has_oob_rows or not isinstance(rows.model, AUCForestClassifier):
+    if training is None or not isinstance(rows.model, AUCForestClassifier) or not rows.model.bootstrap:
         return held_out_importance(rows, n_repeats, seed), "rows of this report"
     options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": n_jobs, "random_state": seed}
     importance = oob_permutation_importance(rows.model, training.X, training.y, n_repeats=n_repeats, **options)
@@ -244,10 +250,12 @@ def report_on_models(
     *,
     title: str | None = None,
     facts: Mapping[str, str] | None = None,
+    intended_use: str | None = None,
     n_bootstrap: int = 500,
     random_state: Any = None,
 ) -> Report:
     """Return the report on several models that scored the same rows; the types of X may differ between models."""
+    given_facts = dict(facts or {}) | ({"Intended use": intended_use} if intended_use else {})
     first = next(iter(scored.values()))
     if any(not np.array_equal(rows.labels, first.labels) for rows in scored.values()):
         raise ValueError("the models of a report must score the same rows, but these have different labels")
@@ -255,19 +263,21 @@ def report_on_models(
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     # Without training rows, each model is checked, because each has its own out-of-bag rows.
     rows_to_check = {"": rows} if training else {f"{name}: ": model_rows for name, model_rows in scored.items()}
-    checks = {prefix: check_overlap(model_rows, training) for prefix, model_rows in rows_to_check.items()}
+    pairs = pair_columns(rows, training)
+    checks = {prefix: check_overlap(model_rows, training, pairs) for prefix, model_rows in rows_to_check.items()}
     warnings = [f"{prefix}{warning}" for prefix, (_, warning) in checks.items() if warning]
     overlap = next(iter(checks.values()))[0]
     with drawing():
         parts = model_comparison.models_sections(scored, overlap, n_bootstrap, seed)
-    parts += [*drift_sections(rows, training, seed), data_section(rows, training)]
-    title, shown = _heading(rows, title, {"Models": ", ".join(scored)}, dict(facts or {}))
+    parts += [*drift_sections(rows, training, pairs, seed), data_section(rows, training)]
+    title, shown = _heading(rows, title, {"Models": ", ".join(scored)}, given_facts)
     return Report(title, render(title, shown, parts, warnings))
 
 
 def _heading(
     rows: ScoredRows, title: str | None, models: dict[str, str], given_facts: dict[str, str]
 ) -> tuple[str, dict[str, str]]:
+    """Return the title of a page, by default the names of models and classes, and the facts below the title."""
     subject, classes = f"{len(rows.classes)} classes", {"Classes": str(len(rows.classes))}
     if len(rows.classes) == 2:
         positive = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"

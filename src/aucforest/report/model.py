@@ -38,10 +38,11 @@ _MEMBERS = {
 
 
 def importance_section(importance: PermutationImportance, source: str) -> Section:
-    """Return the section on permutation importances. `source` describes the rows from which they are computed."""
+    """Return the section on permutation importances. `source` is a phrase for the rows from which they are computed."""
     mean, intervals = importance.importances_mean, np.clip(importance.importances_interval(LEVEL), -1.0, 1.0)
     caption = "Decrease of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
-    widths = np.ptp(intervals, axis=1)  # their geometric mean determines the digits of all rows of the table
+    widths = np.ptp(intervals, axis=1)
+    # All rows of the table have the decimals that an interval of the geometric mean of the widths needs.
     width = float(np.exp(np.log(widths[widths > 0.0]).mean())) if np.any(widths > 0.0) else None
     body = [
         [importance.feature_names[j], *estimate(mean[j], intervals[j, 0], intervals[j, 1], signed, width)]
@@ -147,7 +148,7 @@ def model_section(model: Any, training: Training | None) -> Section:
                 "best kind alone."
             )
             drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
-        if training is not None and training.has_oob_rows and len(forest.trees_) >= _FEWEST_TREES:
+        if training is not None and forest.bootstrap and len(forest.trees_) >= _FEWEST_TREES:
             lead += " The curve shows whether its trees are enough: where it is flat, more do not help."
             caption = (
                 f"Out-of-bag ROC AUC{suffix} by the number of trees. The first points use fewer rows: those that are "
