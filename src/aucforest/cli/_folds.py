@@ -19,12 +19,12 @@ def check_fold_options(groups: str | None, time: str | None) -> None:
 
 
 def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[Fold] | int:
-    """Return folds by time, or folds by group, or the number of stratified folds if there is neither column."""
-    labels = data.classes[data.y]  # error messages name the classes
+    """Return folds by time, folds by group, or, if there is neither column, the number of stratified folds."""
+    labels = data.classes[data.y]  # for error messages, which name the classes
     if data.times is not None:
         return make_folds(data.X, labels, cv=time_folds(data.times, n_folds))
     folds = make_folds(data.X, labels, cv=n_folds, n_repeats=n_repeats, groups=data.groups, random_state=seed)
-    # `make_folds` also raises errors for stratified folds. The caller makes them again with its own random state.
+    # Stratified folds are made only for the errors of `make_folds`: the caller makes them with its own random state.
     return n_folds if data.groups is None else folds
 
 

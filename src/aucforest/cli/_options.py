@@ -63,7 +63,7 @@ Time = Annotated[
 
 
 def validator(check: Callable[[str], Any]) -> Callable[[str | None], str | None]:
-    """Return a callback of an option. It validates the value by `check`, whose ValueError becomes a usage error."""
+    """Return a callback for an option that calls `check` with its value; a ValueError becomes a usage error."""
 
     def callback(value: str | None) -> str | None:
         try:
@@ -206,7 +206,7 @@ RULE_HELP = (
 
 
 def parse_rule(text: str) -> Any:
-    """Return a rule as the parameter `threshold`. Its cost matrix has the negative class first, see `rule_for`."""
+    """Return a rule as a value of the parameter `threshold`, with the negative class first in its cost matrix."""
     if text in (*RULES, "argmax"):
         return None if text == "argmax" else text
     with suppress(ValueError):
@@ -238,7 +238,7 @@ def _cost_matrix(text: str) -> list[list[float]]:
 
 
 def rule_for(rule: Any, n_classes: int, positive: int) -> Any:
-    """Return a rule with the rows and columns of its cost matrix in the order of the classes.
+    """Return the result of `parse_rule` with the rows and columns of its cost matrix in the order of the classes.
 
     `positive` is the index of the positive class. Raises ValueError if the rule needs two classes and there are more.
     """

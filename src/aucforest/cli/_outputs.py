@@ -89,9 +89,9 @@ def _prediction_names(classes: NDArray[Any]) -> list[str]:
     return ["prediction", *(f"probability_{label}" for label in classes.tolist())]
 
 
-def check_reference(other_columns: list[str], classes: NDArray[Any], file: Path) -> None:
-    """Raise ValueError if two columns of a reference would have the same name; `other_columns` are those of `file`."""
-    for name in repeated([*other_columns, *_prediction_names(classes)]):
+def check_reference(columns: list[str], classes: NDArray[Any], file: Path) -> None:
+    """Raise ValueError if a reference with some columns of `file` and with predictions would repeat a column name."""
+    for name in repeated([*columns, *_prediction_names(classes)]):
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 
 
@@ -110,7 +110,7 @@ def out_of_bag_rows(model: Any, target: str, labels: NDArray[Any]) -> tuple[Any,
 def write_reference(
     out: Path, oob_rows: tuple[Any, NDArray[np.bool_]], source: Any = None, kept: Sequence[str] = ()
 ) -> None:
-    """Write the result of `out_of_bag_rows` as a table. The columns `kept` of the source come first."""
+    """Write the result of `out_of_bag_rows` as a table, after the columns `kept` of the training table `source`."""
     scored, is_oob = oob_rows
     kept_schema = source.schema(kept) if kept else pa.schema([])
     types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
@@ -202,7 +202,7 @@ def rich_table(title: str | None, headings: list[str], rows: Iterable[Sequence[s
 
 
 def make_console(json_out: Path | None) -> Console:
-    """Return the console for tables: standard error if the metrics are written to standard output as JSON."""
+    """Return the console for tables: standard output, or standard error if JSON is written to standard output."""
     return Console(stderr=json_out == STANDARD)
 
 
@@ -213,7 +213,7 @@ def write_json(
     if out is None:
         return
     content = content | {name: value for name, value in (optional or {}).items() if value}
-    # json.dumps writes NaN, which is not JSON; json.loads calls `parse_constant` for it.
+    # json.dumps writes NaN, which is not JSON. json.loads calls `parse_constant` with each NaN.
     text = json.dumps(json.loads(json.dumps(content), parse_constant=lambda number: None), indent=1)
     if out == STANDARD:
         sys.stdout.write(f"{text}\n")

@@ -130,7 +130,7 @@ def evaluate(
 
 
 def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
-    """Return the number of alerts, precision and recall, given the confusion matrix; {} for more than two classes."""
+    """Return the number of alerts, precision and recall of a confusion matrix; {} for more than two classes."""
     if len(matrix) > 2:
         return {}
     positive = positive_last(model)[-1]
@@ -170,7 +170,7 @@ def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
 
 
 def _check_rule(model: Any, threshold: str | None) -> Any:
-    """Return the rule; raise ValueError if --threshold is given for a model that cannot have a threshold."""
+    """Return the threshold rule; raise ValueError if --threshold is given for a model that cannot have a threshold."""
     if threshold is not None and not hasattr(model, "set_threshold"):
         raise ValueError(f"--threshold is for forests and stacks, but the model is a {type(model).__name__}")
     return rule_for(parse_rule(threshold or RULES[0]), len(model.classes_), positive_last(model)[-1])

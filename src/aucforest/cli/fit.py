@@ -157,7 +157,7 @@ def fit(
     kept = [name for name in names_in(keep) if name != target]
     columns = LabelledColumns(target, positive, weight, groups, names_in(drop), time, kept, names_in(categorical))
     data = read_training_table(train, columns, read_options, in_batches=in_batches)
-    rule_for(model.threshold, len(data.classes), 1)  # only for its errors; `_fit` repeats it
+    rule_for(model.threshold, len(data.classes), 1)  # only for its errors, before the cross-validation
     if reference is not None:
         _outputs.check_reference([*kept, target], data.classes, train)
     validated, time_folds = ({}, []) if validate is None else _cross_validate(model, data, columns, validate, seed)
@@ -174,7 +174,7 @@ def fit(
 def _cross_validate(
     model: _Model, data: Labelled, columns: LabelledColumns, n_folds: int, seed: int
 ) -> tuple[dict[str, list[MetricValue]], list[dict[str, Any]]]:
-    """Return means of metrics over folds with intervals of Nadeau and Bengio, and a description of folds by time."""
+    """Return means of metrics over folds, with Nadeau and Bengio's intervals, and a description of folds by time."""
     cv = split_rows(data, n_folds, 1, seed)
     random = np.random.RandomState(seed)
     models = {"model": clone(model).set_params(oob_score=False)}
@@ -251,7 +251,7 @@ def _print(
 
 
 def _reads_batches(train: Path, is_stack: bool, is_validated: bool, batch_option: str | None) -> bool:
-    """Return whether to read a table in batches. This cannot be requested for a stack or a cross-validation."""
+    """Return whether to read a table in batches; a usage error if an option requests it for a stack or folds."""
     if is_stack or is_validated:
         if batch_option is not None:
             what = "--model forest: a stack is" if is_stack else "fits without --validate: folds are"

@@ -23,9 +23,9 @@ from aucforest.tables.values import readable
 
 MOST_FEATURES, MOST_CATEGORIES = 25, 6  # maximum numbers that are printed; --json has all
 _BY_IMPURITY = (
-    "importance by impurity: the share in what the splits gain on the training rows, which favours columns of many"
-    ' values even where they are noise; "aucforest report" with --train has the importance by permutation of'
-    " out-of-bag rows"
+    "importance by impurity: the share of the gain of all splits on the training rows, which favours columns of many"
+    ' values even if they are noise; "aucforest report" with --train has the importance by permutation of out-of-bag'
+    " rows"
 )
 
 
@@ -77,7 +77,7 @@ def inspect(
 
 
 def _facts(model: Any, file: Path) -> dict[str, Any]:
-    """Return the properties of the model. For a stack, those of trees are the properties of its forest."""
+    """Return the properties of the model. For a stack, the properties of trees are those of its forest."""
     params = {name: value for name, value in model.get_params().items() if not isinstance(value, BaseEstimator)}
     classes = model.classes_.tolist()
     facts = {

@@ -36,14 +36,14 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     scores_with_column = _with_column_from_rows(rows.model, safe_indexing(rows.X, chosen), len(names))
     parts = scores_of_parts(rows.X, rows, chosen, lambda X, *scored: class_roc_auc(*scored), seed)
     permuted = (
-        [partial(scores_with_column, feature, generator.permutation(chosen.size)) for _ in range(n_repeats)]
-        for feature in range(len(names))
+        [partial(scores_with_column, column, generator.permutation(chosen.size)) for _ in range(n_repeats)]
+        for column in range(len(names))
     )
     return measure_importance(parts, rows.scores[chosen], permuted, n_repeats, names)
 
 
 def _with_column_from_rows(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArray[np.int64]], FloatArray]:
-    """Return a function of a column and row indices that returns the scores with the column taken from these rows.
+    """Return a function that scores X with a column replaced by its values in other rows, given as row indices.
 
     A table is converted to a matrix once, because the conversion is slow. Each call replaces all features of a column
     in the matrix, including target rates and their interactions, and restores them. A model of another package gets the
@@ -78,46 +78,50 @@ def columns_in_order(importance: PermutationImportance, model: Any, n_columns: i
 
 
 class Dependence(NamedTuple):
-    """Partial dependence on one feature: mean scores, (n_values, n_classes), with the feature set to each value."""
+    """Partial dependence on one column: mean scores, (n_values, n_classes), with the column set to each value."""
 
     name: str
     values: list[float] | list[str]
     means: FloatArray
-    missing_means: FloatArray | None  # mean scores with the feature missing; None if no number is missing
+    missing_means: FloatArray | None  # mean scores with the column missing; None if no number is missing
 
 
-def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list[Dependence]:
+def partial_dependence(rows: ScoredRows, columns: list[int], seed: int) -> list[Dependence]:
     """Return the partial dependence on the given columns, averaged over a random sample of the rows.
 
-    Values are copied from rows, so frames of any library keep their types; scikit-learn's function does not accept
-    polars frames. The result is empty for sparse rows. Constant columns are omitted.
+    A column is set to a value by copying the value from a row that has it, so frames of any library keep their types;
+    scikit-learn's function does not accept polars frames. Constant columns are omitted. For sparse rows, the result is
+    empty.
     """
     n_rows = rows.labels.size
     chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
     X, weights = safe_indexing(rows.X, chosen), rows.weights[chosen]
-    columns = list(column_arrays(X).items())
-    if not columns:
+    arrays = list(column_arrays(X).items())
+    if not arrays:
         return []
-    scores_with_column = _with_column_from_rows(rows.model, X, len(columns))
+    scores_with_column = _with_column_from_rows(rows.model, X, len(arrays))
 
-    def mean_scores(feature: int, row: int) -> FloatArray:
-        scores = scores_with_column(feature, np.full(chosen.size, row))
+    def mean_scores(column: int, row: int) -> FloatArray:
+        scores = scores_with_column(column, np.full(chosen.size, row))
         return np.asarray(np.average(scores, axis=0, weights=weights))
 
     dependences = []
-    for feature in features:
-        name, column = columns[feature]
-        values, indices, missing = _grid(column)
+    for column in columns:
+        name, array = arrays[column]
+        values, indices, missing = _grid(array)
         if len(values) + (missing is not None) > 1:
-            means = np.array([mean_scores(feature, row) for row in indices])
-            missing_means = None if missing is None else mean_scores(feature, missing)
-            unit = " (seconds)" if column.dtype.kind == "m" else ""
+            means = np.array([mean_scores(column, row) for row in indices])
+            missing_means = None if missing is None else mean_scores(column, missing)
+            unit = " (seconds)" if array.dtype.kind == "m" else ""
             dependences.append(Dependence(f"{name}{unit}", values, means, missing_means))
     return dependences
 
 
 def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
-    """Return values of a column, the indices of rows with these values, and the index of a row with a missing value."""
+    """Return some values of a column, the index of a row with each of them, and that of a row with a missing number.
+
+    The values are quantiles of numbers and dates, or the most frequent categories, of which one may be "missing".
+    """
     if (numeric := as_numbers(column)) is None:
         texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])
         values, firsts, counts = np.unique(texts, return_index=True, return_counts=True)

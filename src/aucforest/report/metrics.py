@@ -1,4 +1,4 @@
-"""Computation of a report's metrics: scores with intervals and baselines, curves, calibration, thresholds."""
+"""The metrics of a report, with intervals and their values without skill; curves, calibration bins and thresholds."""
 
 from collections.abc import Callable, Iterator
 from numbers import Real
@@ -23,8 +23,8 @@ from aucforest.report.rows import FloatArray, ScoredRows
 LEVEL = 0.95  # confidence level of all intervals and bands of the page
 _MOST_GROUPS = 2000  # maximum number of distinct scores for bootstrapped curves; more are merged into groups
 _MOST_THRESHOLDS = 500  # approximate number of thresholds of the explorer
-_BINS = 10  # number of calibration bins
-_ROUNDING = 1e-12  # tolerance of recalls, because 7 / 20 and 0.35 differ by a rounding error
+_N_BINS = 10  # number of calibration bins
+_ROUNDING = 1e-12  # tolerance of recalls, because a recall of 7 / 20 may differ from 0.35 by a rounding error
 RECALLS = np.linspace(0.0, 1.0, 101)  # recalls at which the precision of bootstrapped curves is computed
 _MEANINGS = {
     "roc_auc": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
@@ -35,7 +35,7 @@ _MEANINGS = {
 }
 
 
-class Score(NamedTuple):
+class Metric(NamedTuple):
     """A metric with its interval (NaN if there is none) and its value for a model without skill."""
 
     name: str
@@ -52,7 +52,7 @@ def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
 
 
 def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return the indices of about `most` thresholds that are evenly spaced by TPR + FPR, both ends, and `keep`."""
+    """Return the indices of about `most` thresholds that are evenly spaced by TPR + FPR, of both ends, and `keep`."""
     n_values = cumulated.tps.size
     if n_values <= most:
         return np.arange(n_values)
@@ -69,15 +69,15 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
 
 
 def top_proportion(rows: ScoredRows) -> float:
-    """Return the proportion of rows that count as the top: 0.01 for a rare class and many rows, else 0.1."""
+    """Return K of the metrics precision_at_K and recall_at_K: 0.01 for a rare class and many rows, else 0.1."""
     return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
 
 
 def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
     """Return a function that computes metrics from row weights.
 
-    For two classes, the function merges scores into about `most_groups` groups. It does not compute the ROC AUC, and
-    returns the precision at each of `RECALLS` as "precision".
+    For two classes, the function merges scores into about `most_groups` groups. It returns the precision at each of
+    `RECALLS` as "precision". It does not return the ROC AUC, whose interval is computed without resampling.
     """
     losses, proportion = row_losses(rows), top_proportion(rows)
     group = group_by_score(rows, 1, most_groups) if len(rows.classes) == 2 else None
@@ -90,7 +90,8 @@ def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray]
         selected = np.cumsum(np.bincount(group, weights))
         precision = np.divide(tps, selected, out=np.ones_like(tps), where=selected > 0.0)
         n_top = proportion * float(selected[-1])
-        hits = float(np.interp(n_top, np.append(0.0, selected), np.append(0.0, tps)))  # of tied rows, a proportion
+        # If the top ends within a group, a proportion of its rows is counted.
+        hits = float(np.interp(n_top, np.append(0.0, selected), np.append(0.0, tps)))
         return {
             "average_precision": float(precision_area(tps, precision)),
             f"precision_at_{proportion}": hits / n_top,
@@ -130,9 +131,9 @@ def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
     return np.searchsorted(-lowest_scores, -rows.scores[:, k])
 
 
-def compute_scores(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Score]:
+def compute_metrics(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Metric]:
     """Return the metrics on all rows, each with its value for a model that always predicts the class frequencies."""
-    frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
+    frequencies, positive, metrics = rows.frequencies, rows.classes[-1], []
     values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}
     values["g_mean"] = g_mean(rows.labels, rows.predicted, rows.sample_weight)
     brier = float(1.0 - np.square(frequencies).sum()) / (2.0 if frequencies.size == 2 else 1.0)
@@ -141,7 +142,7 @@ def compute_scores(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[S
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
         auc, low, high = auc_with_interval(is_positive, score, rows.sample_weight)
         meaning = f"Probability that a random row {rows.row_phrases[1]} has a higher score than a random other row."
-        scores.append(Score("ROC AUC", auc, low, high, 0.5, meaning))
+        metrics.append(Metric("ROC AUC", auc, low, high, 0.5, meaning))
         values["average_precision"] = average_precision_score(is_positive, score, sample_weight=rows.sample_weight)
         no_skill["average_precision"] = float(frequencies[1])
     else:
@@ -149,12 +150,12 @@ def compute_scores(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[S
     for name in [name for name in _MEANINGS if name in values]:
         meaning = _MEANINGS[name].format(positive=positive)
         low, high = np.quantile(resamples[name], tails(LEVEL)).tolist()
-        scores.append(Score(find_metric(name).title, values[name], low, high, no_skill[name], meaning))
-    return scores
+        metrics.append(Metric(find_metric(name).title, values[name], low, high, no_skill[name], meaning))
+    return metrics
 
 
 class Bin(NamedTuple):
-    """A calibration bin: range of probabilities, number of rows, mean probability, observed frequency and interval."""
+    """A calibration bin: the least and greatest probability, the mean, and the observed frequency with its interval."""
 
     least: float
     most: float
@@ -166,11 +167,11 @@ class Bin(NamedTuple):
 
 
 def reliability(rows: ScoredRows, k: int) -> list[Bin]:
-    """Return calibration bins of class k with Wilson intervals. Bins are evenly spaced as in `thin`."""
-    group = group_by_score(rows, k, _BINS + 1)
+    """Return calibration bins of class k with Wilson intervals, by ascending probability; see `thin` for their ends."""
+    indices = group_by_score(rows, k, _N_BINS + 1)
     bins, quantile = [], normal_quantile(LEVEL)
-    for number in range(group.max(), -1, -1):
-        members = group == number
+    for index in range(indices.max(), -1, -1):
+        members = indices == index
         proba, weight = rows.scores[members, k], rows.weights[members]
         total = weight.sum()
         observed = float(weight[rows.labels[members] == k].sum() / total)
@@ -197,8 +198,8 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
     model_score, model_threshold = _model_threshold(rows)
     best = find_best(cumulated.tps, cumulated.fps, "gmean")
     position = best if model_score is None else int(np.searchsorted(-cumulated.thresholds, -model_score))
-    # Every linear cost has its minimum at a vertex of the convex hull of the ROC curve. The vertices are the ends of
-    # the blocks of a decreasing isotonic regression of the labels on the rank.
+    # For any costs of errors, the minimum is at a vertex of the convex hull of the ROC curve. The vertices are the ends
+    # of the blocks of a decreasing isotonic regression of the labels on the rank.
     positives, selected = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
     hull = isotonic_regression(positives / selected, weights=selected, increasing=False).blocks
     indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, position]))[::-1]

@@ -54,7 +54,7 @@ def distinct_names(names: Sequence[str]) -> list[str]:
 
 
 def join_columns(tables: Sequence[Any]) -> Any:
-    """Return the first of several tables of the same rows, with the columns appended that only other tables have."""
+    """Return the first of several tables of the same rows, extended by the columns that only other tables have."""
     table = tables[0]
     for other in tables[1:]:
         added = [name for name in names_of(other) if name not in names_of(table)]
@@ -65,11 +65,12 @@ def join_columns(tables: Sequence[Any]) -> Any:
 
 
 def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int) -> dict[str, list[ComparisonRow]]:
-    """Return the metrics of each model, whose name is the `criterion`, and the differences from the first model.
+    """Return, for each metric, a row of each model with its value and its difference from the first model.
 
-    For two classes, the ROC AUC has DeLong's interval and test. Other intervals are percentiles of stratified bootstrap
-    samples, which are the same for all models. The p-value is 2 (m + 1) / (n_bootstrap + 1). Here m is the number of
-    samples with a difference of at least 0, or of at most 0, whichever is smaller. The + 1 counts the original sample.
+    The `criterion` of a row is the name of the model. For two classes, the ROC AUC has DeLong's interval and test. For
+    other metrics, intervals are percentiles of stratified bootstrap samples, which are the same for all models, and the
+    p-value is 2 (m + 1) / (n_bootstrap + 1). Here m is the number of samples with a difference of at least 0, or of at
+    most 0, whichever is smaller. The + 1 counts the original sample.
     """
     baseline, first = next(iter(scored.items()))
     measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
@@ -100,7 +101,7 @@ def _by_delong(model: str, scored: Mapping[str, ScoredRows], first: ScoredRows) 
 
 
 def verdict(rows: Sequence[ComparisonRow]) -> str:
-    """Return a sentence on which models rank better or worse than the first by ROC AUC, and by how much."""
+    """Return a sentence that says which models have a higher or lower ROC AUC than the first, and by how much."""
     first, *others = rows
     clauses = []
     for row in sorted(others, key=lambda row: -row.difference):
@@ -199,11 +200,11 @@ def criteria_content(comparison: CriteriaComparison) -> tuple[dict[str, str], li
     return facts, [Section("picture", "At a glance", lead, [drawn]), *others]
 
 
-def differences_table(metric: str, rows: list[ComparisonRow], kind: str, baseline: str) -> Table:
-    """Return a table of a metric and its difference from a baseline. `kind` is "criterion" or "model"."""
-    found, value = find_metric(metric), "mean" if kind == "criterion" else "value"
-    columns = [kind, value, "95 % interval", f"difference from {baseline}", "95 % interval", "p"]
-    columns = columns[:-1] if found.kind == "cost" else columns
+def differences_table(metric: str, rows: list[ComparisonRow], subject: str, baseline: str) -> Table:
+    """Return a table of a metric and its difference from a baseline. A row is a `subject`: "criterion" or "model"."""
+    found, value = find_metric(metric), "mean" if subject == "criterion" else "value"
+    columns = [subject, value, "95 % interval", f"difference from {baseline}", "95 % interval", "p"]
+    columns = columns[:-1] if found.kind == "cost" else columns  # fit times and sizes are not tested
     body = []
     for row in rows:
         difference, pvalue = ["–", "–"], "–"

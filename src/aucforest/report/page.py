@@ -41,15 +41,15 @@ class Section(NamedTuple):
     points: Sequence[str] = ()
 
 
-def number(value: float, decimals: int | None = None) -> str:
-    """Return a number with some decimals, by default with about three digits; a dash if it is NaN."""
+def number(value: float, n_decimals: int | None = None) -> str:
+    """Return a number with the given number of decimals, by default with about three digits; a dash if it is NaN."""
     size = abs(value)
     if math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if decimals is not None:
-        text = f"{round(value, decimals) or 0.0:,.{decimals}f}"  # without the sign of a zero
+    if n_decimals is not None:
+        text = f"{round(value, n_decimals) or 0.0:,.{n_decimals}f}"  # `or` removes the sign of -0.0
     elif size >= 1000 or value == int(value):
         text = f"{value:,.0f}"
     elif size >= 0.01:
@@ -77,26 +77,27 @@ def numbers(values: Sequence[float]) -> list[str]:
     return texts
 
 
-def signed(value: float, decimals: int | None = None) -> str:
-    """Return a difference formatted with its sign."""
-    return f"{'+' if (value if decimals is None else round(value, decimals)) > 0 else ''}{number(value, decimals)}"
+def signed(value: float, n_decimals: int | None = None) -> str:
+    """Return a difference formatted like `number`, with a plus sign if it is positive."""
+    is_positive = (value if n_decimals is None else round(value, n_decimals)) > 0
+    return f"{'+' if is_positive else ''}{number(value, n_decimals)}"
 
 
-def percent(proportion: float, decimals: int | None = None) -> str:
-    """Return a proportion with some decimals as a percentage; by default with more digits near 0 and 1."""
+def percent(proportion: float, n_decimals: int | None = None) -> str:
+    """Return a proportion as a percentage. `n_decimals` are those of the proportion, by default more near 0 and 1."""
     distance = min(proportion, 1.0 - proportion)
-    if decimals is None:
-        decimals = 3 if not 0.0 < distance < 0.0995 else 1 - math.floor(math.log10(distance))
-    return f"{100 * proportion:.{max(decimals - 2, 0)}f} %"
+    if n_decimals is None:
+        n_decimals = 3 if not 0.0 < distance < 0.0995 else 1 - math.floor(math.log10(distance))
+    return f"{100 * proportion:.{max(n_decimals - 2, 0)}f} %"
 
 
 def estimate(
     value: float, low: float, high: float, show: Callable[[float, int | None], str] = number, width: float | None = None
 ) -> list[str]:
-    """Return two table cells: an estimate, and its interval, which is a dash if the interval is NaN.
+    """Return two table cells: an estimate, and its interval, or a dash if the interval is NaN.
 
-    There are at least three decimals, and enough to show half of `width` with two digits; `width` is by default that of
-    the interval. If more than five decimals would be needed, or the width is 0, each number is formatted by its size.
+    The numbers have three to five decimals, so many that half of `width` is shown with two digits. By default, `width`
+    is the width of the interval. If it is 0, or if five decimals are too few, `show` chooses the decimals.
     """
     width = high - low if width is None else width
     needed = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else _MOST_DECIMALS + 1
@@ -110,7 +111,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def shorten(texts: Sequence[str], most: int) -> list[str]:
-    """Shorten texts like `shortened`, but show the first difference of texts that would otherwise look equal."""
+    """Shorten texts like `shortened`; texts that would look equal are cut around their first difference instead."""
     short = [shortened(text, most) for text in texts]
     for index, (text, brief) in enumerate(zip(texts, list(short))):
         alike = {other for other in texts if shortened(other, most) == brief}

@@ -17,7 +17,7 @@ from aucforest.metrics.validation import are_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import as_array, as_numbers, column_arrays
 from aucforest.report.importance import columns_in_order
-from aucforest.report.metrics import LEVEL, compute_scores, find_thresholds, reliability, top_proportion
+from aucforest.report.metrics import LEVEL, compute_metrics, find_thresholds, reliability, top_proportion
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
 from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
@@ -29,13 +29,13 @@ _MOST_GROUPED = 2  # maximum number of grouping columns if none are given
 _MOST_LETTERS = 40  # maximum length of the name of a group
 _LEAST = 10  # minimum number of rows of a class for its metrics in a group
 
-Groups = dict[str, NDArray[Any]]
+Groups = dict[str, NDArray[Any]]  # columns by name; the rows with equal values of a column are a group
 
 
 def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Section:
-    """Return the section with a headline, and with the metrics of the model and of a model without skill."""
-    scores = compute_scores(rows, resamples)
-    auc = scores[0]
+    """Return the section with a summary in plain words, and the metrics of the model and of a model without skill."""
+    metrics = compute_metrics(rows, resamples)
+    auc = metrics[0]
     delong = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
     value, interval = estimate(auc.value, auc.low, auc.high)
     confidence = "" if np.isnan(auc.low) else f", with 95 % confidence {interval}"
@@ -47,8 +47,8 @@ def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
     if rows.sample_weight is not None:
         points.append("Rows count by their weights.")
     body = [
-        [score.name, *estimate(score.value, score.low, score.high), number(score.no_skill), score.meaning]
-        for score in scores
+        [metric.name, *estimate(metric.value, metric.low, metric.high), number(metric.no_skill), metric.meaning]
+        for metric in metrics
     ]
     columns = ["metric", "model", _INTERVAL, "no skill", "meaning"]
     caption = "Metrics on these rows, beside a model that only knows the class frequencies"
@@ -62,6 +62,7 @@ def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
 
 
 def _headline(rows: ScoredRows, auc: float) -> str:
+    """Return a summary in plain words of the ROC AUC and of the labels that the model predicts."""
     matrix, totals = rows.confusion, rows.totals
     if len(rows.classes) > 2:
         return (
@@ -151,7 +152,7 @@ def ranking_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
 
 
 def metrics_of_top(rows: ScoredRows, k: int) -> MetricsAtK:
-    """Return metrics of the k rows with the highest scores, or with weights, of k / n_rows of the total weight."""
+    """Return metrics of the k rows with the highest scores; with weights, of rows with k / n_rows of the weight."""
     proportion = k / rows.labels.size
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
 
@@ -244,7 +245,7 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
 
 
 def _aims(model: Any) -> dict[str, float]:
-    """Return the alerts per 1,000 rows, precision and recall with which the explorer starts."""
+    """Return the numbers in the fields of the explorer: maximum alerts per 1,000 rows, minimum precision and recall."""
     rule, aims = getattr(model, "threshold", None), {"alerts": 10.0, "precision": 0.5, "recall": 0.8}
     for name, bound in rule.items() if isinstance(rule, dict) else ():
         if name in aims and isinstance(bound, float):  # integer alerts refer to the training rows
@@ -315,7 +316,7 @@ def rates_by(
     proba: FloatArray | None,
     weights: FloatArray | None,
 ) -> GroupRates:
-    """Return the rates of the groups of a column; see `_group_masks`."""
+    """Return the rates of the groups of a column by `compare_groups`; see `_group_masks` for the groups."""
     names, masks = zip(*_group_masks(values))
     rows = PredictedRows(positive, selected, proba, weights)
     return compare_groups(list(names), np.argmax(masks, axis=0), rows, level=LEVEL)
@@ -377,7 +378,7 @@ def _group_masks(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
 
 
 def _numeric_groups(values: FloatArray, format_value: Callable[[float], str]) -> tuple[FloatArray, list[str]]:
-    """Return the upper ends and the names of groups. The ends are the distinct values, or quartiles of many values."""
+    """Return the upper ends of groups, and their names. The ends are the distinct values, or the quartiles if many."""
     ends, is_number = np.unique(values), format_value is number
     if is_many := ends.size > _MOST_GROUPS:  # quartiles of dates are not interpolated
         ends = np.unique(np.quantile(values, [0.25, 0.5, 0.75], method="linear" if is_number else "lower"))

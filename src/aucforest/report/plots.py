@@ -73,7 +73,7 @@ def _panels(width: float = _WIDTH, height: float = 4.4, **options: Any) -> tuple
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure as SVG with ids that begin with `name`. The `cursor` for the threshold is "point" or "line"."""
+    """Return a figure as SVG with ids that begin with `name`, and a "point" or "line" that marks the threshold."""
     content = BytesIO()
     with warnings.catch_warnings():
         # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.
@@ -155,7 +155,7 @@ def gains_plot(rows: ScoredRows) -> Any:
 
 
 def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
-    """Draw one curve for each model. Names are below the diagonal; a line connects a name with a dot on its curve."""
+    """Draw a curve for each model. Its name is below the diagonal; a line connects the name with a dot on the curve."""
     figure, axes = _panels()
     curves = [_curve(rows, k, kind) for rows in scored.values()]
     top = min(1.0, 1.05 * max(map(np.max, curves))) or 1.0
@@ -184,7 +184,7 @@ def _curve(rows: ScoredRows, k: int, kind: str) -> FloatArray:
 
 
 def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tuple[float, float], label: str) -> Any:
-    """Draw the partial dependence on one feature: a curve for a numeric one, dots for categories."""
+    """Draw the partial dependence on one column: a curve for numbers, dots for dates and categories."""
     figure, axes = _panels(3.4, 2.7)
     is_number, name = not isinstance(dependence.values[0], str), shortened(dependence.name, 32)
     curves = list(zip(COLORS, classes, classes.values(), dependence.means[:, list(classes.values())].T))
