@@ -68,7 +68,7 @@ def test_figures_and_picture_are_written(table, tmp_path):
         ("--criteria auto,stack --trees 30", {"criteria": ["auto", "stack"], "n_estimators": 30}),
     ],
 )
-def test_the_command_line_is_the_function(table, options, params):
+def test_results_are_those_of_compare_criteria(table, options, params):
     content, X = read_json(f"{COMPARE} {options}"), table.drop(columns="grade").astype({"kind": "category"})
     params = {"n_estimators": 3, **params}
     expected = compare_criteria(X, table["grade"], cv=2, random_state=0, verbose=0, **params).summary()

@@ -95,7 +95,7 @@ def test_weights_and_options_without_a_value(files):
 
 @pytest.mark.parametrize(("model", "folds"), [("forest", 3), ("stack", 2)])
 def test_cross_validation_is_that_of_compare_criteria(model, folds):
-    """The forest has few positive rows, so that the interval of a metric must be cut at its range."""
+    """The forest has so few positive rows that an interval must be clipped to the range of its metric."""
     few = mixed(60, 6).assign(label=["yes"] * 6 + ["no"] * 54)
     rows = few if model == "forest" else mixed(300, 0)
     rows.to_csv("train.csv", index=False)

@@ -25,7 +25,7 @@ def test_the_facts_are_printed_with_the_kind_of_importance(files):
         f"intercepts=[{intercepts[0]:.4g}, {intercepts[1]:.4g}]",
         "; ".join(f"{', '.join(name)}={n}" for name, n in Counter(model.variants_).most_common(2)),
         "feature kind importance by impurity",
-        "importance by impurity: the share in what the splits gain on the training rows, which favours",
+        "importance by impurity: the share of the gain of all splits on the training rows, which favours",
     ):
         assert text in words, text
     assert words.endswith('"aucforest report" with --train has the importance by permutation of out-of-bag rows')

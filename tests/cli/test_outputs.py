@@ -13,7 +13,7 @@ BATCHES = [["plain", "x"], ['quo"te', "a,b"], ["two\nlines", ""], ["plain", "z"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_what_is_written_is_read_again(tmp_path, kind):
+def test_written_tables_are_read_again(tmp_path, kind):
     path = tmp_path / f"table.{kind}"
     with table_writer(path, SCHEMA) as write:
         for names in BATCHES:

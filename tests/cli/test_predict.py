@@ -31,7 +31,7 @@ def check_same(predicted, model="model.aucforest"):
 
 
 @pytest.mark.parametrize(("kind", "rows"), [("csv", 7), ("parquet", 1)])  # some single rows have only missing values
-def test_batches_give_what_all_at_once_gives(files, monkeypatch, kind, rows):
+def test_predictions_do_not_depend_on_batches(files, monkeypatch, kind, rows):
     monkeypatch.setattr(table_files, "_MOST_ROWS", rows)
     monkeypatch.setattr(text_files, "rows_of_batch", lambda n_columns: rows)
     check_same(predict(f"model.aucforest test.{kind}"))

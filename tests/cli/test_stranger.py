@@ -1,7 +1,7 @@
-"""A stranger with messy tables: each goes through all commands.
+"""All commands read messy tables: stray text, dates as text, identifiers, other encodings.
 
-No command ends with a traceback, nothing that changes the result is silent, and every sentence on standard error is one
-that the table says (`Messy`). To add a table, add it to `TABLES`.
+No command ends with a traceback. On standard error, a command writes the notes that are listed for the table (`Messy`),
+and no others. To add a table, add it to `TABLES`.
 """
 
 import re
@@ -21,9 +21,9 @@ from aucforest.report import report
 from tests.cli.data import check_refusal, run
 
 N_TRAIN, N_TEST = 120, 80
-# What commands always write on standard error: the files that they made, the positive class, and alerts.
+# Lines of standard error that do not depend on the table: written files, the positive class, and alerts.
 USUAL = re.compile(r"(model|reference|report|metrics|positive class|alerts|shifts beyond limits): .*|\d+ rows: .*")
-# So few rows may not suffice for alerts.
+# Warnings of `estimate` for so few rows.
 TOO_FEW = "the alert limits of roc_auc .* are so wide|no shift could be beyond its limits"
 
 
@@ -33,7 +33,7 @@ def as_csv(frame, name, encoding="utf-8"):
 
 
 def as_folder(frame, name):
-    """Write a folder of three Parquet files, and a file beside them that Spark and the like leave."""
+    """Write a folder of three Parquet files, and an empty file as Spark writes it."""
     Path(name).mkdir()
     Path(name, "_SUCCESS").touch()
     for number, rows in enumerate((frame[:7], frame[7:50], frame[50:])):
@@ -43,9 +43,9 @@ def as_folder(frame, name):
 
 @dataclass
 class Messy:
-    """Training and new rows of a messy table, and the sentences that each command writes on them.
+    """Training and new rows of a messy table, and the notes of `fit` and of `predict` and other commands.
 
-    A sentence is the beginning of a line of standard error after "Note: " or "Warning: ".
+    A note is the beginning of a line of standard error after "Note: " or "Warning: ".
     """
 
     tables: list[pd.DataFrame]
@@ -55,7 +55,7 @@ class Messy:
     # How the files are written, and the options of all commands that read them.
     write: Callable[[pd.DataFrame, str], str] = as_csv
     options: dict[str, str] = field(default_factory=dict)
-    # The number of columns that become dates, and what a command without the options says of the file.
+    # The number of columns that are read as dates, and the error of a command without the options.
     n_dates: int = 0
     unread: str | None = None
 
@@ -76,7 +76,7 @@ def clean(n, seed):
 
 
 def both(*changes, **columns):
-    """Return the tables of a stranger with some columns replaced by functions of the table, then some of its values."""
+    """Return training and new rows. Columns are replaced as by `assign`, then the cells in `changes`."""
     tables = [clean(n, seed).assign(**columns) for n, seed in ((N_TRAIN, 0), (N_TEST, 1))]
     for table, change in zip(tables, changes):
         for (row, column), value in change.items():
@@ -110,7 +110,7 @@ TABLES = {
         ["column 'amount': 1 of 80 values is no number ('n/k'), read as missing"],
     ),
     "stray text kept": Messy(STRAY, [AS_TEXT], [f"column 'amount': {N_NEW} of 80 rows "], "--stray-text text"),
-    # A tenth and more of the values are words: a column of text, and its numbers are words, too.
+    # At least a tenth of the values are words, so the column is text, and its numbers are categories.
     "mixed types": Messy(
         both(grade=lambda table: np.where(table.index % 4 == 0, "none", (table["age"] // 10).astype(str))),
     ),
@@ -157,7 +157,7 @@ STACKS = [pytest.param(name, "stack", marks=pytest.mark.slow) for name in ("stra
 
 
 def said(result):
-    """Return the sentences on standard error of a command, which succeeds; no other lines are there."""
+    """Check that a command succeeded with notes and usual lines on standard error; return the notes."""
     assert result.exit_code == 0, result.output
     assert "Traceback" not in result.output
     sentences = []
@@ -171,7 +171,7 @@ def said(result):
 
 
 def check_said(result, wanted):
-    """A command says all that is wanted, in any order, once each, and nothing else."""
+    """Check that a command wrote each of the wanted notes once, in any order, and no others."""
     found = said(result)
     assert len(found) == len(wanted), found
     for sentence in wanted:
@@ -180,7 +180,7 @@ def check_said(result, wanted):
 
 @pytest.mark.parametrize(("name", "model"), [*((name, "forest") for name in TABLES), *STACKS])
 def test_all_commands(name, model):
-    """What is said of a table does not depend on the model."""
+    """The notes on a table do not depend on the model."""
     messy = TABLES[name]
     train, test = messy.files()
     fit = f"fit {train} --target label --trees 30 --model {model} {messy.fit_options}"
@@ -207,7 +207,7 @@ OTHERS = [pytest.param(name, "forest", marks=pytest.mark.slow) for name in TABLE
 
 @pytest.mark.parametrize(("name", "model"), [("leak", "forest"), *OTHERS, *STACKS])
 def test_pages(name, model):
-    """`aucforest report` says what `evaluate` says, and the page has what `fit` says of the columns."""
+    """`aucforest report` writes the notes of `evaluate`, and the page has the notes of `fit` on the columns."""
     messy = TABLES[name]
     train, test = messy.files()
     fit = f"fit {train} --target label --trees 30 --model {model} {messy.fit_options}"
@@ -222,7 +222,7 @@ def test_pages(name, model):
 
 @pytest.mark.slow
 def test_a_page_on_frames_of_polars():
-    """It has every column, and the parts of dates."""
+    """The page has every column, and the parts of dates."""
     tables = TABLES["dates of parquet"].tables
     (X, y), (test, y_test) = ((pl.from_pandas(table.drop(columns="label")), table["label"]) for table in tables)
     forest = aucforest.AUCForestClassifier(20, random_state=0).fit(X, y)
@@ -231,7 +231,7 @@ def test_a_page_on_frames_of_polars():
     assert all(name in page for name in forest.split_features_)
 
 
-def test_parquet_keeps_its_types_and_says_what_they_hide():
+def test_stray_numbers_in_text_columns_of_parquet_are_noted():
     STRAY[0].assign(site="A").to_parquet("train.parquet")
     fitted = run("fit train.parquet --target label --trees 30 --out model")
     check_said(fitted, [AS_TEXT, "column 'site': the same value in every row"])

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
@@ -11,8 +10,7 @@ import pytest
 
 from aucforest.__main__ import main
 from aucforest._machine_code import Shipped, status
-
-module = import_module("aucforest.cli.warm_up")  # the package has the command of this name
+from aucforest.cli import warm_up as module
 
 
 @pytest.mark.parametrize(("arguments", "is_native"), [(["warm-up"], None), (["warm-up", "--native"], "1")])

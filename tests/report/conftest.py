@@ -1,4 +1,4 @@
-"""Models and their pages: drawing a page takes a second, so each is drawn once."""
+"""Fitted models and their pages. Each page is made once, because this takes a second."""
 
 import pytest
 

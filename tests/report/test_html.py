@@ -1,4 +1,4 @@
-"""Reports as a whole: what does not fit is one sentence."""
+"""Whole reports: importances, facts, and errors of one line."""
 
 import re
 import sys
@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
@@ -19,7 +18,7 @@ FOREST = object()  # stands for the fixture `forest`
 
 
 @pytest.mark.slow
-def test_importances_are_those_out_of_bag_where_training_rows_are_given(forest, forest_page):
+def test_importances_use_out_of_bag_rows_if_training_rows_are_given(forest, forest_page):
     page = Page(forest_page.html)
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     expected = oob_permutation_importance(forest, X[TRAIN], Y[TRAIN], n_repeats=1, random_state=seed)
@@ -35,12 +34,6 @@ def test_equal_seeds_give_equal_pages_with_progress_on_request(forest, forest_pa
     again = report(forest, X[TEST], Y[TEST], **FOREST_OPTIONS, verbose=1)
     assert again.html == forest_page.html
     assert capfd.readouterr().err.count("report: ") >= 1
-
-
-def test_sparse_rows_have_no_columns_to_describe():
-    model = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
-    page = Page(report(model, csr_array(X[TEST]), Y[TEST], **QUICK).html)
-    assert not {"Feature importance", "Partial dependence"} & set(page.headings)
 
 
 def test_facts_and_a_target_of_zeros_and_ones(forest, monkeypatch):
@@ -65,7 +58,7 @@ def test_facts_and_a_target_of_zeros_and_ones(forest, monkeypatch):
     ):
         assert text in html, text
     sentences = re.sub(r"<svg.*?</svg>", "", html, flags=re.DOTALL)
-    assert not re.search(r"(class|of|all|missed|predicts) [01]\b(?! %|\.\d)", sentences)  # the bare number
+    assert not re.search(r"(class|of|all|missed|predicts) [01]\b(?! %|\.\d)", sentences)  # a number alone
 
 
 def test_a_notebook_shows_the_page_in_a_frame(forest_page):
@@ -94,7 +87,7 @@ def test_a_notebook_shows_the_page_in_a_frame(forest_page):
         ((FOREST, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer >= 0, got -1$"),
     ],
 )  # fmt: skip
-def test_models_and_rows_that_do_not_fit_are_refused_in_one_line(forest, arguments, options, error, sentence):
+def test_wrong_models_and_rows_are_errors_of_one_line(forest, arguments, options, error, sentence):
     with pytest.raises(error, match=rf"\A[^\n]*{sentence}[^\n]*\Z"):
         report(*(forest if argument is FOREST else argument for argument in arguments), **options)
 

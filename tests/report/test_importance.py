@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn.inspection import partial_dependence as of_scikit_learn
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
@@ -33,6 +34,7 @@ def test_importances_are_those_of_scikit_learn(model):
     assert np.all(np.abs(importance.importances_mean - expected.importances_mean) <= 4 * error + 1e-12)
     assert importance.baseline_score == pytest.approx(roc_auc_score(Y, model.predict_proba(X)[:, 1]))
     assert importance.n_parts == 10
+    assert held_out_importance(score_rows(model, csr_array(X), Y, None), 1, 0) is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])

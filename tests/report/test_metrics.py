@@ -37,7 +37,7 @@ def shifted_rows(n_rows, frequency):
 
 
 @weights
-def test_scores_are_those_of_scikit_learn(forest, weight):
+def test_metrics_are_those_of_scikit_learn(forest, weight):
     rows, y, p = rows_of(forest, weight), Y[TEST], forest.predict_proba(X[TEST])[:, 1]
     frequency = np.average(y, weights=weight)
     recalls = expected_metrics.recall_score(y, forest.predict(X[TEST]), average=None, sample_weight=weight)
@@ -52,14 +52,16 @@ def test_scores_are_those_of_scikit_learn(forest, weight):
         "log loss": (of("log_loss"), of("log_loss", np.full(200, frequency))),
         "G-mean": (np.sqrt(np.prod(recalls)), 0.0),
     }
-    scores = metrics.compute_scores(rows, metrics.resample(rows, 20, 0))
-    assert {score.name: pytest.approx((score.value, score.no_skill)) for score in scores} == expected
-    assert all(score.low <= score.value <= score.high for score in scores)
-    assert scores[0][1:4] == auc_confidence_interval(y, p, sample_weight=weight)
+    resamples = metrics.resample(rows, 20, 0)
+    found = {metric.name: metric for metric in metrics.compute_metrics(rows, resamples)}
+    assert {name: pytest.approx((metric.value, metric.no_skill)) for name, metric in found.items()} == expected
+    assert all(metric.low <= metric.value <= metric.high for metric in found.values())
+    assert found["ROC AUC"][1:4] == auc_confidence_interval(y, p, sample_weight=weight)
+    assert list(found["Brier score"][2:4]) == np.quantile(resamples["brier"], [0.025, 0.975]).tolist()
 
 
 @weights
-def test_bins_of_the_calibration_hold_what_lies_between_their_ends(model, weight):
+def test_calibration_bins_contain_the_rows_between_their_ends(model, weight):
     rows = rows_of(model, weight)
     bins, proba = metrics.reliability(rows, 1), rows.scores[:, 1]
     assert sum(each.n_rows for each in bins) == len(proba)
@@ -75,7 +77,7 @@ def test_bins_of_the_calibration_hold_what_lies_between_their_ends(model, weight
             assert (each.low, each.high) == pytest.approx(tuple(interval), abs=1e-12)
 
 
-def test_bins_hold_like_parts_of_both_classes():
+def test_calibration_bins_have_equal_sums_of_class_proportions():
     rows = shifted_rows(20_000, 0.01)
     negative, positive = rows.totals
     bins = metrics.reliability(rows, 1)
@@ -84,14 +86,14 @@ def test_bins_hold_like_parts_of_both_classes():
 
 
 @weights
-def test_curves_of_drawn_rows_are_those_of_scikit_learn(model, weight):
+def test_metrics_of_bootstrap_samples_are_those_of_scikit_learn(model, weight):
     rows, drawn = rows_of(model, weight), np.random.default_rng(1).integers(0, 200, 200)
     found = metrics.metric_function(rows, 2000)(rows.weights * np.bincount(drawn, minlength=200))
     how = {"sample_weight": rows.weights[drawn]}
     y, p = rows.labels[drawn], rows.scores[drawn, 1]
     assert found["average_precision"] == pytest.approx(expected_metrics.average_precision_score(y, p, **how))
     expected, recall, _ = expected_metrics.precision_recall_curve(y, p, **how)
-    # of all points that find at least so much, the one of the greatest threshold
+    # the points with the highest threshold among those with at least these recalls
     firsts = [np.flatnonzero(recall[:-1] >= level - 1e-12)[-1] for level in metrics.RECALLS[1:]]
     assert found["precision"][1:] == pytest.approx(expected[firsts])
 
@@ -101,14 +103,6 @@ def test_thinned_curves_keep_their_ends(model):
     indices = metrics.thin(cumulated, 30, (7,)).tolist()
     assert {0, cumulated.tps.size - 1, 7} <= set(indices)
     assert len(indices) <= 33
-
-
-def test_intervals_are_quantiles_of_resamples(model):
-    rows = rows_of(model)
-    resamples = metrics.resample(rows, 400, 0)
-    (brier,) = (score for score in metrics.compute_scores(rows, resamples) if score.name == "Brier score")
-    assert [brier.low, brier.high] == np.quantile(resamples["brier"], [0.025, 0.975]).tolist()
-    assert brier.low < brier.value < brier.high
 
 
 def test_costs_are_those_of_the_forest(model):
@@ -129,7 +123,7 @@ def test_the_threshold_of_a_model_is_found():
         assert [found.fp[found.model_index], found.tp[found.model_index]] == called.tolist()
 
 
-def test_few_of_many_scores_are_kept_with_the_least_cost_of_all():
+def test_thresholds_of_least_cost_are_kept():
     rows = shifted_rows(6000, 0.3)
     y, scores, found = rows.labels == 1, rows.scores[:, 1], metrics.find_thresholds(rows)
     tp, fp = found.tp, found.fp

@@ -1,4 +1,4 @@
-"""Models on one page: paired intervals by brute force, the verdict, the same rows for all; and criteria on folds."""
+"""Reports on several models, with paired intervals by brute force, and on split criteria."""
 
 import re
 from functools import partial
@@ -29,7 +29,7 @@ compare = partial(compare_criteria, verbose=0, random_state=0)
 
 
 def three_models(n_rows, n_classes, weight=None):
-    """Return rows as three models score them: well, a little worse, and badly; some scores are tied."""
+    """Return the scores of three models for the same rows: good ones, worse ones and bad ones, some of them tied."""
     rng, names = np.random.default_rng(0), tuple(map(str, range(n_classes)))
     labels, rows, models = np.arange(n_rows) % n_classes, np.zeros((n_rows, 1)), {}
     for name, skill in (("first", 2.0), ("second", 1.5), ("third", 0.2)):
@@ -84,7 +84,7 @@ def test_paired_intervals_are_those_of_brute_force(n_rows, n_classes, is_weighte
         assert (row.difference_low, row.difference_high) == test.interval
 
 
-def test_models_that_are_the_same_and_scores_that_are_no_probabilities():
+def test_equal_models_and_scores_that_are_no_probabilities():
     first = three_models(40, 2)["first"]
     for rows in compare_models({"a": first, "b": first}, N_SAMPLES, SEED).values():
         assert rows[1][5:] == (0.0, 0.0, 0.0, 1.0, 1.0)
@@ -92,7 +92,7 @@ def test_models_that_are_the_same_and_scores_that_are_no_probabilities():
     html = report(models, X[TEST], Y[TEST], **BARE).html
     assert "The scores of svm are no probabilities: log loss and Brier score are left out." in html
     assert "Brier score" not in Page(html).tables["Metrics by model"][0]
-    assert html.count("<svg") == 3  # the calibration of one
+    assert html.count("<svg") == 3  # ROC and gains of both, and the calibration of the logit
 
 
 def test_the_verdict_says_better_worse_and_no_difference():
@@ -112,7 +112,7 @@ def test_the_verdict_says_better_worse_and_no_difference():
     sentence = verdict([forest, worse, nothing])
     assert sentence.startswith("worse ranks worse than forest: ROC AUC 0.853 against 0.903, ")
     assert "; tree cannot be tested against forest: ROC AUC 0.500 against 0.903, " in sentence
-    unclear = worse._replace(adjusted_pvalue=0.06)  # the interval alone, which is not adjusted, leaves out 0
+    unclear = worse._replace(adjusted_pvalue=0.06)  # though its interval, which is not adjusted, excludes 0
     assert verdict([forest, unclear]).startswith("worse does not differ significantly from forest")
 
 
@@ -138,7 +138,7 @@ def test_each_model_reads_its_columns_and_names_are_escaped(models, form):
     assert "<script>_" not in html
     assert "{0}" in page.headings[0]
     pictures = [re.findall("<text .*?>(.*?)</text>", svg) for svg in re.findall("<svg.*?</svg>", html, flags=re.DOTALL)]
-    for name in ("&lt;script&gt;_$x$", "_b &amp; {0}", "all"):  # by each of the three curves
+    for name in ("&lt;script&gt;_$x$", "_b &amp; {0}", "all"):  # in each of the three plots
         assert [name in texts for texts in pictures] == [True] * 3
     described = [row[0] for caption, rows in page.tables.items() if caption.endswith(" columns") for row in rows[1:]]
     assert sorted(described) == list("abcde")
@@ -158,7 +158,7 @@ def test_three_classes_are_compared_by_hand_and_till():
     assert report([skilled, guessing], X3[Y3 != 1], Y3[Y3 != 1], **BARE).html.count("<svg") == 4
 
 
-def test_rows_that_were_trained_on_are_said_once_or_of_each_model(models):
+def test_a_warning_of_training_rows_comes_once_or_for_each_model(models):
     html = report(models, *ROWS, X_train=FRAME, y_train=Y, **BARE).html
     assert html.count("<strong>Warning:</strong> 200 of the 200 rows of this report") == 1
     forests = {name: small_forest(40, oob_score=True, random_state=i).fit(X, Y) for i, name in enumerate("ab")}
@@ -167,7 +167,7 @@ def test_rows_that_were_trained_on_are_said_once_or_of_each_model(models):
         assert html.count(f"<strong>Warning:</strong> {name}: The ROC AUC of these rows") == 1
 
 
-def test_models_and_rows_that_do_not_fit_are_refused_in_one_line(models):
+def test_wrong_models_and_rows_are_errors_of_one_line(models):
     words = LogisticRegression().fit(FRAME[TRAIN], np.where(Y[TRAIN], "yes", "no"))
     for given, arguments, options, error, sentence in [
         ([], ROWS, {}, ValueError, "takes 2 to 10 of them, but got 0$"),

@@ -1,4 +1,4 @@
-"""The form of numbers, and a page that is well made whatever the names are."""
+"""Numbers and names as text, and the HTML of pages."""
 
 import re
 
@@ -21,31 +21,28 @@ def test_numbers_are_printed_to_a_few_digits(value, text):
     assert number(value) == text
 
 
-def test_shares_have_more_digits_near_both_ends():
+def test_percentages_have_more_digits_near_both_ends():
     assert [percent(share) for share in (0.0, 1.0, 0.5, 0.0321, 0.00044, 0.97, 0.99956)] == [
         "0.0 %", "100.0 %", "50.0 %", "3.2 %", "0.044 %", "97.0 %", "99.956 %",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("found", "form", "cells"),
-    [((0.25, -0.25, 0.75), signed, ["+0.250", "−0.250 to +0.750"]),
-     ((8.5e-6, -0.0046, 0.0047), signed, ["0.0000", "−0.0046 to +0.0047"]),
-     ((-8.5e-6, -0.0046, 0.0047), signed, ["0.0000", "−0.0046 to +0.0047"]),
-     ((0.93121, 0.93082, 0.93160), number, ["0.93121", "0.93082 to 0.93160"]),
-     ((0.998, 0.9, 1.0), number, ["0.998", "0.900 to 1.000"]),
-     ((8.5e-6, 8e-6, 9e-6), signed, ["+8.5 × 10⁻⁶", "+8.0 × 10⁻⁶ to +9.0 × 10⁻⁶"]),
-     ((0.0052, 0.00077, 0.006), percent, ["0.52 %", "0.08 % to 0.60 %"]),
-     ((0.6, 0.234, 0.881), percent, ["60.0 %", "23.4 % to 88.1 %"]),
-     ((0.5, float("nan"), float("nan")), number, ["0.500", "–"]),
-     ((1.0, 1.0, 1.0), number, ["1", "1 to 1"])],
+    ("arguments", "cells"),
+    [((0.25, -0.25, 0.75, signed), ["+0.250", "−0.250 to +0.750"]),
+     ((8.5e-6, -0.0046, 0.0047, signed), ["0.0000", "−0.0046 to +0.0047"]),
+     ((-8.5e-6, -0.0046, 0.0047, signed), ["0.0000", "−0.0046 to +0.0047"]),
+     ((0.93121, 0.93082, 0.93160, number), ["0.93121", "0.93082 to 0.93160"]),
+     ((0.998, 0.9, 1.0, number), ["0.998", "0.900 to 1.000"]),
+     ((8.5e-6, 8e-6, 9e-6, signed), ["+8.5 × 10⁻⁶", "+8.0 × 10⁻⁶ to +9.0 × 10⁻⁶"]),
+     ((0.0052, 0.00077, 0.006, percent), ["0.52 %", "0.08 % to 0.60 %"]),
+     ((0.6, 0.234, 0.881, percent), ["60.0 %", "23.4 % to 88.1 %"]),
+     ((0.5, float("nan"), float("nan"), number), ["0.500", "–"]),
+     ((1.0, 1.0, 1.0, number), ["1", "1 to 1"]),
+     ((0.1, 0.0, 0.2, signed, 0.004), ["+0.1000", "0.0000 to +0.2000"])],
 )  # fmt: skip
-def test_estimates_have_the_digits_of_their_intervals(found, form, cells):
-    assert estimate(*found, form) == cells
-
-
-def test_estimates_in_one_column_have_the_same_digits():
-    assert estimate(0.1, 0.0, 0.2, signed, 0.004) == ["+0.1000", "0.0000 to +0.2000"]
+def test_estimates_have_the_digits_of_their_intervals_or_of_a_given_width(arguments, cells):
+    assert estimate(*arguments) == cells
 
 
 def test_different_numbers_look_different():
@@ -53,7 +50,7 @@ def test_different_numbers_look_different():
     assert numbers([1.0, 0.25]) == ["1", "0.250"]
 
 
-def test_names_keep_what_tells_them_apart():
+def test_shortened_names_are_distinct():
     assert shortened("measurement_1_in_the_hall", 12) == "measur…_hall"
     names = [f"measurement_{k}_in_the_hall" for k in range(20)]
     short = shorten(names, 16)
@@ -65,7 +62,7 @@ def test_names_keep_what_tells_them_apart():
     assert shorten(["a" * 40, "b" * 40, "c"], 9) == ["aaaa…aaaa", "bbbb…bbbb", "c"]
 
 
-def test_names_of_strangers_are_text():
+def test_names_are_escaped():
     classes = np.array(["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)> & $x_{$"])
     model = small_forest().fit(X[TRAIN], classes[Y[TRAIN]])
     html = report(model, X[TEST], classes[Y[TEST]], title="<i>t</i>", **BARE).html
@@ -77,7 +74,7 @@ def test_names_of_strangers_are_text():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_page_is_well_made(n_classes, forest_page, page_of_three):
+def test_ids_links_and_labels_of_the_page(n_classes, forest_page, page_of_three):
     html = (forest_page if n_classes == 2 else page_of_three).html
     page = Page(html)
     assert len(page.ids) == len(set(page.ids))

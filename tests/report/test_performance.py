@@ -51,7 +51,7 @@ def test_the_explorer_counts_as_scikit_learn_does(forest, forest_page):
     assert figures(page, SCORES)["ROC AUC"][:2] == [f"{auc:.3f}", f"{low:.3f} to {high:.3f}"]
 
 
-def test_more_classes_are_judged_each_against_the_rest(forest_of_three, page_of_three):
+def test_each_of_three_classes_is_evaluated_against_the_others(forest_of_three, page_of_three):
     page = Page(page_of_three.html)
     proba, y, predicted = forest_of_three.predict_proba(X3[TEST]), Y3[TEST], forest_of_three.predict(X3[TEST])
     recalls = recall_score(y, predicted, average=None)
@@ -72,7 +72,7 @@ def test_more_classes_are_judged_each_against_the_rest(forest_of_three, page_of_
     assert [cells[0] for cells in section.tables[1].rows] == ["0", "2"]
 
 
-def test_a_model_of_decision_values_has_its_own_threshold_unless_its_labels_follow_none():
+def test_decision_values_and_labels_that_follow_no_threshold():
     rows = score_rows(RidgeClassifier().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], None)
     assert list(summary_of(rows)[1]) == ["ROC AUC", "average precision", "G-mean"]
     assert performance.threshold_section(rows, None).explorer["model_sentence"] == "The model's own threshold is 0."
@@ -117,7 +117,7 @@ def test_the_interval_of_a_perfect_model(n_positive, interval):
     assert section.points[0].startswith(f"ROC AUC {one}{words}; a model without skill has 0.5")
 
 
-def test_the_summary_says_in_words_what_scikit_learn_counts(forest, forest_page):
+def test_the_summary_in_words_has_the_numbers_of_scikit_learn(forest, forest_page):
     p, y, predicted = forest.predict_proba(X[TEST])[:, 1], Y[TEST], forest.predict(X[TEST])
     lead = re.search('id="summary".*?class="lead">(.*?)</p>', forest_page.html, re.DOTALL)[1]
     top, precision = y[np.argsort(-p, kind="stable")[:20]].mean(), y[predicted == 1].mean()
@@ -131,7 +131,7 @@ def test_the_summary_says_in_words_what_scikit_learn_counts(forest, forest_page)
         assert sentence.format(f"{100 * share:.1f} %") in lead
 
 
-def test_alerts_are_counted_as_they_are_sorted():
+def test_alerts_are_the_rows_with_the_highest_scores():
     rows = score_rows(LogisticRegression().fit(RARE_X, RARE_Y), RARE_X, RARE_Y, None)
     order = np.argsort(-rows.scores[:, 1])
     for k in (1, 333, 2000):
@@ -205,7 +205,7 @@ def test_names_of_groups(model, values, names):
     assert list(table_of(model, {"name": values})) == names
 
 
-def test_groups_are_quarters_of_numbers_or_frequent_values_told_apart_by_their_whole_name(model):
+def test_groups_are_quartiles_of_numbers_or_frequent_values(model):
     assert [cells[0] for cells in table_of(model, {"size": INDEX}).values()] == ["125"] * 4
     codes = table_of(model, {"code": np.array([f"v{min(row // 30, 14)}" for row in INDEX])})
     assert (len(codes), int(codes["all others"][0])) == (11, 500 - 9 * 30 - 80)
@@ -216,7 +216,7 @@ def test_groups_are_quarters_of_numbers_or_frequent_values_told_apart_by_their_w
     assert len(table_of(model, {"size": 0.12341 + 1e-5 * (INDEX // 40)})) == 4
 
 
-def test_columns_are_named_or_are_the_most_important_categories():
+def test_grouping_columns_are_named_or_the_most_important_ones():
     frame = pd.DataFrame({"x": X[:, 0], "noise": np.tile(["a", "b"], 250), "kind": np.where(Y, "p", "q")})
     rows = score_rows(small_forest(20).fit(frame, Y), frame, Y, None)
     assert list(performance.default_groups(rows, held_out_importance(rows, 1, 0))) == ["kind", "noise"]

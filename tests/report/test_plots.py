@@ -1,4 +1,4 @@
-"""Pictures: names keep their letters, whatever fonts there are."""
+"""Plots: labels stay within the figure, and their letters are kept, even if no font has them."""
 
 import re
 import warnings
@@ -48,7 +48,7 @@ def test_long_names_are_told_apart():
 
 def test_letters_of_other_scripts_stay_text():
     with plots.drawing(), warnings.catch_warnings():
-        warnings.simplefilter("error")  # of letters that the font does not have
+        warnings.simplefilter("error")  # such as one that the font lacks letters
         figure, axes = plots._panels(3, 2)
         axes.barh(["東京", "Łódź", "a\x01b"], [1.0, 2.0, 3.0], label="大阪")
         axes.set_title("東京")

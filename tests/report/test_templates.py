@@ -1,4 +1,4 @@
-"""The page in a real browser: the slider's figures are scikit-learn's, nothing is fetched, nothing complains."""
+"""The page in a browser: the explorer's numbers are those of scikit-learn, and there are no requests and errors."""
 
 import shutil
 import subprocess
@@ -105,7 +105,7 @@ def page(browser, path):
     return browser
 
 
-def test_the_slider_begins_at_the_threshold_of_the_model_and_shows_what_scikit_learn_counts(page):
+def test_the_slider_starts_at_the_threshold_of_the_model(page):
     assert counts(page) == confusion_matrix(LABELS, fitted().predict(X[TEST])).ravel().tolist()
     last = int(find(page, "#cut").get_attribute("max"))
     seen = set()
@@ -125,7 +125,7 @@ def test_the_slider_begins_at_the_threshold_of_the_model_and_shows_what_scikit_l
     assert len(seen) == 6
 
 
-def test_without_costs_there_are_alerts_and_no_cost_and_costs_change_the_least_cost(page):
+def test_the_button_for_the_least_cost_needs_costs(page):
     costs, button = page.find_elements("css selector", "tr.cost"), find(page, "[data-best=cost]")
     assert [row.is_displayed() for row in costs] == [False, False]
     assert not button.is_enabled()
@@ -145,7 +145,7 @@ def test_without_costs_there_are_alerts_and_no_cost_and_costs_change_the_least_c
         assert metric(page, "cost-row") == pytest.approx(min(costs) / len(LABELS))
 
 
-def test_aims_are_those_of_the_rules_and_a_precision_that_is_not_reached_is_said(page):
+def test_buttons_find_the_thresholds_of_the_rules(page):
     note = find(page, "#unreached")
     jump(page, "precision")
     assert note.text == ""
@@ -187,13 +187,13 @@ def test_the_dots_stand_on_the_curves(page):
         assert ((x - left) / (right - left), (y - bottom) / (top - bottom)) == pytest.approx(expected_rates, abs=1e-3)
 
 
-def test_nothing_is_fetched_and_nothing_but_a_stranger_complains(page, path):
+def test_nothing_is_fetched_and_other_scripts_are_blocked(page, path):
     move(page, 3)
     assert page.get_log("browser") == []
     messages = [entry["message"] for entry in page.get_log("performance")]
     (requested,) = (message for message in messages if "requestWillBeSent" in message)
     assert path.name in requested
-    # nor does the program of a stranger run
+    # A script that is added to the page does not run.
     assert page.title == "A <b>title</b>"
     assert page.find_elements("css selector", "img") == []
     page.execute_script(
@@ -221,14 +221,14 @@ def test_the_page_fits_its_window(page, width):
 
 
 def test_the_page_prints(path, tmp_path):
-    """Printed by a browser of its own, which waits for the page; one that is driven now and then prints a blank."""
+    """Print with another browser, because one that selenium controls sometimes prints a blank page."""
     pdf = tmp_path / "report.pdf"
     switches = [*SWITCHES, f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={pdf}"]
     subprocess.run([CHROMIUM, *switches, path.as_uri()], check=True, capture_output=True, timeout=60)
     assert 3 <= pdf.read_bytes().count(b"/Type /Page\n") <= 12
 
 
-def test_a_page_without_explorer_does_not_complain(browser, tmp_path):
+def test_a_page_without_explorer_logs_no_error(browser, tmp_path):
     report(LogisticRegression().fit(X3, Y3), X3, Y3, **QUICK).save(tmp_path / "three.html")
     browser.get((tmp_path / "three.html").as_uri())
     assert browser.get_log("browser") == []
