@@ -74,14 +74,14 @@ def describe_features(model: Any) -> str:
     return f"{model.n_features_in_} columns, {kinds}; {n_features(model)} features"
 
 
-def describe_threshold(model: Any, rule: str) -> str:
-    """Return a line on the decision threshold and the rule that chose it. A rule that is a number is not repeated."""
+def describe_threshold(model: Any, rule_text: str) -> str:
+    """Return a line on the decision threshold and the rule that chose it, unless the rule is a number."""
     threshold = getattr(model, "threshold_", None)
     if threshold is None:
         return "labels: the most probable class"
     if np.ndim(threshold) > 0:
-        return f"labels: by {rule}"
-    chosen = "" if rule[0] in ".0123456789" else f" ({rule})"
+        return f"labels: by {rule_text}"
+    chosen = "" if rule_text[0] in ".0123456789" else f" ({rule_text})"
     return f"labels: {positive_class(model)} where its probability is at least {threshold:.4g}{chosen}"
 
 

@@ -155,8 +155,8 @@ def estimate(
     has_labels = target in frame and frame[target].notna().any()
     classes = _class_names(columns["y_score"], reference_frame[target]) if labels is None else names_in(labels)
     reference_columns = columns if time in reference_frame else columns | {"time": []}
-    reference_rows = _select(reference_frame, reference_columns, classes)
-    new_rows = _select(frame, columns if has_labels else columns | {"y_true": []}, classes)
+    reference_rows = _arguments(reference_frame, reference_columns, classes)
+    new_rows = _arguments(frame, columns if has_labels else columns | {"y_true": []}, classes)
     times = reference_rows.pop("time"), new_rows.pop("time")
     if time is not None:  # a reference without the column of times is divided into equal chunks
         chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
@@ -256,12 +256,12 @@ def _as_texts(labels: Any) -> Any:
     return labels.convert_dtypes().astype("string")
 
 
-def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None) -> dict[str, Any]:
-    """Return the arguments of CBPE: a frame for X, arrays for other parameters, and None for those without columns.
+def _arguments(frame: Any, columns: dict[str, list[str]], classes: list[str] | None) -> dict[str, Any]:
+    """Return the arguments of CBPE, given the columns of each parameter; None for parameters without columns.
 
-    If the classes are given, which are text, labels are converted to text.
+    X is a frame, and other arguments are arrays. If the classes are given, which are text, labels become text, too.
     """
-    rows: dict[str, Any] = dict.fromkeys(columns)
+    arguments: dict[str, Any] = dict.fromkeys(columns)
     for parameter, names in columns.items():
         if not names:
             continue
@@ -270,8 +270,8 @@ def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None
             values = _as_texts(values)
         if parameter == "time" and getattr(values.dtype, "tz", None) is not None:
             values = values.dt.tz_localize(None)  # chunks are periods of local time
-        rows[parameter] = values if parameter == "X" else values.to_numpy()
-    return rows
+        arguments[parameter] = values if parameter == "X" else values.to_numpy()
+    return arguments
 
 
 def _as_table(title: str, result: CBPEResult) -> Table:

@@ -107,9 +107,9 @@ def evaluate(
     console.print(Text("\n".join([*lines, ""])))
     cells = [[name, *(f"{count:,}" for count in counts)] for name, counts in zip(classes, matrix.tolist())]
     headings = ["", *(f">{name}" for name in classes)]
-    groups = {name: _rates(forest, rows, values, labels, fold.proba) for name, values in columns.items()}
+    rates_of = {name: _rates(forest, rows, values, labels, fold.proba) for name, values in columns.items()}
     console.print(_outputs.rich_table("confusion matrix (rows: true classes)", headings, cells, min_width=40))
-    for name, rates in groups.items():
+    for name, rates in rates_of.items():
         console.print(_rates_table(name, rates))
         console.print(Text(f"{rates.verdict()}\n"))
     content = {
@@ -124,7 +124,7 @@ def evaluate(
     }
     by_group = {
         name: {"reference": rates.reference, "rates": [rate._asdict() for rate in rates.rates]}
-        for name, rates in groups.items()
+        for name, rates in rates_of.items()
     }
     _outputs.write_json(json_out, content, optional={"at_threshold": at_threshold, "groups": by_group})
 

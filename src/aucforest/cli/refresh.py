@@ -50,8 +50,8 @@ def refresh(
         echo_notes([note])
     oob_rows: Any = () if reference is None else _outputs.out_of_bag_rows(refreshed.model, target, rows.y)
     _outputs.save_model(refreshed.model, out)
-    rule = str(model.threshold) if isinstance(model.threshold, float) else "the rule of the old model"
-    lines = [str(refreshed), _outputs.describe_threshold(refreshed.model, rule)]
+    rule_text = str(model.threshold) if isinstance(model.threshold, float) else "the rule of the old model"
+    lines = [str(refreshed), _outputs.describe_threshold(refreshed.model, rule_text)]
     _outputs.make_console(json_out).print(Text("\n".join(lines)))
     if reference is not None:
         _outputs.write_reference(reference, oob_rows)

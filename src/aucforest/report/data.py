@@ -109,14 +109,11 @@ def as_array(values: Any) -> NDArray[Any]:
 
 
 def as_numbers(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
-    """Return a column as numbers, with NaN for missing values, and a function that formats them; None for categories.
-
-    Text and booleans are categories, even if numpy would convert them to numbers.
-    """
+    """Return a column as numbers, with NaN if missing, and a function that formats a number; None for categories."""
     if values.dtype.kind in "Mm":
         return in_seconds(values), format_time if values.dtype.kind == "M" else format_duration
     if values.dtype.kind == "O" and any(isinstance(value, str | bool | np.bool_) for value in values.tolist()):
-        return None
+        return None  # numpy would convert digits in text, and booleans
     with suppress(TypeError, ValueError):
         return (values.astype(np.float64), number) if values.dtype.kind in "fiuO" else None
     return None
@@ -156,10 +153,7 @@ def _describe(name: str, column: Any) -> list[str]:
 
 
 def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
-    """Return the number of distinct values of a column that is given as read, as an array, and as numbers without NaN.
-
-    The numbers are not used for integers, because float64 rounds large ones.
-    """
+    """Return the number of distinct values. For integers, `numbers` is not used, because float64 rounds large ones."""
     if isinstance(column, nw.Series) and column.dtype.is_integer():
         return column.drop_nulls().n_unique()
     if values.dtype.kind == "O":

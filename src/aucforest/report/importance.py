@@ -89,9 +89,8 @@ class Dependence(NamedTuple):
 def partial_dependence(rows: ScoredRows, columns: list[int], seed: int) -> list[Dependence]:
     """Return the partial dependence on the given columns, averaged over a random sample of the rows.
 
-    A column is set to a value by copying the value from a row that has it, so frames of any library keep their types;
-    scikit-learn's function does not accept polars frames. Constant columns are omitted. For sparse rows, the result is
-    empty.
+    Values of a column are copied from rows that have them, so frames of any library keep their types; scikit-learn's
+    function does not accept polars frames. Constant columns are omitted. The result is empty for sparse rows.
     """
     n_rows = rows.labels.size
     chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
@@ -118,10 +117,7 @@ def partial_dependence(rows: ScoredRows, columns: list[int], seed: int) -> list[
 
 
 def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
-    """Return some values of a column, the index of a row with each of them, and that of a row with a missing number.
-
-    The values are quantiles of numbers and dates, or the most frequent categories, of which one may be "missing".
-    """
+    """Return quantiles or frequent categories, the index of a row with each, and of a row with a missing number."""
     if (numeric := as_numbers(column)) is None:
         texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])
         values, firsts, counts = np.unique(texts, return_index=True, return_counts=True)
