@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from aucforest import _dispatchers, _machine_code
 
 
-def test_compilation_is_told_once_until_there_is_a_pause(monkeypatch):
+def test_the_notice_is_printed_once_until_there_is_a_pause(monkeypatch):
     said, now = [], [100.0]
     monkeypatch.setattr(_dispatchers, "say", said.append)
     monkeypatch.setattr(_machine_code, "how_often", lambda: "once")

@@ -1,10 +1,10 @@
-"""Tests mirror the sources file by file."""
+"""Each module has a test file of its name, and each test file has a module."""
 
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# Test files of no module, which walk through all of a folder or of the package.
+# Test files that do not belong to one module, and what they test.
 WITHOUT_A_MODULE = {
     "docs": "the pages",
     "imports": "the imports of all modules",
@@ -19,14 +19,14 @@ WITHOUT_A_MODULE = {
 
 
 def modules() -> set[str]:
-    """Return the modules of the package without leading underscores; `__init__` and `__main__` only hand on."""
+    """Return the names of modules without leading underscores, except `__init__` and `__main__`."""
     folder = ROOT / "src" / "aucforest"
     paths = (path.relative_to(folder) for path in folder.rglob("*.py") if not path.name.startswith("__"))
     return {path.with_name(path.stem.lstrip("_")).as_posix() for path in paths}
 
 
 def names_of_tests() -> set[str]:
-    """Return what stands after ``test_`` in the names of test files, with their folders."""
+    """Return the names of test files without ``test_``, with their folders."""
     paths = (path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py"))
     return {path.with_name(path.stem.removeprefix("test_")).as_posix() for path in paths if path.parts[0] != "peers"}
 
@@ -36,7 +36,7 @@ def test_every_module_has_a_test_file_of_its_name():
 
 
 def test_every_test_file_belongs_to_a_module():
-    """Or it is a further file on one: ``test_forest_ties`` beside ``test_forest``."""
+    """A module may have several test files: ``test_forest_ties`` belongs to the same module as ``test_forest``."""
     known = modules()
     own = {name for name in names_of_tests() if any(f"{name}_".startswith(f"{module}_") for module in known)}
     assert names_of_tests() - own == {*WITHOUT_A_MODULE}

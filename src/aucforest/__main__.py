@@ -6,9 +6,9 @@ from aucforest._optional import import_optional
 
 
 def main() -> None:
-    """Run the command line, or print one sentence if its packages are missing."""
+    """Run the command line, or print one sentence if a package that it needs is missing."""
     try:
-        if sys.argv[1:] in (["warm-up"], ["warm-up", "--native"]):
+        if sys.argv[1:] in (["warm-up"], ["warm-up", "--native"]):  # needs none of the packages imported below
             from aucforest.cli.warm_up import warm_up
 
             return warm_up(native="--native" in sys.argv)

@@ -3,7 +3,7 @@
 import sys
 import warnings
 
-# scikit-learn and contextlib decorate functions of this package. The other packages call these in threads.
+# sklearn and contextlib decorate functions of aucforest; joblib, concurrent and threading call them in threads.
 _SKIPPED_PACKAGES = {"aucforest", "sklearn", "joblib", "concurrent", "threading", "contextlib"}
 
 

@@ -13,7 +13,7 @@ from aucforest._sources import digest_sources
 F = TypeVar("F", bound=Callable[..., object])
 
 
-# Compute the digest, which is cached, at import: the files may be edited before the imported code is compiled.
+# The digest is computed and cached at import, because the files may be edited before the imported code is compiled.
 digest_sources()
 
 
@@ -37,15 +37,15 @@ class Compiled:
 
     def __reduce__(self) -> Any:
         """Pickle the function by its name, or by its dispatcher if it is a lambda or a local function."""
-        return (_same, (self.dispatcher,)) if "<" in self.__qualname__ else self.__qualname__
+        return (_unpickle, (self.dispatcher,)) if "<" in self.__qualname__ else self.__qualname__
 
     @property
     def _numba_type_(self) -> Any:
-        """The type that numba infers for this object in a compiled function: that of the dispatcher."""
+        """The type of the dispatcher. numba reads this attribute if a compiled function uses this object."""
         return _dispatchers().type_of(self.dispatcher)
 
 
-def _same(dispatcher: Any) -> Any:
+def _unpickle(dispatcher: Any) -> Any:
     return dispatcher
 
 
@@ -66,7 +66,7 @@ def kernel(function: F) -> F:
 
 
 def device(function: F) -> F:
-    """Compile a function (for the CPU) that only compiled functions call. Its machine code is a part of theirs."""
+    """Compile a function that only compiled functions call (on the CPU). It is compiled as a part of each caller."""
     return _compiled(function, "device")
 
 
@@ -96,7 +96,10 @@ def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
 
 
 def replacing(kind: Any, *names: str) -> Callable[..., Any]:
-    """Return a compiled f(given, *values) that replaces fields of a named tuple. numba does not support `_replace`."""
+    """Return a compiled f(given, *values) that replaces the fields `names` of `given`, a named tuple of class `kind`.
+
+    numba does not support `_replace`.
+    """
     fields = ", ".join(name if name in names else f"given.{name}" for name in kind._fields)
     return bare_device(eval(f"lambda given, {', '.join(names)}: kind({fields})", {"kind": kind, "__name__": __name__}))
 
@@ -113,7 +116,7 @@ lowest_bit: Any = Compiled(lambda: _dispatchers().lowest_bit)
 # prefetch(array, index): prefetch an element of an array into the CPU caches, given its index in C order
 prefetch: Any = Compiled(lambda: _dispatchers().prefetch)
 # call_scorer(address, lefts, totals, scores, n_splits): call the C function of `compile_scorer` at `address`.
-# `lefts` has a row of class totals for each split.
+# `lefts` has a row for each split: the class totals left of the split.
 call_scorer: Any = Compiled(lambda: _dispatchers().call_scorer)
 
 
@@ -121,8 +124,8 @@ call_scorer: Any = Compiled(lambda: _dispatchers().call_scorer)
 def compile_scorer(function: Any) -> Any:
     """Compile f(left, totals) -> score into a C function that scores many splits; `.address` is its address.
 
-    The C function takes (lefts, totals, scores, n_splits, n_classes), pointers to doubles and int64. It returns 1 if f
-    raised an exception, else 0. Raises ValueError if f does not compile or does not return a number.
+    The C function takes (lefts, totals, scores, n_splits, n_classes): three pointers to doubles and two int64. It
+    returns 1 if f raised an exception, else 0. Raises ValueError if f does not compile or does not return a number.
     """
     import numba
 

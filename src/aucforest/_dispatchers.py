@@ -1,7 +1,8 @@
 """The numba dispatchers of compiled functions, with a notice that compiling takes long. Also numba intrinsics.
 
 ``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division, so callers must
-exclude division by zero. ``fastmath`` is never used: it reorders sums, which changes ties, and removes checks for NaN.
+exclude division by zero. ``fastmath`` is never used: it removes checks for NaN, and it reorders sums, so that equal
+scores could differ by rounding.
 """
 
 import gc
@@ -50,7 +51,7 @@ class _Watch(event.Listener):
         self._depth, self._is_said, self._started, self._ended = 0, False, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
-        """Handle the start of compiling a function. Its caller may be compiled at the same time."""
+        """Start timing, or print the notice. Calls are nested: numba compiles a function while it compiles a caller."""
         if not _is_ours(event):
             return
         now = time.monotonic()
@@ -83,7 +84,7 @@ event.register("numba:compile", _watch)
 def _device_compiler() -> Any:
     """Return the compiler class for devices: `DeviceCompiler`, or numba's own if `DeviceCompiler` fails.
 
-    This is called when the first device is compiled. Machine code from disk needs no compiler.
+    The test takes time, so it is done when the first device is compiled. Machine code from disk needs no compiler.
     """
     try:
         from aucforest._numba_private import DeviceCompiler
@@ -101,7 +102,7 @@ def _device_compiler() -> Any:
 
 
 _PLAIN = {"nogil": True, "error_model": "numpy"}
-# `_nrt` is off: on a small node, counting references to arrays (atomically) would take longer than the work itself.
+# Reference counting (`_nrt`) is off: on a small node, its atomic operations would take longer than the work itself.
 _BARE = {**_PLAIN, "_nrt": False, "no_cfunc_wrapper": True}
 _BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": lambda *given: _device_compiler()(*given)}
 _OPTIONS = {
@@ -131,7 +132,7 @@ def _try_compiler(device_compiler: Any) -> None:
 def make(function: Callable[..., Any], kind: str) -> Any:
     """Return the dispatcher of a function, or the function itself if numba is disabled. `kind` is a key of _OPTIONS.
 
-    The machine code of kernels is stored on disk, except that of lambdas, local functions and other packages.
+    The machine code of kernels is stored on disk, except for lambdas, local functions and functions outside aucforest.
     """
     if numba.config.DISABLE_JIT:
         return function

@@ -60,9 +60,9 @@ def half_written(path: Path) -> str | None:
 def lock(path: str | os.PathLike[str]) -> IO[bytes]:
     """Lock a file until it is closed or the process ends; raise BlockingIOError if another process has the lock.
 
-    The file is created if it does not exist, and never deleted. Its content names the process that has the lock. The
-    lock also lasts until forked processes end, unless they start another program. If the operating system or the file
-    system does not support locks, nothing is locked.
+    The file is created if it does not exist, and never deleted. Its content names the process that has the lock.
+    Processes forked from that process share the lock, until they end or execute another program. If the operating
+    system or the file system does not support locks, nothing is locked.
     """
     file = open(path, "ab+", buffering=0)  # noqa: SIM115
     try:

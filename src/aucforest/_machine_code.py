@@ -100,7 +100,7 @@ def shipped() -> Shipped:
 def own_folder() -> Path | None:
     """Return the folder for code that is compiled on this machine, or None if numba finds no writable folder."""
     try:
-        # numba determines the folder from the file of a function.
+        # numba determines the folder from the file that defines a function. Any function of this file will do.
         return Path(FunctionCache(_digest).cache_path)
     except RuntimeError:
         return None
@@ -174,7 +174,7 @@ class KernelCode(NullCache):
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Write the code for a signature, and remove code that was compiled from other versions of the sources."""
         path = self._own_file(signature)
-        if path is None or compiled.library.has_dynamic_globals:
+        if path is None or compiled.library.has_dynamic_globals:  # such as addresses in this process
             return
         try:
             saved = dumps(compiled._reduce())

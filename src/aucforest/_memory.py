@@ -39,7 +39,7 @@ def return_freed_memory() -> None:
 
 
 def check_memory(n_bytes: float, what: str, advice: str) -> None:
-    """Raise ValueError if `what` would take `n_bytes`, and this is more than half of the memory of the machine."""
+    """Raise ValueError if `n_bytes`, the memory that `what` would take, is more than half of the machine's memory."""
     memory = machine_memory()
     if n_bytes > memory / 2:
         raise ValueError(

@@ -1,7 +1,7 @@
 """An optional, faster compiler for the functions that only kernels call, which uses private parts of numba.
 
 With numba's own compiler, the kernels are the same, but take twice the time to compile. If numba has changed and this
-compiler fails for a first function, `_dispatchers` uses numba's compiler.
+compiler fails for a test function, `_dispatchers` uses numba's compiler.
 """
 
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from numba.core.compiler import Compiler
 class _DeviceLibrary(JITCodeLibrary):
     """The code of a device. It is optimized, and compiled to machine code, only as a part of kernels."""
 
-    codegen = SimpleNamespace(set_env=lambda *_: None)  # numba would set the environment of machine code
+    codegen = SimpleNamespace(set_env=lambda *_: None)  # numba would write an address into machine code
 
     def _optimize_final_module(self) -> None:
         pass
