@@ -12,8 +12,7 @@ from aucforest.exports.onnx import Ensemble, write_onnx
 from tests.exports.data import mean_of, random_data, run_onnx
 
 N_CODES = {1: 7, 3: 255}
-# Probabilities and their sums are float32 at the end.
-TOLERANCE = {"rtol": 0, "atol": 1e-6}
+TOLERANCE = {"rtol": 0, "atol": 1e-6}  # Probabilities and their sums are float32 at the end.
 
 
 def make_data(seed, dtype=np.float64, **params):

@@ -158,8 +158,8 @@ def test_forests_with_rates_predict_the_same(rated, tmp_path):
         assert_same(model, rows, tmp_path)
         # scikit-learn rounds values to float32.
         exported, narrow = model.to_sklearn(), model.encode(rows).astype(np.float32)
-        known = model._predict_valid(narrow.to_numpy(np.float64))
-        np.testing.assert_allclose(exported.predict_proba(narrow), known, rtol=0, atol=1e-12)
+        expected = model._predict_valid(narrow.to_numpy(np.float64))
+        np.testing.assert_allclose(exported.predict_proba(narrow), expected, rtol=0, atol=1e-12)
 
 
 def test_forests_and_additive_models_with_interactions_predict_the_same(tmp_path):

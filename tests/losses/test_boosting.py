@@ -51,9 +51,8 @@ def test_scikit_learn_and_native_interfaces_agree(cancer, weighted):
     ours = XGBOOST(objective=objective, n_estimators=10).fit(X, y, sample_weight=weights)
     data = xgboost.DMatrix(X, y, weight=weights)
     native = xgboost.train({"nthread": 1, "base_score": 0.0}, data, 10, obj=objective)
-    # The base score is added to all scores.
     difference = ours.predict(X, output_margin=True) - native.predict(data, output_margin=True)
-    np.testing.assert_allclose(difference, difference[0], atol=1e-4)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-4)  # The base score is added to all scores.
 
 
 @pytest.mark.parametrize("eps", [0.5, 2.0])

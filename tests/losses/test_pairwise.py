@@ -9,8 +9,7 @@ from tests.reference import losses as reference
 
 LOSSES = ["exp", "logistic", "sigmoid", "squared_hinge"]
 
-# The documented error of second derivatives is absolute, because those of the sigmoid can be 0.
-BEND_ERROR = 5e-13
+BEND_ERROR = 5e-13  # The documented error of second derivatives is absolute, because those of the sigmoid can be 0.
 
 
 @st.composite
@@ -28,8 +27,7 @@ def grouped_rows(draw):
 def assert_is_the_double_loop(positive, scores, loss, eps=1.0, weights=None, groups=None):
     value, gradient, hessian = pairwise_loss(positive, scores, loss=loss, eps=eps, sample_weight=weights, group=groups)
     expected = reference.pairwise_loss(positive, scores.tolist(), loss, eps, weights, groups)
-    # The logarithm of a mean near 1 is near 0.
-    assert value == pytest.approx(expected[0], rel=1e-12, abs=1e-14)
+    assert value == pytest.approx(expected[0], rel=1e-12, abs=1e-14)  # The logarithm of a mean near 1 is near 0.
     scale = np.abs(expected[1]).max()
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-10, atol=1e-12 * scale)
     total = 1 if weights is None else max(weights) ** 2 * len(weights)
@@ -79,9 +77,9 @@ def test_only_ratios_of_weights_count(loss):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_smoothed_auc_is_one_minus_the_sigmoid_loss(weighted):
     positive, scores, weights = random_rows(150, levels=20)
-    known = {"sample_weight": weights if weighted else None}
-    loss, gradient, _ = pairwise_loss(positive, scores, loss="sigmoid", eps=0.2, **known)
-    value, slopes = smooth_auc(positive, scores, 0.2, **known)
+    options = {"sample_weight": weights if weighted else None}
+    loss, gradient, _ = pairwise_loss(positive, scores, loss="sigmoid", eps=0.2, **options)
+    value, slopes = smooth_auc(positive, scores, 0.2, **options)
     assert value == 1.0 - loss
     np.testing.assert_array_equal(slopes, -gradient)
 

@@ -20,8 +20,7 @@ def test_the_error_is_within_the_bound(eps):
 
 @pytest.mark.parametrize("loss", ["sigmoid", "logistic"])
 def test_one_pair_at_every_distance_is_within_the_bound(loss):
-    # The series converges like (3 + sqrt(8))^-k.
-    assert (3 + 8**0.5) ** -TERMS < 1e-14
+    assert (3 + 8**0.5) ** -TERMS < 1e-14  # The series converges like (3 + sqrt(8))^-k.
     for distance in np.concatenate([np.linspace(0, 1, 101), np.linspace(1, 40, 40)]):
         for sign in (1, -1):
             value, gradient, hessian = pairwise_loss([1, 0], [sign * distance, 0.0], loss=loss)

@@ -1,8 +1,8 @@
 """Conversion of categorical splits to splits by thresholds, for formats that have only thresholds.
 
 A split by a set of codes becomes a chain of nodes, with a threshold between successive codes that go to different
-sides. All nodes of a chain lead to the same two children, so nodes of `to_chains` can have several parents.
-`to_threshold_tree` makes a tree: it copies the nodes that have several parents.
+sides. All nodes of a chain lead to the two children of the split, so a child has several parents in the result of
+`to_chains`. `to_threshold_tree` makes a tree: it copies the nodes that have several parents.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,8 +49,8 @@ def to_chains(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     The first node of a chain has the index of the original node. The others are appended after the nodes of the tree.
     """
     is_left, n_known = _sets_of(tree, n_codes)
-    # changes[i, c]: codes c and c + 1 go to different sides of set i. If all go to the same side, the only threshold is
-    # after the last code.
+    # changes[i, c]: codes c and c + 1 go to different sides in split i. If all codes go to the same side, the only
+    # threshold is after the last code.
     changes = np.zeros_like(is_left)
     changes[:, :-1] = (is_left[:, :-1] != is_left[:, 1:]) & (np.arange(1, MISSING_CODE) < n_known[:, None])
     all_alike = ~changes.any(axis=1)
@@ -65,7 +65,7 @@ def to_chains(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     origin = np.concatenate((np.arange(tree.n_nodes), node[~is_first]))
     missing_left, threshold = tree.missing_left[origin], tree.threshold[origin]
     left, right = tree.left_child[origin].astype(np.int64), tree.right_child[origin].astype(np.int64)
-    # Missing values leave a chain at its first node whose code goes to their side.
+    # Missing values leave a chain at the first node from which codes go to the side of missing values.
     missing_left[index] = goes_left == tree.missing_left[node]
     threshold[index], left[index], right[index] = code + 0.5, tree.left_child[node] + ~goes_left, chain_right
     return ThresholdNodes(tree.feature[origin], threshold, missing_left, left, right, origin, tree.weight[origin])
@@ -92,7 +92,8 @@ class _Copier:
         self.column = np.searchsorted(self.features, nodes.feature)
         self.code = np.floor(np.where(self.by_set, nodes.threshold, 0.0)).astype(np.int64)
         self.set_index = np.searchsorted(tree.set_nodes, nodes.origin)
-        # Weights of codes are unknown, so the weight of a child is divided evenly among its codes and missing values.
+        # Weights of codes are unknown, so the weight of a child is divided evenly among its codes. Missing values count
+        # as one more code.
         is_left, n_known = _sets_of(tree, n_codes)
         left_child, missing_left = tree.left_child[tree.set_nodes], tree.missing_left[tree.set_nodes]
         is_known = np.arange(MISSING_CODE) < n_known[:, None]
@@ -104,9 +105,9 @@ class _Copier:
         self.missing_weight = np.where(missing_left, left_weight, right_weight)
 
     def skip(self, level: _Level) -> tuple[_Level, NDArray[np.float64], NDArray[np.float64]]:
-        """Return the copies, and the weights that go left and right in them, which are undefined for leaves.
+        """Replace nodes in which all values go to one side by the next descendant that is a leaf or splits the values.
 
-        A node in which all values go to one side is replaced by the next descendant that is a leaf or splits values.
+        Return the copies, and the weights that go left and right in each, which are undefined for leaves.
         """
         rows, node = np.arange(len(level.node)), level.node.copy()
         left, right = np.empty(len(node)), np.empty(len(node))

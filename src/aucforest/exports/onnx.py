@@ -31,7 +31,7 @@ def is_float32(dtype: Any) -> bool:
 
 
 class Graph:
-    """The nodes and constants of an ONNX graph. Its input X has `dtype`; attribute `X` is the name of X as float64."""
+    """The nodes and constants of an ONNX graph with an input "X" of type `dtype`; `self.X` names X as float64."""
 
     def __init__(self, dtype: Any = "float64") -> None:
         self.onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
@@ -100,7 +100,7 @@ def _add_log(graph: Graph, proba: str, least: float) -> str:
 def _add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope: float) -> None:
     """Add the nodes that compute "probabilities" as float32, and from them the index of the "class".
 
-    If `slope` is above 1, the threshold is reduced by more, because the slope multiplies relative errors of the odds.
+    A threshold is reduced by the proportion _ROUNDING, or by `_ROUNDING * slope` if this is larger.
     """
     graph.add_cast(proba, "probabilities", "FLOAT")
     if threshold is None:
@@ -171,21 +171,21 @@ def _add_additive(graph: Graph, model: Any) -> str:
 
 
 def _add_cells(graph: Graph, table: Any, category: str, other: str, name: str) -> str:
-    """Add the nodes that compute the cells of an interaction from two columns, NaN where a value is missing."""
+    """Add the nodes that compute the cell of an interaction for each row from two columns, NaN if one is missing."""
     if len(table.edges) > 0:
         above = graph.add("Greater", other, table.edges, output=f"{name}_above")
         counted = graph.add_cast(above, f"{name}_counted", "DOUBLE")
         number = graph.add("ReduceSum", counted, np.array([1]), output=f"{name}_number")
     else:
         number = graph.add("Min", other, float(SHARED_CODE), output=f"{name}_number")
-    # Comparisons with NaN are false, and a runtime may take the other number as the minimum.
+    # Comparisons with NaN are false, and a runtime may return the number as the minimum of NaN and a number.
     part = graph.add("Where", graph.add("IsNaN", other, output=f"{name}_missing"), other, number, output=f"{name}_part")
     first = graph.add("Mul", category, float(table.n_parts), output=f"{name}_first")
     return graph.add("Add", first, part, output=name)
 
 
 class Ensemble(NamedTuple):
-    """Trees whose mean is the prediction or, if multiplied by `scale`, the class scores."""
+    """Trees. Their mean is the class probabilities or, multiplied by `scale`, the class scores."""
 
     trees: Sequence[Tree]
     n_codes: Mapping[int, int]  # the number of codes of each categorical feature
@@ -195,13 +195,13 @@ class Ensemble(NamedTuple):
 
     @property
     def slope(self) -> float:
-        """The factor by which relative errors of the means of trees are multiplied in the odds."""
+        """The relative error of the odds, as a multiple of the relative error of the mean of the trees."""
         if self.scale is not None:
             return float(np.mean([np.abs(self.values(tree)).max() for tree in self.trees]))
         return 1.0 if self.calibration is None else self.calibration[0]
 
     def values(self, tree: Tree) -> NDArray[np.float64]:
-        """Return the values of the nodes of a tree whose mean over trees is computed, (n_nodes, n_classes)."""
+        """Return the values of the nodes of a tree, (n_nodes, n_classes), whose mean over all trees is exported."""
         if self.scale is None:
             return tree.prediction
         # Only differences between classes matter, so the median is subtracted. Then float32 is precise enough, and most
@@ -233,7 +233,7 @@ class ExportedStack(NamedTuple):
 
     @property
     def slope(self) -> float:
-        """The factor by which relative errors of the means of trees are multiplied in the odds."""
+        """The relative error of the odds, as a multiple of the relative errors of the means of trees."""
         slopes = {name: ensemble.slope for name, ensemble in self.ensembles.items()}
         if "residual" in slopes:
             slopes["residual"] += 2.0 * slopes["forest"]  # its score contains log p and log(1 - p) of the forest
@@ -255,7 +255,7 @@ class ExportedStack(NamedTuple):
             scores["forest"] = _add_log(graph, proba, self.least)
         if "residual" in used:
             residual = _add_log(graph, self.ensembles["residual"].add_to(graph, "residual"), self.least)
-            # 1 - p is computed as the sum of the other probabilities, to be precise if p is close to 1.
+            # 1 - p is computed as the sum of the other probabilities, which is precise also if p is close to 1.
             others = graph.add("MatMul", proba, 1.0 - np.eye(len(self.intercept)), output="others")
             without = graph.add("Sub", residual, scores["forest"], output="residual_without_forest")
             scores["residual"] = graph.add("Sub", without, _add_log(graph, others, self.least), output="residual_score")

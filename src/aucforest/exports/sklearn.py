@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
 # Splits by sets become several splits by thresholds, with copies of the nodes below. This is the maximum memory of the
-# copies, for 2**24 nodes of two classes: a node has 64 bytes, and 8 for each class.
+# copies. It is enough for 2**24 nodes of two classes: a node takes 64 bytes, and 8 for each class.
 _MOST_BYTES = 2**24 * (64 + 2 * 8)
 _UNDEFINED = -2  # the feature and the threshold of a leaf in scikit-learn
 
@@ -91,7 +91,7 @@ def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
         "n_node_samples": np.maximum(np.rint(tree.n_samples[nodes.origin] * weight_fraction), 1),
         "weighted_n_node_samples": nodes.weight,
     }
-    # The layout is private to scikit-learn and can change. An unknown field cannot be filled.
+    # The layout is private to scikit-learn and may change. It must have exactly these fields.
     if set(NODE_DTYPE.names) != set(fields):
         raise NotImplementedError(f"to_sklearn does not support the tree format of scikit-learn {sklearn_version}")
     filled = np.empty(len(is_leaf), dtype=NODE_DTYPE)

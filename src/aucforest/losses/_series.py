@@ -2,8 +2,9 @@
 
 Let x be the difference of two scores divided by eps, and z = exp(-|x|). Each function is z q(z), plus a constant, plus
 a multiple of |x|. A polynomial of 20 terms approximates q on [0, 1] up to rounding (see docs/mathematics/losses.md). So
-each function is a sum of exponentials exp(-k |x|). An exponential is a product of two factors: exponentials of the
-distances of the two rows from an anchor. So sums of factors (moments) over the previous rows yield all sums over pairs.
+z q(z) is a sum of multiples of exp(-k |x|). For each k, exp(-k |x|) is a product of two factors, one for each row of
+the pair: exponentials of the distances of the rows from an anchor. So the sum over all pairs of a row is the factor of
+the row, multiplied by the sum of the factors of the previous rows (a moment).
 
     scores, ascending   o   o  o      o | o  o     a new anchor is set after a distance of eps, so that
                         '----- eps -----' '---     no power of exp(distance) is large
@@ -68,6 +69,7 @@ def _set_powers(base, factor, powers):
 
 @device
 def _move_anchor(distance, lags, totals, moments, powers):
+    """Change lags and moments to those for an anchor that is farther by `distance`; overwrite `powers`."""
     _set_powers(math.exp(-distance), 1.0, powers)
     for c in range(2):
         lags[c] += totals[c] * distance
@@ -150,7 +152,8 @@ def write_hinge(scores, weights, starts, scale, sums):
                 i = first + direction * step
                 if math.copysign(1.0, weights[i]) == direction:
                     continue
-                # `edge` is the score of the last row. The margin is not added to it, because the sum would be rounded.
+                # `edge` is the score of the last row of this class. The margin, 1 / scale, is not added to `edge`,
+                # because the sum would be rounded.
                 distance = abs(scores[i] - edge) * scale
                 second_moment += distance * (2.0 * first_moment + distance * total)
                 first_moment += distance * total

@@ -25,8 +25,8 @@ class boosting_objective:
     """A pairwise loss as an objective of LightGBM or XGBoost.
 
     An objective is a function of (y_true, y_pred, sample_weight, group) or (y_pred, data set) that returns gradient and
-    hessian. These are the derivatives of the mean over pairs, multiplied by half the sum of weights, so that
-    ``min_child_weight`` means the same as for log loss.
+    hessian. The derivatives of `pairwise_loss` are multiplied by half the sum of weights, so that ``min_child_weight``
+    has about the same effect as for log loss.
 
     Pass the objective as ``objective`` of ``LGBMClassifier`` or ``XGBClassifier``, as ``params["objective"]`` of
     ``lightgbm.train`` or as ``obj`` of ``xgboost.train``. Labels, weights and groups are used as in `pairwise_loss`.
@@ -78,7 +78,7 @@ class boosting_objective:
         _, gradient, hessian = evaluate(pairs, scores, self.loss, self.eps)
         if self.loss == "sigmoid":
             hessian = np.abs(gradient) / self.eps  # an upper bound, because |phi''| <= |phi'|
-        # Without this scale, the hessian of a row would be about 1 / n. Then no leaf would have the minimum hessian of
-        # the libraries, and no node would be split.
+        # Without this scale, the hessian of a row would be about 1 / n. Then no leaf would have the minimum hessian
+        # that the libraries require, and no node would be split.
         scale = 0.5 * (scores.size if pairs.weights is None else pairs.weights.sum())
         return gradient * scale, hessian * scale

@@ -22,8 +22,8 @@ from aucforest.metrics.validation import (
 Loss = Literal["exp", "logistic", "sigmoid", "squared_hinge"]
 
 LEAST_EPS = 1e-150  # Second derivatives are divided by the square of eps, which must not be 0.
-LARGEST_DISTANCE = 1e100  # of two scores, in units of eps; sums of squared distances are finite
-SAFE_RANGE = 500.0  # of scores, in units of eps; exp(-500) is far above the smallest float64
+LARGEST_DISTANCE = 1e100  # of two scores, in units of eps, so that sums of squared distances are finite
+SAFE_RANGE = 500.0  # of the scores of a group, in units of eps: exp(-500) is far above the smallest float64
 
 
 class Pairs(NamedTuple):
@@ -186,7 +186,7 @@ def _mean_of_pairs(
 
 
 def _score_ends(scores: FloatArray, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> FloatArray:
-    """Return, for each group, an upper bound of negative rows' scores and a lower bound of positive rows' scores."""
+    """Return for each group an upper bound of the scores of negatives, and a lower bound of those of positives."""
     groups = starts[:-1]
     # Bounds of all rows suffice, unless they are so far apart that all exponentials of a class could underflow.
     highest, lowest = np.maximum.reduceat(scores, groups), np.minimum.reduceat(scores, groups)
@@ -203,7 +203,7 @@ def _log_mean_exp(pairs: Pairs, scores: FloatArray, eps: float) -> tuple[float, 
     """Return the logarithm of the mean of exp(-(f_i - f_j) / eps) over pairs, its gradient and hessian diagonal."""
     scale = 1.0 / eps
     if pairs.weights is not None:
-        # A weight has the same effect as a shift of the score. The shift is infinite for weight 0.
+        # A weight is replaced by a shift of the score, as w exp(-f) = exp(-(f - log w)); for weight 0 it is infinite.
         with np.errstate(divide="ignore"):
             scores = scores + np.where(pairs.positive, -eps, eps) * np.log(pairs.weights)
     order: Any = slice(None) if pairs.groups is None else np.argsort(pairs.groups, kind="stable")
@@ -242,7 +242,7 @@ def check_pairs(
 
 
 def check_loss_scores(scores: ArrayLike, eps: float) -> FloatArray:
-    """Return scores as contiguous float64, after checking that they are finite and that no loss overflows."""
+    """Return scores as contiguous float64; ValueError unless they are finite and so close that no loss overflows."""
     checked = check_scores(scores, name="scores").astype(np.float64, copy=False)
     lowest, highest = float(checked.min()), float(checked.max())
     if not (highest - lowest) / eps < LARGEST_DISTANCE:  # also if a score is NaN
