@@ -58,7 +58,8 @@ def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] =
         return np.arange(n_values)
     rate_sums = cumulated.tps / cumulated.tps[-1] + cumulated.fps / cumulated.fps[-1]
     indices = np.searchsorted(rate_sums, np.linspace(0.0, rate_sums[-1], most))
-    return np.unique(np.concatenate([indices, [0, n_values - 1], np.asarray(keep, dtype=np.int64)]))
+    # The last index is added, because several thresholds have the highest sum if some weights are negligible.
+    return np.unique(np.concatenate([indices, [n_values - 1], np.asarray(keep, dtype=np.int64)]))
 
 
 def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
