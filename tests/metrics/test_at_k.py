@@ -14,14 +14,14 @@ from tests.reference import metrics as reference
 @given(two_classes(), st.floats(0.01, 1.0))
 def test_metrics_of_a_proportion_of_samples_are_as_defined(rows, k):
     positive, scores, weights = rows
-    for known, weight in (({}, np.ones(len(scores))), ({"sample_weight": weights}, weights)):
+    for options, weight in (({}, np.ones(len(scores))), ({"sample_weight": weights}, weights)):
         total, of_positives = weight.sum(), weight[positive].sum()
         hits = reference.positives_among_first(k * total, positive, scores, weight)
         expected = hits / (k * total), hits / of_positives, hits / of_positives / k
-        found = metrics_at_k(positive, scores, k, **known)
+        found = metrics_at_k(positive, scores, k, **options)
         for metric, (value, low, high), defined in zip((precision_at_k, recall_at_k, lift_at_k), found, expected):
             assert value == pytest.approx(defined)
-            assert metric(positive, scores, k, **known) == pytest.approx(defined)
+            assert metric(positive, scores, k, **options) == pytest.approx(defined)
             assert 0.0 <= low <= value <= high
         # The threshold is the lowest score of the selected samples with weight.
         with_weight = scores[weight > 0.0]
@@ -63,7 +63,7 @@ def test_class_weights_are_not_more_samples():
 
 @pytest.mark.parametrize(("prevalence", "apart", "k"), [(0.02, 2.5, 0.01), (0.1, 1.0, 0.02), (0.3, 2.5, 0.2)])
 def test_intervals_cover(prevalence, apart, k):
-    """Of 400 intervals of 95 %, fewer than 360 or more than 393 contain the value with a probability below 1 %."""
+    """If the coverage is 95 %, fewer than 360 or more than 393 of 400 intervals cover with a probability below 1 %."""
     random = np.random.default_rng(0)
 
     def drawn(n):
@@ -100,13 +100,13 @@ def test_equal_weights_change_nothing():
 @given(two_classes(), st.floats(0.01, 1.0))
 def test_recall_at_a_bound_is_that_of_the_best_threshold(rows, bound):
     positive, scores, weights = rows
-    for known in (None, weights):
-        fp, tp, _ = np.transpose(reference.roc_points(positive, scores, known))
+    for weight in (None, weights):
+        fp, tp, _ = np.transpose(reference.roc_points(positive, scores, weight))
         for metric, value in ((recall_at_fpr, -fp / fp[-1]), (recall_at_precision, tp / np.maximum(tp + fp, 1e-300))):
             least = bound if metric is recall_at_precision else -bound
             # Rounding decides whether a bound is reached.
             expected = {tp[value >= least + tiny * bound].max(initial=0.0) / tp[-1] for tiny in (-1e-12, 1e-12)}
-            found = metric(positive, scores, bound, sample_weight=known)
+            found = metric(positive, scores, bound, sample_weight=weight)
             assert min(abs(found - recall) for recall in expected) < 1e-12
 
 

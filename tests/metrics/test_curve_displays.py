@@ -72,6 +72,7 @@ def test_invalid_scores_and_classifiers(rows):
         (narrow, y, r"^LogisticRegression: predict_proba returned the shape \(300, 1\), but must"),
         ({"a": logistic, "b": other}, y, "the same two classes"),
         (logistic, np.where(X[:, 1] > 1, "perhaps", y), "the label 'perhaps', which is not in labels"),
+        (logistic, y[:9], "^y_true has 9 samples, but X has 300$"),
         ({}, y, "an empty mapping of classifiers"),
     ]:
         with pytest.raises(ValueError, match=sentence):
@@ -109,15 +110,17 @@ def test_lift_is_recall_by_the_proportion(rows):
 
 def test_the_positive_label_is_that_of_the_classifiers(rows):
     X, y = rows
-    model = LogisticRegression().fit(X, y)
+    model, ridge = LogisticRegression().fit(X, y), RidgeClassifier().fit(X, y)
     with pytest.raises(ValueError, match=r"^pos_label must be 'yes', as in the classifiers, but is 'no'$"):
         GainsDisplay.from_estimator(model, X, y, pos_label="no")
     for column, label in ((1, "yes"), (0, "no")):
-        model.pos_label_ = label
+        model.pos_label_ = ridge.pos_label_ = label
         display = GainsDisplay.from_estimator(model, X, y, pos_label=label, sample_weight=np.ones(300))
         assert display.prevalence == pytest.approx(np.mean(y == label))
         expected = gains_curve(y, model.predict_proba(X)[:, column], pos_label=label)[:2]
         np.testing.assert_array_equal(display.curves["LogisticRegression"], expected)
+        (entry,) = RocCurveDisplay.from_estimator(ridge, X, y, band=None).entries.values()
+        assert entry.interval == auc_confidence_interval(y == label, (2 * column - 1) * ridge.decision_function(X))
 
 
 X, Y3 = make_table(n_rows=200, n_classes=3)

@@ -22,9 +22,9 @@ def test_rates_are_those_of_the_definition(seed, is_weighted):
     random = np.random.default_rng(seed)
     group = random.choice(np.array(["a", "b", None], dtype=object), 40)
     positive, selected, proba = random.random(40) < 0.3, random.random(40) < 0.4, random.random(40)
-    known = random.choice([0.0, 1.0, 2.5], 40) if is_weighted else None
-    words, weights = np.array(["no", "yes"]), known if is_weighted else np.ones(40)
-    rates = group_rates(words[positive * 1], words[selected * 1], group, y_proba=proba, sample_weight=known)
+    sample_weight = random.choice([0.0, 1.0, 2.5], 40) if is_weighted else None
+    words, weights = np.array(["no", "yes"]), sample_weight if is_weighted else np.ones(40)
+    rates = group_rates(words[positive * 1], words[selected * 1], group, y_proba=proba, sample_weight=sample_weight)
     of_groups = by_group(rates)
     assert set(of_groups) == set(group[weights > 0])
     for name, found in of_groups.items():
@@ -40,7 +40,7 @@ def test_rates_are_those_of_the_definition(seed, is_weighted):
 
 
 def test_intervals_are_those_of_newcombe():
-    """His example of 56 of 70 against 48 of 80. Two differences at 90 % (selection rate and recall) need 95 % each."""
+    """Newcombe's example: 56 of 70 against 48 of 80. Two differences, of selection rate and recall, need 95 % each."""
     selected, group = np.repeat([1, 0, 1, 0], [56, 14, 48, 32]), np.repeat(["first", "second"], [70, 80])
     rates = group_rates(np.ones(150), selected, group, level=0.9)
     rate = by_group(rates)["first"]["recall"]
@@ -49,8 +49,7 @@ def test_intervals_are_those_of_newcombe():
     assert np.isnan(by_group(rates)["first"]["fpr"].difference)
     # Kish's effective number of rows is (3 + 1)^2 / (3^2 + 1^2).
     assert rate_estimate(np.array([True, False]), np.array([3.0, 1.0]))[:2] == pytest.approx((0.75, 10 / 16))
-    # The interval of a single rate is Wilson's at 90 %.
-    assert (rate.low, rate.high) == pytest.approx((0.7109, 0.8669), abs=2e-3)
+    assert (rate.low, rate.high) == pytest.approx((0.7109, 0.8669), abs=2e-3)  # Wilson's interval at 90 %
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.05, 0.05), (0.5, 9.5)])

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.metrics import bootstrap_interval, precision_at_k, recall_at_k
+from aucforest.metrics import bootstrap_interval, precision_at_k, recall_at_k, roc_auc_score
 from aucforest.metrics.intervals import score_interval, share_interval
 from tests.metrics.strategies import random_rows
 
@@ -29,12 +29,13 @@ def test_bounds_of_shares_by_definition(counts, correlation, dispersion):
 
 def test_bootstrap_intervals_are_reproducible_and_weighted():
     positive, scores, weights = random_rows(100)
-    known = {"sample_weight": weights, "n_resamples": 50, "random_state": 3}
-    first = bootstrap_interval(recall_at_k, positive, scores, 0.1, **known)
-    assert first == bootstrap_interval(recall_at_k, np.where(positive, "yes", "no"), scores, 0.1, **known)
+    options = {"sample_weight": weights, "n_resamples": 50, "random_state": 3}
+    first = bootstrap_interval(recall_at_k, positive, scores, 0.1, **options)
+    assert first == bootstrap_interval(recall_at_k, np.where(positive, "yes", "no"), scores, 0.1, **options)
     assert first[1] <= first[0] == recall_at_k(positive, scores, 0.1, sample_weight=weights) <= first[2]
-    with pytest.raises(ValueError, match="level must be in"):
-        bootstrap_interval(recall_at_k, positive, scores, 0.1, level=1.0)
+    for invalid, sentence in (({"level": 1.0}, "level must be in"), ({"sample_weight": 0 * weights}, "is 0 for every")):
+        with pytest.raises(ValueError, match=sentence):
+            bootstrap_interval(roc_auc_score, positive, scores, **invalid)
 
 
 def test_bootstrap_intervals_of_metrics_undefined_in_some_resamples():
@@ -44,8 +45,8 @@ def test_bootstrap_intervals_of_metrics_undefined_in_some_resamples():
     assert (low, high) == (value, value)
     assert bootstrap_interval(precision_at_k, [0, 0, 0, 0], [1, 2, 3, 4], 2, random_state=0) == (0.0, 0.0, 0.0)
     y, few, weight = score + rng.normal(size=200) > 0, np.where(np.arange(200) < 20, 0.3, 0.0), rng.random(200) + 0.5
-    for k, known in ((0.5, few), (int(weight.sum()) - 1, weight)):
-        value, low, high = bootstrap_interval(precision_at_k, y, score, k, sample_weight=known, random_state=0)
+    for k, weights in ((0.5, few), (int(weight.sum()) - 1, weight)):
+        value, low, high = bootstrap_interval(precision_at_k, y, score, k, sample_weight=weights, random_state=0)
         assert low < value < high
 
 

@@ -26,21 +26,21 @@ def assert_as_scikit_learn(name, *rows, rtol=1e-12, **options):
 def test_auc_counts_pairs_and_is_the_area_under_the_curve(rows):
     positive, scores, weights = rows
     assert roc_auc_score(positive, scores) == reference.auc(positive, scores)
-    for known in (None, weights):
-        auc = roc_auc_score(positive, scores, sample_weight=known)
-        np.testing.assert_allclose(auc, reference.auc(positive, scores, known), **CLOSE)
-        fpr, tpr, _ = roc_curve(positive, scores, sample_weight=known)
+    for weight in (None, weights):
+        auc = roc_auc_score(positive, scores, sample_weight=weight)
+        np.testing.assert_allclose(auc, reference.auc(positive, scores, weight), **CLOSE)
+        fpr, tpr, _ = roc_curve(positive, scores, sample_weight=weight)
         assert abs(auc - np.trapezoid(tpr, fpr)) <= 1e-12
-        precision = average_precision_score(positive, scores, sample_weight=known)
-        np.testing.assert_allclose(precision, reference.average_precision(positive, scores, known), **CLOSE)
+        precision = average_precision_score(positive, scores, sample_weight=weight)
+        np.testing.assert_allclose(precision, reference.average_precision(positive, scores, weight), **CLOSE)
 
 
 @given(two_classes())
 def test_curve_is_the_rates_at_each_threshold(rows):
     positive, scores, weights = rows
-    for known in (None, weights):
-        found = np.transpose(roc_curve(positive, scores, sample_weight=known, drop_intermediate=False))
-        points = np.array(reference.roc_points(positive, scores, known))
+    for weight in (None, weights):
+        found = np.transpose(roc_curve(positive, scores, sample_weight=weight, drop_intermediate=False))
+        points = np.array(reference.roc_points(positive, scores, weight))
         np.testing.assert_allclose(found[:, :2], points[:, :2] / points[-1, :2], **CLOSE)
         np.testing.assert_array_equal(found[:, 2], points[:, 2])
 
@@ -68,8 +68,8 @@ def test_many_classes_as_scikit_learn(labels):
     proba /= proba.sum(axis=1, keepdims=True)
     rows, weights = (codes if labels is None else np.array(labels)[codes], proba), rng.exponential(size=300)
     for average in ("macro", "weighted", "micro", None):
-        for known in (None, weights):
-            options = {"average": average, "sample_weight": known, "labels": labels}
+        for weight in (None, weights):
+            options = {"average": average, "sample_weight": weight, "labels": labels}
             assert_as_scikit_learn("roc_auc_score", *rows, multi_class="ovr", **options)
         if average in ("macro", "weighted"):
             assert_as_scikit_learn("roc_auc_score", *rows, multi_class="ovo", average=average, labels=labels)
@@ -163,7 +163,7 @@ def test_the_scale_of_the_weights_does_not_matter(scale):
         (roc_auc_score, two_columns),
         (partial(roc_auc_score, multi_class="ovr"), two_columns),
     ):
-        found, expected = (metric(positive, values, sample_weight=known) for known in (scale * weights, weights))
+        found, expected = (metric(positive, values, sample_weight=weight) for weight in (scale * weights, weights))
         assert found == expected
 
 
@@ -172,10 +172,10 @@ def test_no_area_above_one():
     scores = 100.0 * positive + noise
     mirrored = np.column_stack([scores, -scores])
     for n in range(20, 200):
-        rows, known = (positive[:n], scores[:n]), {"sample_weight": weights[:n]}
+        rows, options = (positive[:n], scores[:n]), {"sample_weight": weights[:n]}
         for metric in (roc_auc_score, partial(roc_auc_score, max_fpr=0.3), average_precision_score):
-            assert 1.0 - 1e-13 <= metric(*rows, **known) <= 1.0
-        assert 0.0 <= roc_auc_score(positive[:n], mirrored[:n], **known) <= 1e-13
+            assert 1.0 - 1e-13 <= metric(*rows, **options) <= 1.0
+        assert 0.0 <= roc_auc_score(positive[:n], mirrored[:n], **options) <= 1e-13
 
 
 def test_matrices_of_one_or_two_columns_as_scikit_learn():
@@ -232,13 +232,13 @@ def random_classes(n_rows, n_classes, *, seed=0, decimals=2):
 def test_mean_over_pairs(n_classes, n_rows, seed, decimals):
     codes, scores, weights = random_classes(n_rows, n_classes, seed=seed, decimals=3)
     scores = scores.round(decimals)
-    for known in (None, weights):
-        matrix = hand_till_score(codes, scores, average=None, sample_weight=known)
-        expected = reference.pair_matrix(codes, scores, n_classes, known)
+    for weight in (None, weights):
+        matrix = hand_till_score(codes, scores, average=None, sample_weight=weight)
+        expected = reference.pair_matrix(codes, scores, n_classes, weight)
         np.testing.assert_allclose(matrix, expected, rtol=1e-12, atol=1e-14)
         for average in ("macro", "weighted"):
-            found = hand_till_score(codes, scores, average=average, sample_weight=known)
-            expected = reference.hand_till(codes, scores, n_classes, known, average == "weighted")
+            found = hand_till_score(codes, scores, average=average, sample_weight=weight)
+            expected = reference.hand_till(codes, scores, n_classes, weight, average == "weighted")
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 

@@ -16,8 +16,7 @@ from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
 GRIDS = [{}, {"bits": 8}, {"bits": 20}, {"bits": 4}]
-# Each quotient of exact integer sums is rounded once.
-ROUNDING = 1e-15
+ROUNDING = 1e-15  # Each quotient of exact integer sums is rounded once.
 
 grids = st.sampled_from(GRIDS[:2])
 
@@ -33,9 +32,9 @@ def test_the_error_is_never_above_the_bound(rows, grid, seed):
     positive, scores, weights = rows
     # The last weights are rounded. Each is more than half a unit, so that no class loses its weight.
     small = 1e-6 + 1e-5 * np.random.default_rng(seed).exponential(size=len(scores))
-    for values, known in ((scores, None), (scores, weights), (np.sign(scores), small)):
-        sketch = sketch_of((positive, values, known), **grid)
-        error = abs(sketch.score() - reference.auc(positive, values, known))
+    for values, weight in ((scores, None), (scores, weights), (np.sign(scores), small)):
+        sketch = sketch_of((positive, values, weight), **grid)
+        error = abs(sketch.score() - reference.auc(positive, values, weight))
         assert error <= sketch.error_bound() + ROUNDING
 
 
@@ -59,11 +58,11 @@ def test_merging_is_associative_and_commutative(first, second, third, grid):
 @pytest.mark.parametrize("grid", GRIDS)
 def test_many_rows(grid):
     positive, scores, weights = random_rows(50_000, dtype=np.float32)
-    for known in (np.ones(50_000), weights):
+    for weight in (np.ones(50_000), weights):
         sketch = AUCSketch(**grid)
         for rows in np.array_split(np.arange(50_000), 7):
-            sketch.update(positive[rows], scores[rows], known[rows])
-        exact = roc_auc_score(positive, scores, sample_weight=known)
+            sketch.update(positive[rows], scores[rows], weight[rows])
+        exact = roc_auc_score(positive, scores, sample_weight=weight)
         assert abs(sketch.score() - exact) <= sketch.error_bound() + ROUNDING
         fpr, tpr, _ = sketch.roc_curve()
         assert np.trapezoid(tpr, fpr) == pytest.approx(sketch.score(), abs=1e-12)

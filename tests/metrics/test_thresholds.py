@@ -22,10 +22,10 @@ VALUES = {
 def test_no_threshold_is_better(rows):
     positive, scores, weights = rows
     for criterion, value in VALUES.items():
-        for known in (None, weights):
+        for weight in (None, weights):
             cost = COST if criterion == "cost" else None
-            best = optimal_threshold(positive, scores, criterion=criterion, cost=cost, sample_weight=known)
-            values = {t: value(*reference.decision_counts(t, positive, scores, known)) for t in (np.inf, *scores)}
+            best = optimal_threshold(positive, scores, criterion=criterion, cost=cost, sample_weight=weight)
+            values = {t: value(*reference.decision_counts(t, positive, scores, weight)) for t in (np.inf, *scores)}
             assert values[best] == pytest.approx(max(values.values()), rel=1e-12, abs=1e-12)
 
 
@@ -35,11 +35,11 @@ def test_no_threshold_is_better(rows):
 def test_bounds_against_every_threshold(rule, rows, sixteenths):
     positive, scores, weights = rows
     bound = sixteenths / 16
-    for known in (None, weights):
-        found = optimal_threshold(positive, scores, criterion={rule: bound}, sample_weight=known)
-        expected = reference.threshold_within(rule, bound, positive, scores, known)
+    for weight in (None, weights):
+        found = optimal_threshold(positive, scores, criterion={rule: bound}, sample_weight=weight)
+        expected = reference.threshold_within(rule, bound, positive, scores, weight)
         if expected is None and rule == "precision":
-            points = reference.roc_points(positive, scores, known)[1:]
+            points = reference.roc_points(positive, scores, weight)[1:]
             highest = max(tp / (tp + fp) for fp, tp, _ in points)
             expected = min(threshold for fp, tp, threshold in points if tp / (tp + fp) == highest)
         assert found == (np.inf if expected is None else expected)
@@ -64,10 +64,10 @@ def test_costs_with_and_without_a_budget_against_every_threshold(rows, seed, six
     costs = random_costs(len(scores), seed)
     costs = np.repeat(costs[:1], len(scores), axis=0) if is_one_matrix else costs
     budget, cost = sixteenths / 16, costs[0] if is_one_matrix else costs
-    for known in (None, weights):
+    for weight in (None, weights):
         for criterion, most in (("cost", 1.0), ({"alerts": budget}, budget)):
-            found = optimal_threshold(positive, scores, criterion=criterion, cost=cost, sample_weight=known)
-            assert found == reference.cheapest_within(most, positive, scores, costs, known)
+            found = optimal_threshold(positive, scores, criterion=criterion, cost=cost, sample_weight=weight)
+            assert found == reference.cheapest_within(most, positive, scores, costs, weight)
 
 
 def test_products_of_rows_that_float64_does_not_hold():

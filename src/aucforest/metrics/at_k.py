@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.intervals import normal_quantile, score_interval, share_interval
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import FloatArray, Scores, two_classes, warn_undefined
+from aucforest.metrics.validation import FloatArray, Scores, require_weight, two_classes, warn_undefined
 
 Interval = tuple[float, float, float]  # a value and its bounds
 
@@ -22,24 +22,23 @@ def _check_rows(
 ) -> tuple[NDArray[np.bool_], Scores, FloatArray | None]:
     """Validate samples as `two_classes` does. Also raise ValueError if all weights are 0."""
     positive, scores, weights = two_classes(y_true, y_score, sample_weight, pos_label)
-    if weights is not None and not weights.any():
-        raise ValueError("sample_weight is 0 for every sample")
+    require_weight(weights)
     return positive, scores, weights
 
 
 def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
-    """Return the number or total weight of samples that `k` selects of `total`; ValueError if `k` is invalid."""
-    if isinstance(k, Integral) and not isinstance(k, bool | np.bool_):
+    """Return how many of `total` samples (or how much of their weight) `k` selects; ValueError if `k` is invalid."""
+    if isinstance(k, Integral) and not isinstance(k, bool):
         if not 1 <= int(k) <= total * (1.0 + ROUNDING):
             raise ValueError(f"{name} must be from 1 to {total:g}, the number (or weight) of samples, but is {k}")
         return min(float(k), total)
-    if isinstance(k, bool | np.bool_) or not (isinstance(k, Real) and 0.0 < float(k) <= 1.0):
+    if isinstance(k, bool) or not (isinstance(k, Real) and 0.0 < float(k) <= 1.0):
         raise ValueError(f"{name} must be a number of samples (int) or a proportion of them in (0, 1], but is {k!r}")
     return float(k) * total
 
 
 def parse_number(text: str) -> int | float:
-    """Return a text of digits as an integer (a number of samples), and another text as a float (a proportion)."""
+    """Convert a text of digits to an integer (a number of samples), and any other text to a float (a proportion)."""
     return int(text) if text.isdigit() else float(text)
 
 
@@ -52,7 +51,7 @@ def check_bound(name: str, bound: Any) -> None:
 
 
 def is_within(cumulated: Cumulated, name: str, bound: float) -> NDArray[np.bool_]:
-    """Return whether precision or recall is at least `bound`, or the fpr at most `bound`, at each threshold."""
+    """Return whether each threshold meets the bound: "precision" or "recall" is at least, "fpr" at most `bound`."""
     if name == "fpr":
         return np.asarray(cumulated.fpr <= bound * (1.0 + ROUNDING))
     reached = cumulated.precision if name == "precision" else cumulated.tps / cumulated.tps[-1]
@@ -187,8 +186,8 @@ def metrics_at_k(
     If the proportion k of n samples is selected, the variance of the precision P is
     ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``. Here Q is the proportion of positives near the boundary, among the
     samples with ranks from 0.5 n k to 1.5 n k. The interval of precision is a score interval (Wilson's) with this
-    variance. The interval of recall combines it with the interval of the proportion of positives among the other
-    samples, given the correlation of the two proportions (Donner and Zou's MOVER). Lift is recall / k.
+    variance. The interval of recall is computed from the interval of precision, the interval of the proportion of
+    positives among the other samples, and the correlation of both (Donner and Zou's MOVER). Lift is recall / k.
 
     Parameters
     ----------
@@ -219,7 +218,7 @@ def metrics_at_k(
     positive, scores, weights = _check_rows(y_true, y_score, sample_weight, pos_label)
     cumulated = cumulate(positive, scores, weights)
     size, hits = _positives_at(cumulated, k)
-    precision, others, correlation = _precisions(cumulated, size, _weights_of_one(positive, weights), quantile)
+    precision, others, correlation = _precisions(cumulated, size, _unit_weights(positive, weights), quantile)
     recall = low = high = float(_recall(hits, cumulated))
     total = float(cumulated.selected[-1])
     if cumulated.tps[-1] > 0.0:
@@ -231,8 +230,8 @@ def metrics_at_k(
     return MetricsAtK(precision, (recall, low, high), lift, float(cumulated.thresholds[last]))
 
 
-def _weights_of_one(positive: NDArray[np.bool_], weights: FloatArray | None) -> FloatArray:
-    """Return the weight of one effective sample, sum w^2 / sum w, of positives and of negatives."""
+def _unit_weights(positive: NDArray[np.bool_], weights: FloatArray | None) -> FloatArray:
+    """Return sum w^2 / sum w, the weight of one effective sample, for positives and for negatives."""
     if weights is None:
         return np.ones(2)
     by_class = [weights[is_class] if weights[is_class].any() else weights for is_class in (positive, ~positive)]
@@ -254,6 +253,7 @@ def _precisions(
     # axes: proportion (selected, others), class (positive, negative), samples (selected, others)
     influence = np.eye(2)[:, None] * (np.array([[1.0], [0.0]]) - boundary) / shares
     influence += (boundary - smooth)[:, None, None]
+    # the frequency of each class in each part, divided by the effective number of samples
     mass = shares * np.array([smooth, 1.0 - smooth]) * units[:, None] / total
     covariance = np.einsum("icp,jcp,cp", influence, influence, mass)
     dispersion = covariance.diagonal() / (smooth * (1.0 - smooth))
@@ -263,7 +263,7 @@ def _precisions(
 
 
 def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None:
-    """Return title, metric and k of a name such as "precision_at_0.01" or "recall_at_100"; None for other names."""
+    """Return the title, the function and k for a name such as "precision_at_0.01" or "recall_at_100", else None."""
     match = re.fullmatch(r"(precision|recall|lift)_at_(\d*\.?\d+)", name)
     if match is None:
         return None
@@ -310,8 +310,8 @@ def recall_at_precision(
     Returns
     -------
     float
-        In [0, 1], 0.0 if no threshold has that precision; NaN with an UndefinedMetricWarning when the positive class
-        has no weight.
+        In [0, 1]. It is 0.0 if no threshold has that precision, and NaN with an UndefinedMetricWarning if the positive
+        class has no weight.
 
     Examples
     --------

@@ -68,8 +68,8 @@ def delong_covariance(
            [0.   , 0.   ]])
     """
     scores = check_scores(y_scores, n_dims=2 if np.ndim(y_scores) == 2 else 1, name="y_scores", finite=True)
-    weights = check_weights(sample_weight, len(scores))
-    positive = is_positive(y_true, len(scores))
+    weights = check_weights(sample_weight, len(scores), of="y_scores")
+    positive = is_positive(y_true, len(scores), of="y_scores")
     auc, covariances, _ = _delong(positive, scores.reshape(len(scores), -1), weights)
     covariance = covariances.sum(axis=0)
     if np.isnan(covariance).any():
@@ -82,8 +82,8 @@ def _delong(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the AUCs of R columns, the covariance due to each class, (2, R, R), and the effective class sizes, (2,).
 
-    Positives come first; undefined values are NaN. The effective size of a class is (sum w)^2 / sum w^2. `contrast`
-    appends the first AUC minus the second, so that the variance of the difference is computed without cancellation.
+    Positives come first; undefined values are NaN. The effective size of a class is (sum w)^2 / sum w^2. With
+    `contrast`, the first AUC minus the second is appended, because var(a) + var(b) - 2 cov(a, b) would lose digits.
     """
     weights = np.ones(len(scores)) if weights is None else weights
     columns = [placements(positive, column, weights) for column in np.ascontiguousarray(scores.T)]
@@ -97,7 +97,10 @@ def _delong(
 
 
 def _mean_and_covariance(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return the weighted mean of each row of `values`, their covariance (or NaN) and the effective sample size."""
+    """Return the weighted mean of each row of `values`, the covariance of the means and the effective sample size.
+
+    The covariance is NaN if fewer than two samples have weight.
+    """
     undefined = np.full((len(values), len(values)), np.nan)
     if not weights.any():
         return undefined[0], undefined, 0.0
@@ -117,7 +120,8 @@ def auc_confidence_interval(
     """Compute the AUC with a score interval based on DeLong's variance.
 
     Like Wilson's interval for a proportion [1]_, the interval contains all values t that a test of "the true AUC is t"
-    does not reject, with the variance for an AUC of t. Its length is positive even if the AUC is 0 or 1.
+    does not reject. The test uses the variance for a true AUC of t, so the interval has a positive length even if the
+    AUC is 0 or 1.
 
     Parameters
     ----------
@@ -170,7 +174,7 @@ def auc_with_interval(
     *,
     auc: float | None = None,
 ) -> tuple[float, float, float]:
-    """Return `auc_confidence_interval` without a warning. If `auc` is given, the interval is that of this estimate."""
+    """Return `auc_confidence_interval` without a warning. `auc` may be another estimate than the AUC of the scores."""
     quantile = normal_quantile(level)
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
     aucs, covariances, n_rows = _delong(positive, scores[:, None], weights)
@@ -178,7 +182,8 @@ def auc_with_interval(
     auc = observed if auc is None else auc
     if np.isnan(variances).any():
         return auc, np.nan, np.nan
-    # r of the Notes of `auc_confidence_interval`, shrunk so that it is also defined for an AUC of 0 or 1
+    # `ratios` are r of the Notes of `auc_confidence_interval`. They are shrunk, so that they are also defined for an
+    # AUC of 0 or 1.
     inner = (n_rows.min() * observed + 0.5) / (n_rows.min() + 1.0)
     prior = inner * (1.0 - inner)
     ratios = (n_rows**2 * variances + prior) / (n_rows * observed * (1.0 - observed) + 2.0 * prior)
@@ -265,8 +270,8 @@ def paired_test(
     second = check_scores(score_b, name="score_b", finite=True)
     if first.size != second.size:
         raise ValueError(f"score_a has {first.size} samples, but score_b has {second.size}")
-    weights = check_weights(sample_weight, first.size)
-    positive = is_positive(y_true, first.size)
+    weights = check_weights(sample_weight, first.size, of="score_a")
+    positive = is_positive(y_true, first.size, of="score_a")
     aucs, covariances, n_rows = _delong(positive, np.column_stack([first, second]), weights, contrast=True)
     auc_a, auc_b, difference = aucs.tolist()
     variances = covariances[:, 2, 2]
@@ -346,6 +351,6 @@ def roc_confidence_band(y_true: ArrayLike, y_score: ArrayLike, *, level: float =
     distance = kolmogi(1.0 - np.sqrt(level))  # This is asymptotic, so the band is a little too wide.
     fpr_distance, tpr_distance = distance / np.sqrt(fps[-1]), distance / np.sqrt(tps[-1])
     fpr, tpr = fps / fps[-1], tps / tps[-1]
-    first = np.minimum(np.searchsorted(fpr, grid - fpr_distance), fpr.size - 1)
-    last = np.searchsorted(fpr, grid + fpr_distance, side="right") - 1
+    first = np.searchsorted(fpr, grid - fpr_distance)
+    last = np.searchsorted(fpr, grid + fpr_distance) - 1
     return RocBand(grid, np.maximum(tpr[first] - tpr_distance, 0.0), np.minimum(tpr[last] + tpr_distance, 1.0))

@@ -119,7 +119,7 @@ class RocCurveDisplay(Display):
         Raises
         ------
         ValueError, ImportError
-            If the mapping is empty, `band` is unknown, as in `roc_confidence_band`, and if matplotlib is not installed.
+            If the mapping is empty, `band` is unknown or matplotlib is not installed, and as in `roc_confidence_band`.
         """
         check_option("band", band, ("simultaneous", None))
         scores = _scores_by_name(y_score, name)
@@ -278,7 +278,7 @@ class GainsDisplay(Display):
         if kind == "gains":
             return curve
         # Between points of the gains curve, lift is not a straight line. So it is computed at more points.
-        first = min(curve[0][1] for curve in self.curves.values())
+        first = min(proportions[1] for proportions, _ in self.curves.values())
         grid = np.unique(np.concatenate((proportion[1:], np.geomspace(first, 1.0, 200))))
         return grid, np.interp(grid, proportion, gain) / grid
 
@@ -383,8 +383,7 @@ class ThresholdCurveDisplay(Display):
         Parameters
         ----------
         estimator, y_true
-            As in `RocCurveDisplay.from_estimator`, but a single classifier. If its ``threshold_`` is a number, it is
-            marked.
+            As in `RocCurveDisplay.from_estimator`, but a single classifier. Its ``threshold_`` is marked if it has one.
         X : array-like or frame of shape (n_samples, n_features)
             Held-out samples. Training samples would give optimistic curves. For the training samples of a forest, use
             `from_predictions` with the column of the positive class of ``oob_decision_function_``.
@@ -445,7 +444,7 @@ def _scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> 
 def _score_classifiers(
     estimator: Any, X: Any, y_true: ArrayLike, name: str | None = None
 ) -> tuple[NDArray[np.bool_], dict[str, FloatArray], Any]:
-    """Return whether each sample is positive, the scores by name of the classifier, and the positive label."""
+    """Return whether each sample is positive, the scores of each classifier by name, and the positive label."""
     models = estimator if isinstance(estimator, Mapping) else {name or type(estimator).__name__: estimator}
     if not models:
         raise ValueError("estimator is an empty mapping of classifiers")
@@ -454,17 +453,19 @@ def _score_classifiers(
     if len(classes) != 1:
         raise ValueError(f"the classifiers must have the same two classes, but have {classes}, the positive one last")
     ((negative, positive),) = classes
-    codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=[negative, positive])
+    codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=[negative, positive], of="X")
     return codes == 1, scores, positive
 
 
 def _positive_scores(estimator: Any, X: Any) -> FloatArray:
     if len(estimator.classes_) != 2:
         raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")
+    positive = positive_last(estimator)[-1]
     if not hasattr(estimator, "predict_proba"):
-        return np.asarray(estimator.decision_function(X))
+        scores = np.asarray(estimator.decision_function(X))
+        return scores if positive == 1 else -scores
     proba = np.asarray(estimator.predict_proba(X))
     if proba.ndim != 2 or proba.shape[1] != 2:
         name = type(estimator).__name__
         raise ValueError(f"{name}: predict_proba returned the shape {proba.shape}, but must return two columns")
-    return proba[:, positive_last(estimator)[-1]]
+    return proba[:, positive]

@@ -22,10 +22,11 @@ from aucforest.metrics.validation import (
     is_missing,
     is_positive,
     require_range,
+    require_weight,
 )
 
 _MOST_GROUPS = 100  # the maximum number of groups
-_MOST_NAMED = 5  # the maximum number of differences in a verdict
+_MOST_NAMED = 5  # the maximum number of differences in a verdict, and of groups in an error message
 _TITLES = {"selection_rate": "selection rate", "fpr": "false positive rate"}
 
 
@@ -220,7 +221,7 @@ def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
 
 
 class _RateEstimate(NamedTuple):
-    """A proportion and the `dispersion` of its score interval. For "calibration" also the mean probability."""
+    """A proportion and the `dispersion` of `score_interval`. For "calibration" also the mean probability."""
 
     proportion: float
     dispersion: float
@@ -249,9 +250,8 @@ def compare_groups(
     """Return `group_rates` of validated rows, given the names of the groups and the group index of each row."""
     positive, selected, proba, weights = rows
     weights = np.ones(positive.size) if weights is None else weights / (weights.max() or 1.0)
+    require_weight(weights)
     has_weight = weights > 0.0
-    if not has_weight.any():
-        raise ValueError("sample_weight is 0 for every sample")
     n_rows = np.bincount(indices[has_weight], minlength=len(names))
     n_positive = np.bincount(indices[has_weight & positive], minlength=len(names))
     present, estimates = np.flatnonzero(n_rows).tolist(), {}
@@ -292,10 +292,7 @@ def rate_estimate(is_hit: NDArray[np.bool_], weights: FloatArray) -> _RateEstima
 
 
 def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatArray) -> _RateEstimate:
-    """Return the estimate for "calibration".
-
-    The variance is the observed variance of y - p, or the variance of a proportion if there is only one class.
-    """
+    """Return the estimate for "calibration", with the variance of y - p, or of a proportion if y has one class."""
     frequency, dispersion = rate_estimate(positive, weights)[:2]
     shares, residuals = weights / weights.sum(), positive - proba
     if 0.0 < frequency < 1.0:
@@ -305,6 +302,7 @@ def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatA
 
 
 def _difference(estimate: _RateEstimate, other: _RateEstimate, quantile: float) -> tuple[float, float, float]:
+    """Return the difference of two estimates with Newcombe's interval."""
     value, low, high = estimate.interval(quantile)
     base, base_low, base_high = other.interval(quantile)
     difference = value - base

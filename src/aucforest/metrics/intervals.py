@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.metrics.validation import FloatArray, as_column, check_weights, is_positive
+from aucforest.metrics.validation import FloatArray, as_column, check_weights, is_positive, require_weight
 
 
 def require_level(level: float) -> None:
@@ -66,7 +66,7 @@ def share_interval(part: FloatArray, rest: FloatArray, correlation: float = 0.0)
 
 
 def _lowest_share(part: FloatArray, rest: FloatArray, correlation: float) -> float:
-    """Return the lower bound of the share of `part`, the smaller root s of ``A s^2 - 2 B s + C``."""
+    """Return the lower bound of the share of `part`: the smaller root s of ``A s^2 - 2 B s + C``."""
     a, below, b, above = part[0], part[0] - part[1], rest[0], rest[2] - rest[0]
     common = correlation * below * above
     A = (a + b) ** 2 - below**2 - above**2 - 2.0 * common
@@ -129,8 +129,10 @@ def bootstrap_interval(
     """
     require_level(level)
     truth, scores = as_column(y_true), as_column(y_score)
-    value = metric(truth, scores, *args, sample_weight=sample_weight)
-    positive, weights = is_positive(truth, scores.size), check_weights(sample_weight, scores.size)
+    weights = check_weights(sample_weight, scores.size)
+    require_weight(weights)
+    value = metric(truth, scores, *args, sample_weight=weights)
+    positive = is_positive(truth, scores.size)
     rows = np.arange(scores.size) if weights is None else np.flatnonzero(weights)
 
     random, resampled = np.random.default_rng(random_state), np.empty(n_resamples)
@@ -138,7 +140,7 @@ def bootstrap_interval(
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for i in range(n_resamples):
             sample, scaled = rows[random.integers(len(rows), size=len(rows))], None
-            if weights is not None:  # All samples have the same sum of weights, because k may be a weight.
+            if weights is not None:  # Bootstrap samples get the same sum of weights, because k may be a weight.
                 scaled = weights[sample] * (weights.sum() / weights[sample].sum())
             resampled[i] = metric(positive[sample], scores[sample], *args, sample_weight=scaled)
     resampled = resampled[~np.isnan(resampled)]

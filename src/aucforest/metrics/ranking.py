@@ -26,7 +26,7 @@ HALF = np.uint64(32)  # the number of bits of a word
 DIGIT = np.uint64(11)  # the number of bits of a radix digit
 DIGIT_MASK = np.uint64((1 << 11) - 1)
 INFINITE_32 = np.uint64(0x7F800000)  # the high word of infinity as float32
-INFINITE_64 = np.uint64(0x7FF00000)  # and as float64
+INFINITE_64 = np.uint64(0x7FF00000)  # the high word of infinity as float64
 SHORT_RUN = 48  # Up to about this length, insertion sort is faster than clearing the 3 * 2048 counters of a radix sort.
 
 
@@ -42,8 +42,8 @@ def _radix_sort(packed, spare, counts):
     for digit in range(3):
         for value in range(counts.shape[1]):
             counts[digit, value] = np.uint32(0)
-    for row in packed:
-        key = row >> HALF
+    for item in packed:
+        key = item >> HALF
         counts[0, key & DIGIT_MASK] += np.uint32(1)
         counts[1, (key >> DIGIT) & DIGIT_MASK] += np.uint32(1)
         counts[2, key >> (DIGIT + DIGIT)] += np.uint32(1)
@@ -52,15 +52,15 @@ def _radix_sort(packed, spare, counts):
     moves = 0
     for digit in range(3):
         starts = counts[digit]
-        if starts[(packed[0] >> shift) & DIGIT_MASK] < packed.size:
+        if starts[(packed[0] >> shift) & DIGIT_MASK] < packed.size:  # else all rows have the same digit
             total = np.uint32(0)
             for value in range(starts.size):
                 count = starts[value]
                 starts[value] = total
                 total += count
-            for row in source:
-                value = (row >> shift) & DIGIT_MASK
-                target[starts[value]] = row
+            for item in source:
+                value = (item >> shift) & DIGIT_MASK
+                target[starts[value]] = item
                 starts[value] += np.uint32(1)
             source, target = target, source
             moves += 1
@@ -208,13 +208,13 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
 
 @kernel
 def _cumulate(ranked, positive, weights, tps, fps, rows):
-    """Write for each distinct score, descending from index 1, the class weights at or above it, and one of its rows."""
+    """For each distinct score, descending from index 1, write the class weights at or above it, and a row with it."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
         row = ranked[i] & WORD
         weight = 1.0 if weights is None else weights[row]
-        # Without a branch, which the processor could not predict from labels.
+        # There is no branch on the label, because the processor could not predict it.
         tp += weight if positive[row] else 0.0
         fp += 0.0 if positive[row] else weight
         step = last - (ranked[i] >> HALF)
@@ -265,7 +265,7 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray |
 
 @kernel
 def _placements(ranked, positive, weights, placed):
-    """Write for each row the weight of the other class at lower scores; ties count half. Return both class weights."""
+    """For each row, write the weight of the other class at lower scores; ties count half. Return both class weights."""
     below_positive, below_negative = 0.0, 0.0
     start = 0
     while start < ranked.size:
@@ -300,7 +300,7 @@ def placements(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray
 
 @kernel
 def _lost_pairs(ranked, k, codes, weights, lost):
-    """Add to lost[j] the sum over rows of class j of w * (2 * weight of class k below + weight of class k tied)."""
+    """Add to lost[j], for each row of class j, its weight * (2 * weight of class k below + weight of class k tied)."""
     below: Any = 0
     start = 0
     while start < ranked.size:
@@ -333,7 +333,7 @@ def _lost_columns(words, codes, weights, buffers, lost):
 
 
 def lost_columns(codes: NDArray[np.unsignedinteger], columns: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return `lost_pairs` of scores with shape (n_classes, n_rows) for each of several weights, (n_weights, n_rows)."""
+    """Return `lost_pairs` for each of several weights, (n_weights, n_rows). Scores have shape (n_classes, n_rows)."""
     n_classes, n_rows = columns.shape
     lost = np.zeros((len(weights), n_classes, n_classes))
     if not _lost_columns(_words(columns), codes, weights, _make_buffers(n_rows), lost):

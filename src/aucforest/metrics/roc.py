@@ -37,7 +37,7 @@ def roc_curve(
     y_true : array-like of shape (n_samples,)
         Binary labels (bool, int, float or str).
     y_score : array-like of shape (n_samples,)
-        Finite scores. float32 is not converted, other types are converted to float64.
+        Finite scores. Those of type float16 or float32 are used as float32, all others as float64.
     pos_label : label, optional
         The positive label. By default the greater of the two labels. A single label is positive if it equals 1.
     sample_weight : array-like of shape (n_samples,), optional
@@ -107,8 +107,8 @@ def roc_auc_score(
         Finite scores, as in `roc_curve`.
     average : {"macro", "weighted", "micro", "samples"} or None, default="macro"
         How to average over pairs (`multi_class` "ovo"), classes ("ovr") or labels. "macro" is the unweighted mean.
-        "weighted" weights by the positives. "micro" (not for "ovo") treats each cell as a sample. "samples" (only for a
-        label matrix) averages over samples. None returns the individual scores.
+        "weighted" weights by the frequency of the class, pair of classes or label. "micro" (not for "ovo") treats each
+        cell as a sample. "samples" (only for a label matrix) averages over samples. None returns the individual scores.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative sample weights.
     max_fpr : float in (0, 1], optional
@@ -230,7 +230,7 @@ def hand_till_score(
     -------
     float, or ndarray of shape (n_classes, n_classes)
         M, or the matrix of A(i, j) with a NaN diagonal for ``average=None``. Pairs with a class of zero weight are NaN
-        in the matrix and ignored in the mean. Without any pair M is NaN with an UndefinedMetricWarning.
+        in the matrix and ignored in the mean. If no pair is left, M is NaN with an UndefinedMetricWarning.
 
     Raises
     ------
@@ -289,14 +289,14 @@ def hand_till_by_weights(codes: NDArray[np.unsignedinteger], columns: FloatArray
     totals = np.array([np.bincount(codes, each, len(columns)) for each in weights])
     pairs = _pair_matrix(lost_columns(codes, columns, weights), totals)
     is_pair = ~np.isnan(pairs)
-    # All means are computed at once if the same pairs of classes have weight everywhere, which is usual.
+    # Usually the same pairs of classes have weight for all weights. Then all means are computed at once.
     if np.any(is_pair[0]) and np.all(is_pair == is_pair[0]):
         return np.ascontiguousarray(pairs[:, is_pair[0]]).mean(axis=1)
     return np.array([matrix[known].mean() if known.any() else np.nan for matrix, known in zip(pairs, is_pair)])
 
 
 def _pair_matrix(lost: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
-    """Return all A(i, j) from `lost_pairs` and the total weights of the classes, NaN for classes without weight."""
+    """Return all A(i, j), given `lost_pairs` and the total weights of the classes; NaN for classes without weight."""
     twice_pairs = 2 * totals[..., :, None] * totals[..., None, :]
     twice_pairs[..., np.eye(totals.shape[-1], dtype=np.bool_)] = 0
     matrix = np.full(lost.shape, np.nan)
@@ -393,7 +393,7 @@ def precision_area(tps: NDArray[Any], precision: FloatArray) -> FloatArray:
 
 
 def class_roc_auc(codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLike | None = None) -> float:
-    """Return the ROC AUC of the second of two classes (`proba` may be one-dimensional), or Hand and Till's M."""
+    """Return the ROC AUC of the second of two classes (whose scores may be a vector), or Hand and Till's M."""
     scores = proba[:, 1] if proba.shape[1:] == (2,) else proba
     if scores.ndim == 1:
         return float(roc_auc_score(codes == 1, scores, sample_weight=sample_weight))

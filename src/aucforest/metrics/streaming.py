@@ -29,7 +29,7 @@ def _float_bins(words, shift, bins):
 
 @kernel
 def _add(bins, positive, units, counts):
-    """Add the units of each row, by default those of the weight 1, to the count of its class and bin."""
+    """Add the weight of each row, in units, to the count of its class and bin. Without `units` all weights are 1."""
     for i in range(bins.size):
         counts[np.uint64(positive[i]), bins[i]] += (1 << UNIT_BITS) if units is None else units[i]
 
@@ -140,7 +140,7 @@ class AUCSketch:
         if not self._has_both_classes():
             return float("nan")
         negatives, positives = self._counts
-        # A rounded weight has an error of at most half a unit. So this proportion of each class may be misplaced.
+        # A rounded weight has an error of at most half a unit. So at most this proportion of a class is wrong.
         classes = zip(self._rounded.tolist(), self._counts.sum(axis=1).tolist())
         rounding = sum(n_rounded / max(2 * total - n_rounded, 1) for n_rounded, total in classes)
         return self._proportion_of_pairs(positives, negatives) + rounding
@@ -174,7 +174,7 @@ class AUCSketch:
         keys = occupied.astype(np.uint64) << (HALF - np.uint64(self.bits))
         words = np.where(keys & SIGN, keys ^ SIGN, keys ^ WORD).astype(np.uint32)
         edges = words.view(np.float32)  # the lowest scores of the bins
-        edges[np.isnan(edges)] = -np.inf  # The lowest keys are those of NaN.
+        edges[np.isnan(edges)] = -np.inf  # Keys below that of -infinity are those of NaN.
         return fpr, tpr, np.append(np.inf, edges.astype(np.float64))
 
     def to_bytes(self) -> bytes:

@@ -96,15 +96,15 @@ def optimal_threshold(
         best = _find_within(cumulated, name, bound)
         lowest_allowed = cumulated.thresholds[best]
     if matrix is not None and matrix.ndim == 3:
-        # With the excess cost of an error as the weight of the sample, each error costs 1.
+        # Samples are weighted by the excess cost of an error, so that each error costs 1.
         fp_costs, fn_costs = error_costs(np.moveaxis(matrix, 0, -1))
         costs = np.where(positive, fn_costs, fp_costs)
         cumulated = cumulate(positive, scores, costs if weights is None else weights * costs)
         matrix = 1.0 - np.eye(2)
     if matrix is not None or not isinstance(criterion, dict):
         n_allowed = np.count_nonzero(cumulated.thresholds >= lowest_allowed)
-        rule = criterion if isinstance(criterion, str) else "cost"
-        best = find_best(cumulated.tps, cumulated.fps, rule, matrix, n_allowed)
+        metric = criterion if isinstance(criterion, str) else "cost"
+        best = find_best(cumulated.tps, cumulated.fps, metric, matrix, n_allowed)
     return float(cumulated.thresholds[best])
 
 
@@ -124,9 +124,9 @@ def _find_within(cumulated: Cumulated, name: str, bound: Any) -> int:
 
 
 def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: tuple[str, ...] = ()) -> None:
-    """Raise ValueError if the keys of a rule or its bounds are invalid.
+    """Raise ValueError unless the keys and the bounds of a criterion are valid.
 
-    A rule has one key, of BOUNDS or `others`, or the key "alerts" together with `others`.
+    A criterion has either one key, from BOUNDS or `others`, or the key "alerts" and all of `others`.
     """
     keys = set(criterion)
     if not (len(keys) == 1 and keys <= {*others, *BOUNDS}) and keys != {"alerts", *others}:
@@ -174,8 +174,9 @@ def find_best(
 ) -> int:
     """Return the index of the best threshold of `cumulate`, the highest one if several are equally good.
 
-    Denominators that are the same for all thresholds are omitted, because equal quotients may be rounded differently.
-    Only the `n_allowed` highest thresholds are compared. The criterion "cost" needs `cost`.
+    Whole numbers are compared exactly, as int64. Denominators that are the same for all thresholds are omitted, because
+    equal sums of quotients may be rounded differently. Only the `n_allowed` highest thresholds are compared. The
+    criterion "cost" needs `cost`.
     """
     fp_cost, fn_cost = (1.0, 1.0) if cost is None else error_costs(cost)
     numbers: Any = tps, fps, fp_cost, fn_cost
@@ -187,7 +188,7 @@ def find_best(
     gain, scale = {
         "youden": lambda: (negatives * tps - positives * fps, positives * negatives),
         "gmean": lambda: (tps * (negatives - fps), positives * negatives),
-        "f1": lambda: (tps / (positives + fps), 1.0),  # Jaccard index, increases with F1; equal quotients round equally
+        "f1": lambda: (tps / (positives + fps), 1.0),  # the Jaccard index, which increases with F1
         "cost": lambda: (fn_cost * tps - fp_cost * fps, fn_cost * positives + fp_cost * negatives),
     }[criterion]()
     gain = gain[:n_allowed]

@@ -14,7 +14,8 @@ Scores = NDArray[np.floating[Any]]
 FloatArray = NDArray[np.float64]
 # Bounds of weights, whose sums and products could otherwise overflow or underflow.
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
-_BLOCK_ROWS = 2**20  # Rows that are indexed at once: numpy copies codes to 64-bit integers to use them as indices.
+# Codes are used as indices in blocks of this many rows, because numpy copies indices to 64-bit integers.
+_BLOCK_ROWS = 2**20
 
 
 def _require(is_valid: NDArray[np.bool_], values: NDArray[Any], condition: str) -> None:
@@ -97,7 +98,10 @@ def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_s
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> FloatArray | None:
-    """Return weights as contiguous float64, finite, not negative and of a usual size, or None for None."""
+    """Return weights as contiguous float64, or None for None; ValueError if one is negative, infinite or NaN.
+
+    The greatest weight must be 0 or from LEAST_WEIGHT to MOST_WEIGHT.
+    """
     if sample_weight is None:
         return None
     weights = np.require(_real_numbers(sample_weight, "sample_weight"), np.float64, ["C", "W"])
@@ -109,6 +113,12 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_
         bounds = f"from {LEAST_WEIGHT} to {MOST_WEIGHT}"
         raise ValueError(f"sample_weight: the greatest must be {bounds} (or all are 0), but is {greatest}")
     return weights
+
+
+def require_weight(weights: FloatArray | None) -> None:
+    """Raise ValueError if all weights are 0."""
+    if weights is not None and not weights.any():
+        raise ValueError("sample_weight is 0 for every sample")
 
 
 def is_positive(
@@ -128,7 +138,8 @@ def is_positive(
     n_first = np.count_nonzero(is_first)
     if n_first == n_rows:
         return np.full(n_rows, bool(first == (1 if pos_label is None else pos_label)))
-    second = labels[np.argmin(is_first)]
+    where = int(np.argmin(is_first))
+    second = labels[where]
     if n_first + np.count_nonzero(labels == second) != n_rows:
         raise ValueError(f"{name} must have two labels, but has more, or a missing value (NaN, None)")
     if pos_label is None:
@@ -139,8 +150,7 @@ def is_positive(
     else:
         first_is_positive = bool(first == pos_label)
         if not first_is_positive and second != pos_label:
-            both = labels[[0, int(np.argmin(is_first))]]
-            raise ValueError(f"pos_label={pos_label!r} is not one of the labels {both} of {name}")
+            raise ValueError(f"pos_label={pos_label!r} is not one of the labels {labels[[0, where]]} of {name}")
     return is_first if first_is_positive else ~is_first
 
 
@@ -164,7 +174,10 @@ def two_classes(
 
 
 def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_], Scores]:
-    """Validate a batch. Labels must be bool, 0 and 1, or -1 and 1, because a batch may have a single class."""
+    """Validate a batch; return whether each row is positive, and the scores.
+
+    Labels must be bool, 0 and 1, or -1 and 1, because a batch may have a single class.
+    """
     scores = check_scores(as_column(y_score), finite=True)
     labels = as_column(y_true)
     check_length(labels, "y_true", scores.size)
@@ -225,7 +238,7 @@ def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint3
     if values.dtype.kind not in "biuf" or values.size == 0:
         return None
     low, high = values.min(), values.max()
-    # The condition is also False for NaN, and for values outside int64.
+    # The condition is also true if a value is NaN or outside int64.
     largest = max(abs(float(low)), abs(float(high)))
     if not (largest < 2**53 and float(high) - float(low) <= max(1 << 16, 2 * values.size)):
         return None
@@ -242,7 +255,7 @@ def _code_any(values: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np
     """Return sorted classes and codes. Python objects are hashed, so that only the classes are sorted."""
     if values.dtype.kind != "O":
         distinct, codes = np.unique(values, return_inverse=True)
-        if not any(is_missing(label) for label in distinct[-1:]):
+        if not are_missing(distinct[-1:]).any():  # Missing values are sorted last.
             return distinct, codes.astype(np.uint32)
     listed = values.tolist()
     labels = dict.fromkeys(listed)
