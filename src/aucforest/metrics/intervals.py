@@ -114,7 +114,7 @@ def bootstrap_interval(
     Raises
     ------
     ValueError, TypeError
-        As the metric.
+        As the metric. ValueError also if all weights are 0.
 
     Examples
     --------
