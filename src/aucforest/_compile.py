@@ -96,10 +96,7 @@ def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
 
 
 def replacing(kind: Any, *names: str) -> Callable[..., Any]:
-    """Return a compiled f(given, *values) that replaces the fields `names` of `given`, a named tuple of class `kind`.
-
-    numba does not support `_replace`.
-    """
+    """Return a compiled f(given, *values) that replaces the fields `names` of a `kind`: numba has no `_replace`."""
     fields = ", ".join(name if name in names else f"given.{name}" for name in kind._fields)
     return bare_device(eval(f"lambda given, {', '.join(names)}: kind({fields})", {"kind": kind, "__name__": __name__}))
 

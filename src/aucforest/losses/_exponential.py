@@ -9,10 +9,7 @@ LANES = 32  # the number of independent sums, whose additions the processor over
 
 @kernel
 def write_exponents(scores, positive, starts, scale, ends, exponents):
-    """Write scale * (lowest - score) for positives and scale * (score - highest) for negatives.
-
-    `ends` has (highest, lowest) for each group, the bounds of the scores of negatives and of positives.
-    """
+    """Write scale * (lowest - score) for positives, scale * (score - highest) for negatives; see `_score_ends`."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
         highest, lowest = ends[group, 0], ends[group, 1]

@@ -97,10 +97,7 @@ def _delong(
 
 
 def _mean_and_covariance(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return the weighted mean of each row of `values`, the covariance of the means and the effective sample size.
-
-    The covariance is NaN if fewer than two samples have weight.
-    """
+    """Return the weighted means of the rows of `values`, their covariance (or NaN) and the effective sample size."""
     undefined = np.full((len(values), len(values)), np.nan)
     if not weights.any():
         return undefined[0], undefined, 0.0
@@ -182,8 +179,7 @@ def auc_with_interval(
     auc = observed if auc is None else auc
     if np.isnan(variances).any():
         return auc, np.nan, np.nan
-    # `ratios` are r of the Notes of `auc_confidence_interval`. They are shrunk, so that they are also defined for an
-    # AUC of 0 or 1.
+    # The ratios are r in the Notes of `auc_confidence_interval`. Shrunk, they are also defined for an AUC of 0 or 1.
     inner = (n_rows.min() * observed + 0.5) / (n_rows.min() + 1.0)
     prior = inner * (1.0 - inner)
     ratios = (n_rows**2 * variances + prior) / (n_rows * observed * (1.0 - observed) + 2.0 * prior)

@@ -98,10 +98,7 @@ def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_s
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> FloatArray | None:
-    """Return weights as contiguous float64, or None for None; ValueError if one is negative, infinite or NaN.
-
-    The greatest weight must be 0 or from LEAST_WEIGHT to MOST_WEIGHT.
-    """
+    """Return weights as contiguous float64, or None for None; ValueError unless they are valid."""
     if sample_weight is None:
         return None
     weights = np.require(_real_numbers(sample_weight, "sample_weight"), np.float64, ["C", "W"])
@@ -174,10 +171,7 @@ def two_classes(
 
 
 def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_], Scores]:
-    """Validate a batch; return whether each row is positive, and the scores.
-
-    Labels must be bool, 0 and 1, or -1 and 1, because a batch may have a single class.
-    """
+    """Validate a batch. Labels must be bool, 0 and 1, or -1 and 1, because a batch may have a single class."""
     scores = check_scores(as_column(y_score), finite=True)
     labels = as_column(y_true)
     check_length(labels, "y_true", scores.size)
