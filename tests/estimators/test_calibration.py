@@ -14,12 +14,13 @@ from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.persistence.model_file import write_model
 from tests.estimators.data import UNSCORED, assert_same, digest, make_table, small_forest
+from tests.estimators.stacks import small_stack
 from tests.estimators.test_model_files import read
 from tests.reference import calibration as reference
 
 
 def simulate(n_classes, n_rows=4000, *, slope=1.7, n_trees=10, seed=0):
-    """Return a sample whose true probabilities are a known calibration of those that all trees predict."""
+    """Return a sample and the probabilities that all trees predict; the true ones are a known calibration of them."""
     rng = np.random.default_rng(seed)
     proba = softmax(rng.normal(size=(n_rows, n_classes)), axis=1)
     true = Calibration(slope, np.linspace(0, -2, n_classes)).apply(proba)
@@ -198,6 +199,14 @@ def test_rows_of_nearly_no_weight_are_no_evidence():
     assert one.slope_std == pytest.approx(other.slope_std, rel=0.15)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("make", [small_forest, small_stack])
+def test_weights_of_very_different_sizes(make, n_classes):
+    X, y = make_table(n_rows=200, n_classes=n_classes)
+    proba = make(30).fit(X, y, np.where(y == 0, 1e-90, 1e90)).predict_proba(X)
+    assert np.isfinite(proba).all()
+
+
 def test_sums_do_not_depend_on_the_threads_of_blas():
     sample, _ = simulate(6, 4000)
     found = []
@@ -229,21 +238,13 @@ def test_files_with_the_old_name_of_the_parameter(flag, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(X), forest.predict_proba(X))
 
 
-def test_equal_rates_need_no_formula():
-    labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
-    assert prior_correction(BootstrapSampler.for_rows(100, 50), 2) is None
-    assert prior_correction(BootstrapSampler.for_strata(labels, np.array([45, 5])), 2) is None
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_forest_of_balanced_samples_keeps_the_class_frequencies(n_classes):
     X, y = make_table(n_rows=1200, n_classes=n_classes)
     y = np.where(np.arange(1200) % 4 == 0, y, 0)
     forest = small_forest(100, sampling="balanced", oob_score=True).fit(X, y)
     frequencies = np.bincount(y) / len(y)
-    np.testing.assert_allclose(forest.class_prior_, frequencies)
-    # The map is that of the whole forest, of which a row has a third of the trees out of bag.
+    # The calibration is for all trees of the forest, but a row is out of bag for only a third of them.
     np.testing.assert_allclose(forest.oob_decision_function_.mean(axis=0), frequencies, atol=0.01)
     raw = small_forest(100, sampling="balanced", calibration=None, shrinkage=forest.shrinkage_).fit(X, y)
-    np.testing.assert_allclose(raw.class_prior_, 1 / n_classes)
     assert raw.predict_proba(X).mean(axis=0)[0] < frequencies[0] - 0.1

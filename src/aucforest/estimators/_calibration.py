@@ -24,12 +24,13 @@ MIN_PROBA = 1e-6
 # prior correction, and c is larger for a slope below 1: docs/mathematics/forests.md says why. The constants were chosen
 # on the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _PENALTY, _PENALTY_ABOVE_1, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
-# With groups, forests are often over-confident, because trees recognize the similar rows of a group. So the penalty of
-# a slope below 1 is smaller. The constant was chosen with benchmarks/grouped_oob.py calibration.
+# With groups, forests are often over-confident, because trees recognize the similar rows of a group. So a slope below 1
+# has a smaller penalty. The constant was chosen with `benchmarks/grouped_oob.py calibration`.
 _PENALTY_BELOW_1_OF_GROUPS = 5.0
-# No calibration is fitted if a sample is, on average, out of bag for fewer trees of one half of the trees.
+# Each half of the trees must contain at least this number of out-of-bag trees of a sample, on average. Otherwise, no
+# calibration is fitted.
 _LEAST_TREES = 0.5
-# Probabilities with a smaller range differ only by rounding errors, and do not determine the slope.
+# If the probabilities have a smaller range, they differ only by rounding errors, and do not determine the slope.
 _LEAST_RANGE = 1e-9
 # Fisher scoring stops after a step that changes the objective by about _LAST_STEP or less, or after _MOST_STEPS steps.
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
@@ -38,12 +39,12 @@ _BLOCK = 2**15
 
 
 class Calibration(NamedTuple):
-    """The map of class probabilities p_k to p_k ** slope * exp(intercepts[k]), normalized."""
+    """A calibration, which maps class probabilities p_k to p_k ** slope * exp(intercepts[k]), normalized."""
 
     slope: float  # above 1 if the forest is under-confident
     intercepts: NDArray[np.float64]  # only their differences matter; -inf for a class without training samples
-    slope_std: float = float("nan")  # the standard error of the slope; NaN if the map was not fitted
-    n_samples: int = 0  # the number of out-of-bag samples that the map was fitted to; 0 if it was not fitted
+    slope_std: float = float("nan")  # the standard error of the slope; NaN if the calibration was not fitted
+    n_samples: int = 0  # the number of out-of-bag samples that the calibration was fitted to; 0 if it was not fitted
 
     def apply(self, proba: NDArray[np.float64], n_jobs: int | None = 1) -> NDArray[np.float64]:
         """Return calibrated probabilities of shape (n_samples, n_classes), computed by n_jobs threads."""
@@ -65,7 +66,7 @@ def prior_correction(sampler: BootstrapSampler | None, n_classes: int) -> Calibr
     if sampler is None or len(sampler.sizes) < n_classes:
         return None
     rates = sampler.rates[~np.isnan(sampler.rates)]
-    # A class without samples has no rate, and its calibrated probability is 0.
+    # The rate of a class without samples is NaN, and its calibrated probability is 0.
     return None if np.all(rates == rates[0]) else Calibration(1.0, -np.log(np.nan_to_num(sampler.rates, nan=np.inf)))
 
 
@@ -73,9 +74,9 @@ class CalibrationSample(NamedTuple):
     """Out-of-bag samples that a calibration is fitted to."""
 
     labels: NDArray[Any]
-    weights: NDArray[np.float64]  # scaled to the class frequencies to calibrate for, with the mean 1
+    weights: NDArray[np.float64]  # with the mean 1; class totals are proportional to the `frequencies` of `calibrate`
     groups: NDArray[np.int64] | None  # the group of each sample; samples of a group are dependent
-    halves: Sequence[Sums]  # the sums over each half of the trees
+    halves: Sequence[Sums]  # the out-of-bag sums over each half of the trees
 
 
 def effective_counts(
@@ -88,6 +89,8 @@ def effective_counts(
         if groups is not None:
             weights_of_class = np.bincount(groups[labels == k], weights_of_class)
             weights_of_class = weights_of_class[weights_of_class > 0.0]
+        # Otherwise, the squares of very small weights would be 0. Powers of 2 cause no rounding errors.
+        weights_of_class = np.ldexp(weights_of_class, -np.frexp(weights_of_class.max(initial=0.0))[1])
         counts.append(weights_of_class.sum() ** 2 / np.sum(weights_of_class**2))
     return np.array(counts)
 
@@ -99,11 +102,12 @@ def rarer_class_size(counts: NDArray[Any]) -> float:
 
 def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> tuple[float, float]:
     """Return the penalty of a slope below 1, and the penalty of a slope of at least 1."""
-    grouped = 0.0
+    below_1 = _PENALTY_BELOW_1
     if sample.groups is not None:
-        # Twice the proportion of rows that are not the first of their group, which is 1 for groups of two rows.
-        grouped = min(1.0, 2.0 - 2.0 * len(np.unique(sample.groups)) / len(sample.groups))
-    below_1 = _PENALTY_BELOW_1 * (_PENALTY_BELOW_1_OF_GROUPS / _PENALTY_BELOW_1) ** grouped
+        # From _PENALTY_BELOW_1 for groups of one row to _PENALTY_BELOW_1_OF_GROUPS for groups of at least two rows. The
+        # exponent is twice the proportion of the rows that are not the first row of their group, but at most 1.
+        exponent = min(1.0, 2.0 - 2.0 * len(np.unique(sample.groups)) / len(sample.groups))
+        below_1 *= (_PENALTY_BELOW_1_OF_GROUPS / _PENALTY_BELOW_1) ** exponent
     return below_1 / rarer_class_size(counts), _PENALTY_ABOVE_1 / rarer_class_size(counts)
 
 
@@ -130,10 +134,10 @@ def calibrate(
 ) -> Calibration | None:
     """Fit a calibration for a forest of n_trees trees.
 
-    `frequencies` are the class frequencies to calibrate for, including class weights. The result is `prior`, the prior
-    correction, if a class has no out-of-bag samples or if there are very few trees. Fewer trees need a smaller slope,
-    and a sample is out of bag for only about a third of the trees. Therefore the parameters are fitted to the sums over
-    all trees and over each half of them, and extrapolated linearly in 1 / n_trees.
+    `frequencies` are the class frequencies to calibrate for, including class weights. `prior` is the prior correction,
+    which is returned if a class has no out-of-bag samples or if there are very few trees. Fewer trees need a smaller
+    slope, and a sample is out of bag for only about a third of the trees. Therefore the parameters are fitted to the
+    sums over all trees and over each half of them, and extrapolated linearly in 1 / n_trees.
     """
     offsets = np.zeros(len(frequencies)) if prior is None else prior.intercepts
     is_sampled = (frequencies > 0.0) & np.isfinite(offsets)
@@ -144,7 +148,7 @@ def calibrate(
     if not _can_fit(parts, labels, len(offsets)):
         return prior
     base = np.log(frequencies[is_sampled])
-    # Shrinkage and averaging pull probabilities to the class frequencies in the samples of trees: exp(centre).
+    # Shrinkage and averaging pull probabilities towards exp(centre), the class frequencies in the samples of trees.
     centre, counts = base - offsets, effective_counts(labels, sample.weights, sample.groups)
     penalties = _slope_penalties(sample, counts)
 
@@ -155,7 +159,8 @@ def calibrate(
         logs = log_proba(mean, MIN_PROBA) - centre[:, None]
         return _Likelihood(logs, base, labels[rows], scale * sample.weights[rows], penalties)
 
-    # `scale` multiplies the weights. It is at most the largest ratio of effective samples to total weight of a class.
+    # The weights are multiplied by `scale`, so that they count as numbers of independent samples. It is at most the
+    # largest ratio of the effective number of samples of a class to the total weight of the class.
     fitted, scale = np.zeros(len(offsets)), float(np.max(counts / np.bincount(labels, sample.weights)))
     if np.ptp(sample.weights) > 1e-9:
         unscaled = likelihood(0, 1.0)
@@ -165,7 +170,8 @@ def calibrate(
     fitted = scaled.minimize(fitted)
     map_parts = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # approximate seconds per task
     half_fitted = 0.5 * sum(map_parts(lambda part: likelihood(part, scale).minimize(fitted), (1, 2)))
-    # The change of 1 / n_trees from all out-of-bag trees to the forest, divided by that from half of them to all.
+    # The change in 1 / n_trees from all out-of-bag trees of a sample to the trees of the forest, divided by the change
+    # from a half of these out-of-bag trees to all of them.
     inverse, first, second = (1.0 / sums.n_trees.mean() for sums in parts)
     extrapolation = float((inverse - 1.0 / n_trees) / (0.5 * (first + second) - inverse))
     parameters = fitted + extrapolation * (fitted - half_fitted)
@@ -176,10 +182,10 @@ def calibrate(
 
 
 class _Likelihood:
-    """Penalized negative log likelihood of the parameters: log slope, and intercepts minus that of the first class.
+    """Penalized negative log likelihood of the log slope, and of the intercepts minus the intercept of the first class.
 
-    `logs` are centered logarithms of probabilities, (n_classes, n_samples), and `base` are the logarithms of calibrated
-    probabilities where `logs` are 0. `slope_penalties` are the result of `_slope_penalties`.
+    `logs` are centered logarithms of probabilities, (n_classes, n_samples). If they are 0 and the parameters are 0, the
+    calibrated probabilities are exp(base). `slope_penalties` is the result of `_slope_penalties`.
     """
 
     def __init__(
@@ -191,7 +197,7 @@ class _Likelihood:
         slope_penalties: tuple[float, float],
     ) -> None:
         n_classes, self._weights, self._slope_penalties = len(logs), weights, slope_penalties
-        # The first class is the reference, which halves the work for two classes.
+        # The scores of the first class are 0, which halves the work for two classes.
         self._log_odds, self._base = logs[1:] - logs[0], base[1:] - base[0]
         self._is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
         # The matrix of the quadratic form log(slope)**2 + sum((intercepts - mean(intercepts))**2), times _PENALTY.
@@ -206,7 +212,7 @@ class _Likelihood:
         return penalty
 
     def _evaluate(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return the penalized negative log likelihood, and the log probabilities of all classes but the first."""
+        """Return the penalized negative log likelihood, and the log probabilities of all classes except the first."""
         scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
         largest = np.maximum(scores.max(axis=0), 0.0)
         norm = largest + np.log(np.exp(scores - largest).sum(axis=0) + np.exp(-largest))
@@ -215,10 +221,10 @@ class _Likelihood:
         return float(self._weights @ losses + parameters @ self._penalty(parameters) @ parameters), scores - norm
 
     def _derivatives(
-        self, parameters: NDArray[np.float64], log_proba: NDArray[np.float64]
+        self, parameters: NDArray[np.float64], log_calibrated: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the gradient of each sample, (n_parameters, n_samples), and the Fisher information."""
-        proba, scaled = np.exp(log_proba), np.exp(parameters[0]) * self._log_odds
+        proba, scaled = np.exp(log_calibrated), np.exp(parameters[0]) * self._log_odds
         weighted, deviation = proba * self._weights, scaled - np.einsum("kn,kn->n", proba, scaled)
         information = np.empty((len(parameters), len(parameters)))
         information[0, 0] = np.einsum("kn,kn,kn->", weighted, deviation, scaled)
@@ -233,10 +239,10 @@ class _Likelihood:
         return float(np.sqrt(np.linalg.inv(information + 2.0 * self._penalty(parameters))[0, 0]))
 
     def weight_factor(self, parameters: NDArray[np.float64]) -> float:
-        """Return a factor of the weights, with which the Fisher information gives the correct variance of the slope.
+        """Return the factor that converts the weights to numbers of independent samples.
 
-        It is the ratio of this variance to the sandwich estimate, which is also correct for weights that are not
-        numbers of samples (Huber 1967).
+        The factor is the variance of the log slope by the Fisher information, divided by the sandwich estimate of this
+        variance (Huber 1967), which is correct for all weights. So with the new weights, both variances are equal.
         """
         gradients, information = self._derivatives(parameters, self._evaluate(parameters)[1])
         inverse = np.linalg.pinv(information, hermitian=True)[0]
@@ -245,18 +251,18 @@ class _Likelihood:
 
     def minimize(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the minimizing parameters, found by Fisher scoring; scipy's optimizers are several times slower."""
-        value, log_proba = self._evaluate(parameters)
+        value, log_calibrated = self._evaluate(parameters)
         for _ in range(_MOST_STEPS):
-            gradients, information = self._derivatives(parameters, log_proba)
+            gradients, information = self._derivatives(parameters, log_calibrated)
             curvature = 2.0 * self._penalty(parameters)
             gradient = gradients.sum(axis=1) + curvature @ parameters
             step = np.linalg.solve(information + curvature, gradient)
             if gradient @ step < _LAST_STEP:
                 return parameters - step
             before = value
-            value, log_proba = self._evaluate(parameters - step)
+            value, log_calibrated = self._evaluate(parameters - step)
             while value > before:
                 step *= 0.5
-                value, log_proba = self._evaluate(parameters - step)
+                value, log_calibrated = self._evaluate(parameters - step)
             parameters = parameters - step
         return parameters

@@ -39,6 +39,9 @@ _FEW = 600.0
 _N_FOLDS = 5
 # Maximum number of rows that the combination is fitted to.
 _MOST_ROWS = 2**18
+# Smaller weights, relative to the mean weight, are raised to this value. Otherwise, their products with the errors of
+# the forest could be below the least weight that the residual forest accepts.
+_LEAST_WEIGHT = 1e-90
 # Maximum of a probability. It is above 1 because of the rounding errors of float32.
 _MAX_PROBA = 1.0 + 1e-6
 
@@ -70,6 +73,7 @@ class _StackRows(NamedTuple):
         weights = np.ones(len(labels)) if sample_weight is None else sample_weight
         weights = weights if by_class is None else weights * by_class[labels]
         weights = weights / weights[weights > 0.0].mean()
+        weights = np.where(weights > 0.0, np.maximum(weights, _LEAST_WEIGHT), 0.0)
         groups = None
         if target.groups is not None:
             groups = np.full(len(labels), -1, dtype=np.int64)
