@@ -75,7 +75,7 @@ BAD_ARGUMENTS = {
     ],
     "set_prevalence": [
         ((0.0,), f"{BETWEEN}, or positive frequencies of all classes that sum to 1, but is 0.0"),
-        *(((given,), BETWEEN) for given in (1.0, float("nan"), [0.5, 0.4])),
+        *(((given,), BETWEEN) for given in (1.0, float("nan"), [0.5, 0.4], "rare")),
         (([0.5, 0.4, 0.1],), "^prevalence must be a frequency for each of 2 classes"),
         (({"rare": 0.1, "usual": 0.9},), r"has the classes \['rare', 'usual'\], but the model \['common', 'rare'\]"),
     ],

@@ -50,11 +50,11 @@ class DecisionModel(Model):
         threshold
             The new value of the parameter `threshold`. Here, costs of each sample are given as ``{"cost": array}``.
         X, y, sample_weight
-            The samples to tune the threshold on. Only needed if the rule is tuned.
+            The samples to tune the threshold on. Only needed for rules that are tuned.
         oob : bool, default=True
-            Whether X and y are the training data. Then out-of-bag probabilities are used, and the groups are known.
+            If True, X and y must be the training data, and the threshold is tuned on their out-of-bag probabilities.
             If False, they are other samples, such as a validation set, and there is no `threshold_std_`. After
-            `set_prevalence`, the (weighted) class frequencies of other samples should be the prevalence.
+            `set_prevalence`, the (weighted) class frequencies of other samples should equal the prevalence.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class DecisionModel(Model):
         return self
 
     def set_prevalence(self, prevalence: Any) -> Self:
-        """Predict probabilities for a population of other class frequencies than the training data, without a new fit.
+        """Predict probabilities for other class frequencies than those of the training data, without a new fit.
 
         This corrects for sampling by class, such as dropping most of the negatives: the probability of each class is
         multiplied by the ratio of its new frequency to its frequency in the training data, and normalized [1]_. It is
@@ -103,7 +103,7 @@ class DecisionModel(Model):
         ------
         ValueError
             If frequencies are not positive or do not sum to 1, if a class has no frequency or no training samples, or
-            if the model has a `class_weight`, since its probabilities do not refer to a population.
+            if the model has a `class_weight`, with which its probabilities are not those of any population.
 
         Warns
         -----
@@ -131,7 +131,8 @@ class DecisionModel(Model):
             return self
         new = self.class_prior_ if prevalence is None else self._validate_prevalence(prevalence)
         shift = np.log(new) - np.log(self._frequencies)
-        # The shift of an uncalibrated forest is a calibration, which raises probabilities below MIN_PROBA.
+        # An uncalibrated forest gets a calibration from `_shift_scores`, which raises probabilities below MIN_PROBA. A
+        # stack has no `calibration_`.
         min_proba = MIN_PROBA if getattr(self, "calibration_", self) is None else 0.0
         self._shift_scores(shift)
         if prevalence is None:
@@ -148,7 +149,7 @@ class DecisionModel(Model):
             positive, threshold = self._positive, self.threshold_
             with np.errstate(divide="ignore"):
                 log_odds = np.log(max(threshold, min_proba)) - np.log(max(1.0 - threshold, min_proba))
-            # Lowered a little, so that the same samples are positive in spite of rounding errors.
+            # The threshold is a little lower, so that the same samples are positive in spite of rounding errors.
             self.threshold_ = float(expit(log_odds + shift[positive] - shift[1 - positive])) * (1.0 - ROUNDING)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
@@ -158,7 +159,7 @@ class DecisionModel(Model):
 
     @property
     def _frequencies(self) -> NDArray[np.float64]:
-        """The class frequencies of the population that probabilities refer to."""
+        """The class frequencies of the population for which probabilities are predicted."""
         return getattr(self, "prevalence_", self.class_prior_)
 
     def _validate_prevalence(self, prevalence: Any) -> NDArray[np.float64]:
@@ -174,11 +175,14 @@ class DecisionModel(Model):
             given = [given[label] for label in labels]
         elif isinstance(given, Real) and len(labels) == 2:
             given = np.array([1.0 - float(given), float(given)])[[0, 1] if self._positive else [1, 0]]
-        frequencies = np.asarray(given, dtype=np.float64)
+        needed = "a number between 0 and 1, or positive frequencies of all classes that sum to 1"
+        try:
+            frequencies = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"prevalence must be {needed}, but is {prevalence!r}") from None
         if frequencies.shape != (len(labels),):
             raise ValueError(f"prevalence must be a frequency for each of {len(labels)} classes, but is {prevalence!r}")
         if not np.all(frequencies > 0.0) or abs(frequencies.sum() - 1.0) > 1e-6:
-            needed = "a number between 0 and 1, or positive frequencies of all classes that sum to 1"
             raise ValueError(f"prevalence must be {needed}, but is {prevalence!r}")
         if not np.all(self.class_prior_ > 0.0):
             label = labels[int(np.argmin(self.class_prior_))]
@@ -190,19 +194,22 @@ class DecisionModel(Model):
         return self.class_weight
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
-        """Add `shift`, a number for each class, to the logarithms of unnormalized class probabilities."""
+        """Add `shift`, a number for each class, to the logarithms of the class probabilities before normalization."""
         raise NotImplementedError
 
-    def _rule_on_training(self, threshold: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> TunedRule:
-        """Return a threshold rule to tune on training samples, with weights for the prevalence if it is set."""
+    def _rule_on_training(self, rule: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> TunedRule:
+        """Return a rule with training samples to tune it on, which are weighted to the prevalence if it is set."""
         if hasattr(self, "prevalence_"):
             frequencies = class_frequencies(labels, weights, len(self.classes_))
             factors = (self.prevalence_ / np.maximum(frequencies, np.finfo(np.float64).tiny))[labels]
             weights = factors if weights is None else weights * factors
-        return TunedRule(threshold, labels, weights, self._positive)
+        return TunedRule(rule, labels, weights, self._positive)
 
     def _check_target(self, target: Target, cost: Any) -> Any:
-        """Return the threshold rule; raise ValueError if it or `oob_score` is not available for the training data."""
+        """Return the rule, the parameter `threshold` with the costs that were passed to `fit`.
+
+        Raises ValueError if the rule or `oob_score` is not available for the training data.
+        """
         n_classes = len(target.classes)
         rule = resolve_threshold(self.threshold, cost, n_classes, len(target.labels))
         target.check_classes()
@@ -216,36 +223,35 @@ class DecisionModel(Model):
         """The index of the positive class."""
         return positive_last(self)[-1]
 
-    def _set_fixed_threshold(self, threshold: Any) -> None:
-        if threshold == "prevalence":
+    def _set_fixed_threshold(self, rule: Any) -> None:
+        if rule == "prevalence":
             frequencies = self._frequencies
             self.threshold_ = float(frequencies[self._positive]) if len(frequencies) == 2 else frequencies
         else:
-            is_cost = isinstance(threshold, dict)
-            self.threshold_ = np.asarray(threshold["cost"], dtype=np.float64) if is_cost else threshold
+            self.threshold_ = np.asarray(rule["cost"], dtype=np.float64) if isinstance(rule, dict) else rule
         self.__dict__.pop("threshold_std_", None)
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        """Tune the threshold on the out-of-bag probabilities of the training data, which are passed again."""
+        """Tune the threshold on the out-of-bag probabilities of X and y, which must be the training data."""
         raise NotImplementedError
 
-    def _warn_of_positive(self, threshold: Any) -> None:
-        """Warn if the user may not know which class is positive, and the rule depends on it."""
-        if threshold == "f1" or has_bound(threshold):
-            warn_of_positive(f"threshold={threshold!r}", self)
+    def _warn_of_positive(self, rule: Any) -> None:
+        """Warn if the rule depends on which class is positive, and the user may expect the other class."""
+        if rule == "f1" or has_bound(rule):
+            warn_of_positive(f"threshold={rule!r}", self)
 
-    def _tune_on(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        """Tune the threshold on the probabilities of samples outside the training data."""
+    def _tune_on(self, rule: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        """Tune the threshold on the probabilities of samples that are not the training data."""
         proba = self.predict_proba(X)
         labels, weights = encode_labels(y, len(proba), self.classes_), check_weights(X, sample_weight)
-        self._warn_of_positive(threshold)
-        rule = TunedRule(threshold, labels, weights, self._positive)
-        self.threshold_ = rule.require(rule.best(proba), oob=False)
+        self._warn_of_positive(rule)
+        tuned = TunedRule(rule, labels, weights, self._positive)
+        self.threshold_ = tuned.require(tuned.best(proba), oob=False)
         self.__dict__.pop("threshold_std_", None)
 
     def _params_to_store(self) -> dict[str, Any]:
         params = super()._params_to_store()
         if isinstance(self.threshold, dict) and np.ndim(self.threshold.get("cost", 0)) == 3:
-            # Costs of single samples are not stored. To fit the loaded model again, they are passed to `fit`.
+            # The costs of each sample are not stored. To fit the loaded model again, pass them to `fit`.
             params["threshold"] = self.threshold | {"cost": FIT_COSTS} if "alerts" in self.threshold else ROW_COSTS
         return params
