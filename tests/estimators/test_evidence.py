@@ -181,13 +181,13 @@ def test_encodings_that_were_not_chosen_have_no_optimism():
 @pytest.mark.parametrize("sampling", ["bootstrap", "balanced"])
 def test_the_choice_from_all_rows_is_that_of_the_fit(sampling, monkeypatch):
     """With three classes the AUC depends on calibration."""
-    amounts, choose = [], _evidence.OutOfBagScores.choose_amount
+    amounts, choose = [], _evidence.OutOfBagSelector.choose_amount
 
     def record(self, *args):
         amounts.append(choose(self, *args))
         return amounts[-1]
 
-    monkeypatch.setattr(_evidence.OutOfBagScores, "choose_amount", record)
+    monkeypatch.setattr(_evidence.OutOfBagSelector, "choose_amount", record)
     table, labels = make_table(n_rows=400, n_classes=3, seed=2, missing=0.1)
     forest = small_forest(110, sampling=sampling, oob_score=True, random_state=3).fit(table, labels)
     assert len(amounts) == 12  # by the fit, and in `optimism` by all rows and without each tenth
@@ -198,7 +198,7 @@ def test_the_optimism_is_subtracted_from_the_score_of_a_stack(monkeypatch):
     X, y, _, _ = noise_table(2, "categories")
     scores = []
     for value in (0.0, 0.125):
-        monkeypatch.setattr(_evidence.OutOfBagScores, "optimism", lambda *args, value=value, **params: value)
+        monkeypatch.setattr(_evidence.OutOfBagSelector, "optimism", lambda *args, value=value, **params: value)
         stack = AUCStackingClassifier(AUCForestClassifier(60), oob_score=True, random_state=1)
         scores.append(stack.fit(X, y).oob_score_)
     assert scores[1] == pytest.approx(scores[0] - 0.125, abs=1e-12)
@@ -237,17 +237,17 @@ def test_too_many_classes_to_choose_by():
 @pytest.mark.parametrize("shrinkage", ["auto", None, _evidence.COMPARISON_AMOUNT, 7.5])
 @pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
 def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion, monkeypatch):
-    scorers, add = [], _evidence.OutOfBagScores.add
+    selectors, add = [], _evidence.OutOfBagSelector.add
 
-    def record(scorer, *args):
-        scorers.append(scorer)
-        add(scorer, *args)
+    def record(selector, *args):
+        selectors.append(selector)
+        add(selector, *args)
 
-    monkeypatch.setattr(_evidence.OutOfBagScores, "add", record)
+    monkeypatch.setattr(_evidence.OutOfBagSelector, "add", record)
     forest = small_forest(shrinkage=shrinkage, criterion=criterion)
     rows = forest._validate_rows(table, labels, None)
     forest._fit_rows(rows, forest._start())
-    sums = scorers[0]._sums
+    sums = selectors[0]._sums
     # For each half and for both, means are scored. The sums of both are computed, too.
     n_bytes = sum(array.nbytes for array in sums) + 4 * sums.whole[0].nbytes
     assert n_bytes == rows._spec.evidence_bytes > 0

@@ -68,7 +68,7 @@ def test_a_warm_start_that_fails_keeps_all(table, labels, message):
     ],
 )
 def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after, n_rows, drawn):
-    """The samples of trees are drawn again, and those of other sizes would differ from the samples of the fit."""
+    """To find out-of-bag rows, the samples of all trees are drawn again, which requires equal sampling."""
     forest, rows = small_forest(3, warm_start=True, **before).fit(X, Y), (X[:n_rows], Y[:n_rows])
     not_calibrated = f"^warm_start: shrinkage, mixture and calibration stay, because trees .* different ways: {drawn}$"
     with pytest.warns(UserWarning, match=not_calibrated) as caught:
@@ -253,12 +253,12 @@ def test_the_plan_has_room_for_groups():
 
 
 def test_a_warm_start_with_more_rows_keeps_what_was_chosen():
-    """There are no out-of-bag rows of all trees to choose by."""
+    """Choices need the out-of-bag rows of all trees, which cannot be found if trees sampled from different rows."""
     table, labels = make_table(n_rows=400, seed=4)
     params = {"criterion": ["gini", "entropy"], "splitter": "best", "warm_start": True}
     forest = small_forest(60, **params).fit(table[:240], labels[:240])
     calibration = forest.calibration_
-    # differ from the defaults
+    # These differ from what a new fit would choose.
     forest.shrinkage_, forest.variants_ = 50.0, [("gini", "best")] * 45 + [("entropy", "best")] * 15
     with pytest.warns(UserWarning, match="^warm_start: shrinkage, mixture and calibration stay"):
         forest.set_params(n_estimators=120).fit(table, labels)

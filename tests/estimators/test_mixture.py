@@ -8,7 +8,7 @@ import pytest
 
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core
-from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
+from aucforest.estimators._evidence import SCORED_TREES, OutOfBagSelector
 from aucforest.estimators._mixture import stages_of
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.spec import BUILT_IN, SPLITTERS
@@ -69,7 +69,7 @@ def test_trees_go_to_the_variants_that_earn_them(table, labels, weight):
     np.testing.assert_allclose(forest.mixture_["proportion"], n_trees / 120)
 
 
-def test_trees_do_not_depend_on_what_is_chosen_afterwards():
+def test_variants_do_not_depend_on_what_is_chosen_afterwards():
     first, *others = (
         mixed(60, sampling="balanced", **params).fit(X3, Y3).variants_
         for params in ({}, {"shrinkage": 0.0}, {"calibration": None}, {"threshold": "prevalence"})
@@ -83,7 +83,7 @@ def test_a_class_without_weight_is_as_if_absent():
     assert forest.variants_ == two.variants_
 
 
-def test_a_fit_goes_on_over_the_looks(tmp_path):
+def test_a_fit_that_finds_half_of_its_trees_is_the_same(tmp_path):
     pd.DataFrame(X).add_prefix("x").assign(y=Y).to_parquet(tmp_path / "table.parquet")
     whole, again = mixed(120), mixed(120)
     for forest in (whole, again):
@@ -158,13 +158,13 @@ def test_a_tree_of_the_forest_knows_its_variant():
 
 @pytest.mark.parametrize(("encoding", "n_scored"), [("sets", SCORED_TREES), ("auto", 200)])
 def test_all_trees_are_scored_if_they_have_several_encodings(encoding, n_scored, monkeypatch):
-    scored, add = set(), OutOfBagScores.add
+    scored, add = set(), OutOfBagSelector.add
 
-    def record(scores, first, trees, variants, encodings):
+    def record(selector, first, trees, variants, encodings):
         scored.update(range(first, first + len(trees)))
-        add(scores, first, trees, variants, encodings)
+        add(selector, first, trees, variants, encodings)
 
-    monkeypatch.setattr(OutOfBagScores, "add", record)
+    monkeypatch.setattr(OutOfBagSelector, "add", record)
     shop = pd.Categorical(np.arange(len(Y)) % 60)
     forest = AUCForestClassifier(200, criterion="auc", categorical_encoding=encoding, random_state=0)
     forest.fit(pd.DataFrame(X).add_prefix("x").assign(shop=shop), Y)

@@ -23,30 +23,31 @@ from aucforest.tree.tree import Tree
 # All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
 # The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
-# The amount that is used unless another one is clearly better; the second one is for forests with trees on target rates
+# The amount that is used unless another one is clearly better, without and with trees on target rates
 # (benchmarks/DEFAULTS.md).
 PRIOR, PRIOR_WITH_RATES = 5.0, 50.0
-# The amount for comparing variants.
+# The amount of shrinkage with which variants are compared.
 COMPARISON_AMOUNT = 1.0
 # The factor c in the weights exp(c n g) of variants, where n is the effective number of rows and g the gain in AUC.
 _VARIANT_FACTOR = 2.0
 # The factor s in the weights exp(s g) of encodings, chosen with benchmarks/many_categories.py. The gains g are in
 # standard errors, because chance alone makes encodings differ more than variants.
 ENCODING_FACTOR = 1.5
-# Another amount than the prior is used only if its AUC is greater by this number of standard errors.
+# Another amount than the prior is used only if its AUC exceeds that of the prior by this number of standard errors.
 _MIN_STANDARD_ERRORS = 1.5
-# Maximum number of scored rows. With more rows the choice is slower but not better. Rows of many classes take longer,
-# so there the maximum is _ROWS_TIMES_CLASSES / n_classes, but at least _LEAST_PROPORTION of the training rows, and at
-# least _LEAST_ROWS_OF_CLASS rows of each class.
+# Maximum number of scored rows. With more rows the choice is slower but not better. With many classes a row takes
+# longer, so the maximum decreases to _ROWS_TIMES_CLASSES / n_classes, but not below _LEAST_PROPORTION of the training
+# rows or _LEAST_ROWS_OF_CLASS rows of each class.
 _MOST_ROWS, _ROWS_TIMES_CLASSES, _LEAST_PROPORTION, _LEAST_ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
-# Number of scored trees. It is _MOST_SCORED_TREES if trees have several encodings, or if scoring takes little of the
-# time of a fit: with at least _SAMPLES_PER_SCORED_ROW training samples for each scored row.
+# Number of scored trees. It is _MOST_SCORED_TREES if trees have several encodings, or if there are at least
+# _SAMPLES_PER_SCORED_ROW training samples for each scored row, because scoring then takes little of the time of a fit.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_PER_SCORED_ROW = 96, 300, 4
-# The trees of each variant are divided into halves, for extrapolation to more trees.
+# The trees of each variant are divided into halves, whose scores are extrapolated to more trees.
 _N_HALVES = 2
-# Maximum number of sums of out-of-bag predictions.
+# Maximum number of sums of out-of-bag predictions in memory.
 _MOST_SUMS = 2**23
-# Approximate seconds per row and tree, the proportion by which each column increases them, and seconds to rank a row.
+# Approximate seconds to add the prediction of a tree for a row, the proportion by which each stored class increases
+# this time, and approximate seconds to rank a row.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
 # Minimum seconds of a task for which threads are faster.
 _LEAST_TASK = 1e-3
@@ -68,7 +69,7 @@ def jackknife_error(estimates: NDArray[np.float64]) -> Any:
 def row_weight(
     weights: NDArray[np.float64] | None, sample_weight: NDArray[np.float64] | None, *, bootstrap: bool
 ) -> float:
-    """Return the mean weight of a row in a tree, which shrinkage counts as one sample.
+    """Return the weight that shrinkage counts as one sample, which is the mean weight of a row in a tree.
 
     `weights` include class weights, `sample_weight` does not. Without a bootstrap, a row of integer sample weight w
     counts as w samples. With a bootstrap it counts as one, because its w copies are always sampled together.
@@ -77,7 +78,7 @@ def row_weight(
         return 1.0
     if not bootstrap and sample_weight is not None and np.all(sample_weight == np.rint(sample_weight)):
         return float(weights.sum() / sample_weight.sum())
-    # The mean of constant weights may differ from them by a rounding error.
+    # Because of rounding errors, the mean of equal weights may be outside their range.
     return float(np.clip(weights.mean(), weights.min(), weights.max()))
 
 
@@ -99,7 +100,7 @@ def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
 
 
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int, n_encodings: int = 1) -> int:
-    """Return the bytes of the sums, the numbers of trees, and the means for scoring rows."""
+    """Return the bytes of the sums, numbers of trees, and means of an `OutOfBagSelector`."""
     # Sums over all trees, and means over each half and all trees. Each encoding after the first adds sums over each
     # half, and the sums of `_with_more`.
     n_of_encodings = (_N_HALVES + 1) * (n_encodings - 1)
@@ -120,13 +121,14 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
     return sample_classes(labels, n_classes, n_of_class, [seed, SCORED_SAMPLE])
 
 
-class OutOfBagScores:
-    """ROC AUC (Hand and Till's M for many classes) of out-of-bag probabilities for several amounts of shrinkage.
+class OutOfBagSelector:
+    """Selects the shrinkage, and the weights of variants and encodings, by the ROC AUC of out-of-bag probabilities.
 
-    `rows` are the ascending indices of the rows to score. `amounts` are in samples, and `unit` is the weight of a
-    sample in trees. Amounts of shrinkage are compared by calibrated probabilities. Variants and encodings are compared
-    by uncalibrated ones, so that the trees do not depend on `calibration`. The sums of a variant and an encoding have
-    the index variant * n_encodings + encoding.
+    With more than two classes, this is Hand and Till's M. `rows` are the ascending indices of the rows to score.
+    `amounts` are the amounts of shrinkage in samples, and `unit` is the weight of a sample in trees. Amounts are
+    compared by calibrated probabilities. Variants and encodings are compared by uncalibrated probabilities, so that the
+    trees do not depend on `calibration`. The sums of a variant and an encoding have the index variant * n_encodings +
+    encoding.
     """
 
     def __init__(
@@ -153,23 +155,24 @@ class OutOfBagScores:
         # Sparse rows are converted to dense blocks when they are used.
         self._table = X if isinstance(X, SparseRows) else np.ascontiguousarray(X.T, dtype=np.float64)
         n_rows, n_columns, n_sums = len(rows), count_columns(n_classes), n_variants * n_encodings
-        # In `whole`, the sums of each encoding are separate.
+        # Here, the arrays of `ShrunkSums` have an additional first axis for the halves, and `whole` also a second axis
+        # for the encodings.
         self._sums = ShrunkSums(
             np.zeros((_N_HALVES, n_encodings, n_rows, n_columns, len(amounts))),
             np.zeros((_N_HALVES, n_sums, n_rows if n_sums > 1 else 0, n_columns)),
             np.zeros((_N_HALVES, n_sums, n_rows), dtype=np.int64),
         )
-        self._n_added = np.zeros(n_sums, dtype=np.int64)
+        self._n_added = np.zeros((n_variants, n_encodings), dtype=np.int64)
         self._has_weighed_encodings = False
 
     @property
     def n_scored_trees(self) -> int:
-        """The number of trees to score; these are the first trees of the forest."""
+        """The number of trees to score, which are the first trees of the forest."""
         is_large = self._bags.sampler.n_rows >= _SAMPLES_PER_SCORED_ROW * len(self._labels)
         return _MOST_SCORED_TREES if is_large or self._n_encodings > 1 else SCORED_TREES
 
     def _counts_by_class(self) -> NDArray[np.int64]:
-        """Return the number of scored rows, or of groups if there are any, of each class that occurs."""
+        """Return the number of scored rows, or of their groups if groups are given, of each class that occurs."""
         labels = self._labels
         if self._groups is not None:
             labels = np.unique(np.stack((labels, self._groups)), axis=1)[0]
@@ -177,14 +180,14 @@ class OutOfBagScores:
 
     def _next_halves(self, variants: Sequence[int]) -> NDArray[np.int64]:
         """Return the half of each of the next trees; the trees of each variant alternate between the halves 0 and 1."""
-        halves, n_added = [], self._n_added.reshape(-1, self._n_encodings).sum(axis=1).tolist()
+        halves, n_added = [], self._n_added.sum(axis=1).tolist()
         for variant in variants:
             halves.append(n_added[variant] % _N_HALVES)
             n_added[variant] += 1
         return np.array(halves)
 
     def add(self, first: int, trees: Sequence[Tree], variants: Sequence[int], encodings: Sequence[int]) -> None:
-        """Add consecutive trees from the index `first` on; if it is 0, trees that were added before are removed."""
+        """Add consecutive trees, the first of which has the index `first`; if it is 0, earlier trees are removed."""
         if first == 0:
             for array in (*self._sums, self._n_added):
                 array[:] = 0
@@ -192,7 +195,7 @@ class OutOfBagScores:
             return
         halves, encoding_of_tree = self._next_halves(variants), np.array(encodings)
         indices_of_sums = np.array(variants) * self._n_encodings + encoding_of_tree
-        np.add.at(self._n_added, indices_of_sums, 1)
+        np.add.at(self._n_added, (variants, encodings), 1)
         amounts, weighted_index = self._unit * self._amounts, self._index_of(COMPARISON_AMOUNT)
 
         def add_half(half: int, rows: slice) -> None:
@@ -206,7 +209,7 @@ class OutOfBagScores:
                     block_rows = OutOfBagRows(block.start, X, block_counts)
                     add_shrunk(chosen, indices_of_sums[indices].tolist(), block_rows, amounts, weighted_index, sums)
 
-        # A thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
+        # One thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
         n_rows, n_columns = len(self._labels), self._sums.whole.shape[3]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
         n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
@@ -226,9 +229,10 @@ class OutOfBagScores:
     def _score(
         self, candidates: Sequence[Sums], weights: NDArray[np.float64], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return the AUC of the means over trees of each candidate, (n_candidates, n_weights), for several row weights.
+        """Return the AUC of the means over trees of each candidate by each of several row weights.
 
-        The totals of the candidates have `count_columns(n_classes)` columns. An AUC that is not defined is NaN.
+        `weights` has the shape (n_weights, n_rows), the result (n_candidates, n_weights). The totals of the candidates
+        have `count_columns(n_classes)` columns. An AUC that is not defined is NaN.
         """
 
         def score(sums: Sums) -> NDArray[np.float64]:
@@ -246,15 +250,15 @@ class OutOfBagScores:
 
     @cached_property
     def _jackknife_weights(self) -> NDArray[np.float64]:
-        """The row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows), each with weight 0 for one part.
+        """The row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows).
 
-        The rows of the part are not removed, so that ranks are computed only once for all parts.
+        The weights with index k are 0 for the rows of part k. To compute ranks only once, these rows are not removed.
         """
         is_left_out = parts_of_rows(self._labels, self._groups) == np.arange(N_PARTS)[:, None]
         return np.where(is_left_out, 0.0, self._weights)
 
     def _sums_of_halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
-        """Return the sums over each half of the trees for all amounts; `factors` are weights of trees by encoding."""
+        """Return the sums over each half of the trees for all amounts; `factors` weight the trees of each encoding."""
         total: NDArray[Any] = self._sums.whole
         n_trees: NDArray[Any] = self._sums.n_trees
         if factors is not None:
@@ -281,8 +285,8 @@ class OutOfBagScores:
     def score_alternatives(self, kind: Literal["variant", "encoding"]) -> NDArray[np.float64]:
         """Return the AUC of the trees of each variant or encoding, and its standard error; NaN if it is not defined.
 
-        The standard error (Hanley and McNeil 1982) is an approximation for more than two classes: K classes count as
-        K / 2 independent pairs of classes, each class with the harmonic mean of all class sizes.
+        The standard error is that of Hanley and McNeil (1982). For more than two classes it is an approximation: K
+        classes count as K / 2 independent pairs of classes, and each class has the harmonic mean of all class sizes.
         """
         scores = self._score(self._sums_of(kind), self._weights[None])[:, 0]
         counts = self._counts_by_class().astype(np.float64)
@@ -309,10 +313,10 @@ class OutOfBagScores:
     def _variant_gains(self) -> NDArray[np.float64]:
         """Return, for each variant, the gain in AUC of the whole forest if the variant had more trees.
 
-        The number of additional trees is the mean number of trees of a variant. They are assumed to predict like its
-        existing trees. docs/mathematics/forests.md says why the AUC of the variant alone is not used.
+        The number of additional trees is the mean number of trees of a variant. The additional trees are assumed to
+        predict like the existing ones. docs/mathematics/forests.md says why the AUC of the variant alone is not used.
         """
-        by_variant, n_added = self._sums_of("variant"), self._n_added.reshape(-1, self._n_encodings).sum(axis=1)
+        by_variant, n_added = self._sums_of("variant"), self._n_added.sum(axis=1)
         all_total, n_all_trees = (np.sum(sums, axis=0) for sums in zip(*by_variant))
         candidates = [Sums(all_total, n_all_trees)]
         for factor, (total, n_trees) in zip(n_added.mean() / np.maximum(n_added, 1), by_variant):
@@ -323,32 +327,28 @@ class OutOfBagScores:
     def _encoding_gains(self, all_weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return the gain in AUC by more trees of each encoding, minus the largest gain, in standard errors.
 
-        `all_weights`, (n_weights, n_rows), are several row weights, by default only one for all rows. The result is
-        (n_weights, n_encodings): 0 for the best encoding, and -inf for dropped encodings, which have no trees. The
-        number of additional trees is the mean number of trees of an encoding. Each AUC is that of its best amount of
-        shrinkage: trees on target rates need more shrinkage.
+        `all_weights`, (n_weights, n_rows), are several row weights, by default only the weights of all rows. The result
+        is (n_weights, n_encodings): 0 for the best encoding, and -inf for dropped encodings, which have no trees. The
+        number of additional trees is the mean number of trees of an encoding. The AUC of an encoding is that with its
+        best amount of shrinkage, because trees on target rates need more shrinkage.
         """
         candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding)]
         weights = self._weights[None] if all_weights is None else all_weights
         scores = self._score(candidates, weights).T.reshape(len(weights), self._n_encodings, -1)
-        gains, has_trees = np.full(scores.shape[:2], np.nan), self._n_added_by_encoding > 0
+        gains, has_trees = np.full(scores.shape[:2], np.nan), self._n_added.sum(axis=0) > 0
         for index in np.flatnonzero(np.all(np.isfinite(scores), axis=(1, 2))):
             best_scores = np.where(has_trees, scores[index].max(axis=1), -np.inf)
             best, amounts = int(np.argmax(best_scores)), scores[index].argmax(axis=1)
             chosen = [candidates[i * len(self._amounts) + amount] for i, amount in enumerate(amounts)]
             jackknife_scores = self._score(chosen, self._jackknife_weights)
-            # The error is 0 for an encoding that predicts exactly like the best one, and must not be a divisor.
+            # The error is 0 for the best encoding and for encodings that predict exactly like it. It is a divisor.
             errors = np.maximum(jackknife_error(jackknife_scores - jackknife_scores[best]), 1e-6)
             gains[index] = (best_scores - best_scores[best]) / errors
         return gains
 
-    @property
-    def _n_added_by_encoding(self) -> NDArray[np.int64]:
-        return self._n_added.reshape(-1, self._n_encodings).sum(axis=0)
-
     def _with_more(self, encoding: int) -> list[Sums]:
         """Return the sums over all trees with additional trees of one encoding, for every amount of shrinkage."""
-        n_added, factors = self._n_added_by_encoding, np.ones(self._n_encodings)
+        n_added, factors = self._n_added.sum(axis=0), np.ones(self._n_encodings)
         factors[encoding] += n_added.mean() / max(n_added[encoding], 1)
         total = np.tensordot(factors, self._sums.whole.sum(axis=0), axes=1)
         n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(n_added), len(self._labels)).sum(axis=0)
@@ -392,10 +392,10 @@ class OutOfBagScores:
     def optimism(self, n_trees: int, amount: float, *, chooses_amount: bool) -> float:
         """Return by how much the AUC is too high because shrinkage and weights of encodings were chosen by it.
 
-        The choice is repeated without each part of the rows. The AUC of the part is computed with this choice and with
-        the choice by all rows. The result is the mean difference. `amount` is the shrinkage, or the prior if shrinkage
-        is chosen. Encoding weights apply to all trees, even those grown before the choice. Variants are not chosen
-        again, because on noise their choice raises the AUC by less than 0.001.
+        For each part of the rows, the choice is repeated without this part. The AUC of the part is computed with this
+        choice and with the choice by all rows. The result is the mean difference. `amount` is the shrinkage, or the
+        prior if shrinkage is chosen. Encoding weights apply to all trees, even to those grown before the choice.
+        Variants are not chosen again, because on noise their choice raises the AUC by less than 0.001.
         """
         if not (chooses_amount or self._has_weighed_encodings):
             return 0.0
@@ -412,8 +412,8 @@ class OutOfBagScores:
         return float(differences.mean()) if len(differences) > 0 else 0.0
 
     def _encoding_factors(self, all_weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return factors, (n_weights, n_encodings), that give the trees of an encoding its chosen total weight."""
-        n_added = self._n_added_by_encoding
+        """Return factors of trees, (n_weights, n_encodings), with which each encoding has its chosen total weight."""
+        n_added = self._n_added.sum(axis=0)
         if not self._has_weighed_encodings:
             return np.ones((len(all_weights), self._n_encodings))
         present = n_added / n_added.sum()

@@ -18,7 +18,7 @@ from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._evidence import (
     PRIOR,
     PRIOR_WITH_RATES,
-    OutOfBagScores,
+    OutOfBagSelector,
     amounts_to_score,
     bytes_of_sums,
     row_weight,
@@ -127,7 +127,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
         before = self.calibration_ or Calibration(1.0, np.zeros(len(shift)))
         after = before._replace(intercepts=before.intercepts + shift)
-        # An uncalibrated forest has no calibration again after its prevalence is restored.
+        # After `set_prevalence(None)`, an uncalibrated forest has no calibration again.
         self.calibration_ = None if self.calibration is None and np.ptp(after.intercepts) < 1e-9 else after
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
@@ -148,11 +148,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         encodings = possible_encodings(spec.encodings, coding.rates)
         if before is not None:
             before._check_coding(coding, encodings)
-        # One sampler draws the samples of all trees again to find out-of-bag rows. If trees were sampled in different
+        # To find out-of-bag rows, one sampler draws the samples of all trees again. If trees were sampled in different
         # ways, this is not possible, and shrinkage, mixture and calibration are those of the previous fit.
         reused = before if len(records) > 1 else None
         self._set_sampling(target, start.seed, records)
-        # This calibration is kept if none can be fitted.
+        # This is the calibration if none can be fitted.
         default = prior_correction(spec.sampler, n_classes) if reused is None else reused._calibration_of_training()
         self.calibration_ = None if self.calibration is None else default
         # Without calibration, probabilities are for the class frequencies of the bootstrap samples.
@@ -164,12 +164,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         variants = list(dict.fromkeys([*spec.variant_names, *start.variants]))
         names = Alternatives(variants, len(spec.variant_names), encodings)
         rows: TrainingRows | None = None
-        scores: OutOfBagScores | None = None
+        selector: OutOfBagSelector | None = None
         if spec.sampler is not None and reused is None:
             bags = Bags(spec.sampler, tree_keys(spec.seed, range(self.n_estimators)), target.kept)
             rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
-        if rows is not None and len(spec.scored) > 0 and self._needs_scorer(names.n_new, len(encodings)):
-            scores = OutOfBagScores(
+        if rows is not None and len(spec.scored) > 0 and self._needs_selector(names.n_new, len(encodings)):
+            selector = OutOfBagSelector(
                 rows,
                 target.rows_at(spec.scored),
                 n_classes=n_classes,
@@ -180,14 +180,14 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                 calibration=self.calibration_,
                 n_jobs=self.n_jobs,
             )
-        self.trees_ = self._grow(table, names, start, scores, keep=reused is not None)
-        self._shrink(scores, unit, reused)
-        self._calibrate(scores, spec)
+        self.trees_ = self._grow(table, names, start, selector, keep=reused is not None)
+        self._shrink(selector, unit, reused)
+        self._calibrate(selector, spec)
         if rows is not None and records[0].n_halves:
             self.dispersion_ = self._estimate_dispersion(rows)
         sums = self._set_threshold(rule, rows)
         if self.oob_score and rows is not None and sums is not None:
-            self._score_out_of_bag(rows, sums, rule, scores)
+            self._score_out_of_bag(rows, sums, rule, selector)
 
     def _set_sampling(self, target: Target, seed: int, records: list[SampleRecord]) -> None:
         """Set the positive class, and the attributes from which bootstrap samples are drawn again."""
@@ -205,7 +205,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                     raise ValueError(f"warm_start: monotonic_cst of column {column} must be 0, as in the previous fit")
         n_encodings = len(spec.encodings) if table.may_have_rates(spec) else 1
         evidence_bytes, scored, compared = 0, spec.scored, spec.compared
-        if self.bootstrap and target.has_enough_samples and self._needs_scorer(len(spec.variant_names), n_encodings):
+        if self.bootstrap and target.has_enough_samples and self._needs_selector(len(spec.variant_names), n_encodings):
             n_variants, n_amounts = len({*spec.variant_names, *start.variants}), len(amounts_to_score(self.shrinkage))
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
             n_variants *= n_encodings
@@ -218,18 +218,18 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if is_tuned(self.threshold, n_classes):
             # The sums over groups of trees and their stacked copy.
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), THRESHOLD_STD_ROWS)
-        # The maximum number of arrays of out-of-bag sums of all rows in memory.
+        # The maximum number of arrays of out-of-bag sums of all rows that are in memory at the same time.
         n_sums = 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
         return replace(spec, scored=scored, compared=compared, n_sums=n_sums, evidence_bytes=evidence_bytes)
 
-    def _needs_scorer(self, n_variants: int, n_encodings: int) -> bool:
+    def _needs_selector(self, n_variants: int, n_encodings: int) -> bool:
         """Return whether out-of-bag predictions choose variants, encodings, shrinkage or calibration."""
         return n_variants * n_encodings > 1 or self.shrinkage == "auto" or self.calibration is not None
 
     def _grow(
-        self, table: TrainingTable, names: Alternatives, start: Start, scores: OutOfBagScores | None, *, keep: bool
+        self, table: TrainingTable, names: Alternatives, start: Start, selector: OutOfBagSelector | None, *, keep: bool
     ) -> list[Tree]:
-        """Return all trees, the existing ones first. Variants and encodings that rank better get more trees.
+        """Return all trees, the existing ones first. Variants and encodings with a greater AUC get more trees.
 
         With keep=True, new trees have variants and encodings in the same proportions as the existing trees.
         """
@@ -244,23 +244,23 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         weights, encoding_weights = (np.full(n, 1.0 / n) for n in (names.n_new, n_encodings))
         if keep:
             weights = weights_of_trees(variants, weights, chosen=False)
-            # An encoding without trees was dropped.
+            # If encodings were chosen, those without trees were dropped and get no trees.
             is_chosen = hasattr(start.before, "encoding_mixture_")
             encoding_weights = weights_of_trees(encodings, encoding_weights, chosen=is_chosen)
-        n_alternatives = (names.n_new, n_encodings) if scores is not None else (1, 1)
+        n_alternatives = (names.n_new, n_encodings) if selector is not None else (1, 1)
         for stage in stages_of(*n_alternatives, self.n_estimators):
             n_trees = max(stage.stop, len(trees))
             variants = assign_alternatives(weights, variants, [0] * n_trees, n_trees)
             encodings = assign_alternatives(encoding_weights, encodings, variants, n_trees)
             if len(trees) < stage.stop:
                 trees += grow(range(len(trees), stage.stop))
-            if scores is None:
+            if selector is None:
                 continue
-            scored = slice(stage.start, min(stage.stop, scores.n_scored_trees))
-            scores.add(stage.start, trees[scored], variants[scored], encodings[scored])
+            scored = slice(stage.start, min(stage.stop, selector.n_scored_trees))
+            selector.add(stage.start, trees[scored], variants[scored], encodings[scored])
             if stage.stop == self.n_estimators:
                 break
-            weights, encoding_weights = scores.weigh(weights, encoding_weights)
+            weights, encoding_weights = selector.weigh(weights, encoding_weights)
             if stage.start == 0 and not start.trees:
                 encoding_weights = drop_small(encoding_weights)
                 remaining = [encoding if encoding_weights[encoding] > 0.0 else None for encoding in encodings]
@@ -270,50 +270,50 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                     replaced = [number for number, encoding in enumerate(remaining) if encoding is None]
                     for number, tree in zip(replaced, grow(replaced)):
                         trees[number] = tree
-                    scores.add(0, trees, variants, encodings)
-                    weights, encoding_weights = scores.weigh(weights, encoding_weights)
+                    selector.add(0, trees, variants, encodings)
+                    weights, encoding_weights = selector.weigh(weights, encoding_weights)
         self.variants_ = [names.variants[variant] for variant in variants]
         self.encodings_ = [] if self.target_rates_ is None else [names.encodings[encoding] for encoding in encodings]
         if names.n_new > 1:
             columns = dict(zip(("criterion", "splitter"), zip(*names.variants[: names.n_new])))
             counts = np.bincount(variants, minlength=names.n_new)[: names.n_new]
-            oob_scores = None if scores is None else scores.score_alternatives("variant")
+            oob_scores = None if selector is None else selector.score_alternatives("variant")
             self.mixture_ = describe_alternatives(columns, counts, oob_scores)
         if n_encodings > 1:
             counts = np.bincount(encodings, minlength=n_encodings)
-            oob_scores = None if scores is None else scores.score_alternatives("encoding")
+            oob_scores = None if selector is None else selector.score_alternatives("encoding")
             self.encoding_mixture_ = describe_alternatives({"encoding": names.encodings}, counts, oob_scores)
         return trees
 
     @property
     def _prior_amount(self) -> float:
-        """The amount of shrinkage, unless out-of-bag scores choose another one."""
+        """The amount of shrinkage that is used unless another one is clearly better."""
         return PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
 
-    def _shrink(self, scores: OutOfBagScores | None, unit: float, reused: "ForestFit | None") -> None:
-        """Set `shrinkage_`, and shrink the trees. `reused` is the forest whose shrinkage is kept, if there is one."""
+    def _shrink(self, selector: OutOfBagSelector | None, unit: float, reused: "ForestFit | None") -> None:
+        """Set `shrinkage_`, and shrink the trees. If `reused` is a forest, its shrinkage is used."""
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         elif reused is not None:
             self.shrinkage_ = reused.shrinkage_
         else:
             prior = self._prior_amount
-            self.shrinkage_ = prior if scores is None else scores.choose_amount(len(self.trees_), prior)
+            self.shrinkage_ = prior if selector is None else selector.choose_amount(len(self.trees_), prior)
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
-    def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
-        """Fit the calibration if there are out-of-bag samples. Class weights change its class frequencies."""
-        if self.calibration is None or scores is None:
+    def _calibrate(self, selector: OutOfBagSelector | None, spec: FitSpec) -> None:
+        """Fit the calibration if there are out-of-bag samples, to the class frequencies after class weights."""
+        if self.calibration is None or selector is None:
             return
         frequencies = self.class_prior_
         if spec.balanced_subsample and spec.sampler is not None:
-            # Classes have equal weights in the sample of a tree. Sampling multiplies the weight of a class by its rate.
+            # In the sample of a tree, all classes have the same weight, which is the frequency times the sampling rate.
             with np.errstate(divide="ignore"):
                 frequencies = np.where(frequencies > 0, 1.0 / spec.sampler.rates, 0.0)
         elif spec.class_weights is not None:
             frequencies = frequencies * spec.class_weights
         frequencies = frequencies / frequencies.sum()
-        sample = scores.calibration_sample(self.shrinkage_, frequencies)
+        sample = selector.calibration_sample(self.shrinkage_, frequencies)
         self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_), self.n_jobs)
 
     def _estimate_dispersion(self, rows: TrainingRows) -> float:
@@ -321,23 +321,26 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         generator = np.random.default_rng([self._seed, HALF_SAMPLES])
         n_rows = min(n_kept, max_dispersion_rows(n_trees, len(self.classes_)))
         sample = np.sort(generator.choice(n_kept, n_rows, replace=False, shuffle=False))
-        # The sums over the first range are for all rows. They are not used, so this range has only one tree.
+        # The sums over the first range are computed for all rows. They are not used, so this range has only one tree.
         _, *by_tree = self._sum_out_of_bag(rows, [range(1), *(range(i, i + 1) for i in range(n_trees))], sample)
         return estimate_dispersion(by_tree, [half_of(key) for key in rows.bags.keys])
 
     def _sum_out_of_bag(
         self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
-        """Return the sums of out-of-bag predictions over each range of trees, after the first only for `sample`."""
+        """Return the sums of out-of-bag predictions over each range of trees.
+
+        If `sample` is given, only these rows are summed over the ranges after the first.
+        """
         if rows.sum_rows is not None:
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
 
-    def _set_threshold(self, threshold: Any, rows: TrainingRows | None) -> Sums | None:
-        """Set the threshold. Return the out-of-bag sums over all trees, or None if nothing needs them."""
-        n_trees, is_rule_tuned = len(self.trees_), rows is not None and is_tuned(threshold, len(self.classes_))
+    def _set_threshold(self, rule: Any, rows: TrainingRows | None) -> Sums | None:
+        """Set the threshold. Return the out-of-bag sums over all trees, or None if they are not needed."""
+        n_trees, is_rule_tuned = len(self.trees_), rows is not None and is_tuned(rule, len(self.classes_))
         if not is_rule_tuned:
-            self._set_fixed_threshold(threshold)
+            self._set_fixed_threshold(rule)
         if rows is None or not (is_rule_tuned or self.oob_score):
             return None
         ranges, kept, sample = [range(n_trees)], rows.bags.kept, None
@@ -347,24 +350,24 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             if rows.bags.sampler.n_rows > THRESHOLD_STD_ROWS:
                 labels = rows.labels if kept is None else rows.labels[kept]
                 sample = sample_classes(labels, 2, THRESHOLD_STD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
-        # The sum over all trees is not the sum over groups, which has other rounding errors: a threshold must be equal
-        # to the probability of a row.
-        forest_sums, *groups = self._sum_out_of_bag(rows, ranges, sample)
+        # The sums over all trees are computed separately, because the total of the other ranges has other rounding
+        # errors, and a threshold must be equal to the probability of a row.
+        forest_sums, *range_sums = self._sum_out_of_bag(rows, ranges, sample)
         if is_rule_tuned:
-            self._warn_of_positive(threshold)
-            rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
-            self.threshold_ = rule.require(rule.best_of_sums(forest_sums, self._mean_of_trees), oob=True)
-            group_sums = Sums(*map(np.stack, zip(*groups)))
-            del groups  # to save memory
+            self._warn_of_positive(rule)
+            tuned = self._rule_on_training(rule, rows.labels, rows.sample_weight)
+            self.threshold_ = tuned.require(tuned.best_of_sums(forest_sums, self._mean_of_trees), oob=True)
+            stacked = Sums(*map(np.stack, zip(*range_sums)))
+            del range_sums  # to save memory
             if sample is not None:
-                rule = rule.for_sample(sample if kept is None else kept[sample])
-            self.threshold_std_ = threshold_std(rule, group_sums, self._mean_of_trees, self._seed)
+                tuned = tuned.for_sample(sample if kept is None else kept[sample])
+            self.threshold_std_ = threshold_std(tuned, stacked, self._mean_of_trees, self._seed)
         return forest_sums
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         self._set_threshold(threshold, rows_to_tune_on(self, threshold, X, y, sample_weight))
 
-    def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any, scores: OutOfBagScores | None) -> None:
+    def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, rule: Any, selector: OutOfBagSelector | None) -> None:
         """Set the out-of-bag probabilities, which are NaN for rows that are never out of bag, and the score."""
         total, n_trees = sums
         is_oob = n_trees > 0
@@ -374,13 +377,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         n_never_out = n_kept - int(np.count_nonzero(is_oob))
         warn_of_never_out(n_never_out, n_kept, len(self.trees_), "oob_score_")
         self.oob_decision_function_ = proba
-        rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
-        score = score_out_of_bag(self, rule, proba, rows.without_rates, rows.bags.groups_of)
+        tuned = TunedRule(rule, rows.labels, rows.sample_weight, self._positive)
+        score = score_out_of_bag(self, tuned, proba, rows.without_rates, rows.bags.groups_of)
         if is_roc_auc(self.oob_score):
             is_auto, self.oob_optimism_ = self.shrinkage == "auto", 0.0
-            if scores is not None:
+            if selector is not None:
                 amount = self._prior_amount if is_auto else self.shrinkage_
-                self.oob_optimism_ = scores.optimism(len(self.trees_), amount, chooses_amount=is_auto)
+                self.oob_optimism_ = selector.optimism(len(self.trees_), amount, chooses_amount=is_auto)
             if np.isfinite(score):
                 pairs = OutOfBagPairs(self, rows, self.n_jobs)
                 score = pairs.correct(score, len(self.trees_), np.flatnonzero(is_oob), proba[is_oob])
@@ -390,6 +393,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError if a parameter needs out-of-bag rows, and there are none or they cannot be found."""
+        # If classes are sampled at different rates, the calibration corrects for them. So all trees need equal rates.
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
         needs = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes), "calibration": by_class}
         sampled = ", ".join(map(str, records))

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._evidence import SCORED_TREES
 
-# Number of trees of each variant before the first evaluation. Evaluations do not depend on n_estimators, so that a
-# larger forest starts with the trees of a smaller one.
+# Minimum number of trees of each variant and encoding before the first evaluation. When evaluations take place does not
+# depend on n_estimators, so that a larger forest starts with the trees of a smaller one.
 _FIRST_TREES = 4
-# Several encodings need one more evaluation, after this number of trees, because the first SCORED_TREES trees have too
-# few of each (benchmarks/DEFAULTS.md).
+# Number of trees before the last evaluation of several encodings. It is needed because each encoding has too few of the
+# first SCORED_TREES trees (benchmarks/DEFAULTS.md).
 _TREES_WITH_ENCODINGS = 192
-# Smaller weights of encodings become 0 at the first evaluation.
+# Encodings with a smaller weight after the first evaluation are dropped.
 _LEAST_WEIGHT = 0.01
 
 
@@ -24,7 +24,8 @@ def describe_alternatives(
 ) -> dict[str, NDArray[Any]]:
     """Return the attribute `mixture_` or `encoding_mixture_` of a forest: columns with a value for each alternative.
 
-    `scores` are the out-of-bag scores and their standard errors; None without out-of-bag samples.
+    An alternative is a variant or an encoding. `scores` are the out-of-bag scores and their standard errors, (2,
+    n_alternatives or more), or None without out-of-bag samples.
     """
     proportion = n_trees / max(n_trees.sum(), 1)
     oob_score, oob_score_std = np.full((2, len(n_trees)), np.nan) if scores is None else scores[:, : len(n_trees)]
@@ -33,33 +34,33 @@ def describe_alternatives(
 
 
 def assign_alternatives(
-    weights: NDArray[np.float64], existing: Sequence[int | None], groups: Sequence[int], n_trees: int
+    weights: NDArray[np.float64], existing: Sequence[int | None], strata: Sequence[int], n_trees: int
 ) -> list[int]:
     """Return the alternatives (variants or encodings) of n_trees trees, given those of the existing trees.
 
-    A tree without an alternative gets the one with the largest shortage in the group of the tree: weight times group
-    size, minus number of trees. Among equal shortages, the shortage in the whole forest decides. When variants are
-    assigned, all trees are in one group. When encodings are assigned, each variant is a group. Existing trees of
-    alternatives beyond `weights` are not counted.
+    `strata` has the stratum of each tree: its variant if encodings are assigned, or 0 if variants are assigned. A tree
+    without an alternative gets the one with the largest shortage in the stratum: weight times number of trees, minus
+    number of trees of the alternative. Among equal shortages, the shortage in the whole forest decides. Existing trees
+    of alternatives beyond `weights` are not counted.
     """
     # Lists of Python numbers, because small arrays are several times slower.
     proportions, assigned = weights.tolist(), [*existing, *[None] * (n_trees - len(existing))]
-    by_group = [[0] * len(weights) for _ in range(max(groups, default=0) + 1)]
-    for group, alternative in zip(groups, existing):
+    by_stratum = [[0] * len(weights) for _ in range(max(strata, default=0) + 1)]
+    for stratum, alternative in zip(strata, existing):
         if alternative is not None and alternative < len(weights):
-            by_group[group][alternative] += 1
-    for index, (group, alternative) in enumerate(zip(groups, assigned)):
+            by_stratum[stratum][alternative] += 1
+    for index, (stratum, alternative) in enumerate(zip(strata, assigned)):
         if alternative is None:
-            counts, total = by_group[group], [sum(of_groups) for of_groups in zip(*by_group)]
-            n_in_group, n_total = sum(counts) + 1, sum(total) + 1
-            shortages = [(p * n_in_group - counts[i], p * n_total - total[i]) for i, p in enumerate(proportions)]
+            counts, total = by_stratum[stratum], list(map(sum, zip(*by_stratum)))
+            n_in_stratum, n_total = sum(counts) + 1, sum(total) + 1
+            shortages = [(p * n_in_stratum - counts[i], p * n_total - total[i]) for i, p in enumerate(proportions)]
             assigned[index] = chosen = shortages.index(max(shortages))
             counts[chosen] += 1
     return [alternative for alternative in assigned if alternative is not None]
 
 
 def stages_of(n_variants: int, n_encodings: int, n_trees: int) -> list[range]:
-    """Return the ranges of tree indices between the evaluations of variants and encodings."""
+    """Return the ranges of tree indices before, between and after the evaluations of variants and encodings."""
     n_alternatives = max(n_variants, n_encodings)
     first = _FIRST_TREES * n_alternatives
     evaluated = {first, max(first, SCORED_TREES)} if n_alternatives > 1 else set[int]()
@@ -69,9 +70,9 @@ def stages_of(n_variants: int, n_encodings: int, n_trees: int) -> list[range]:
 
 
 def weights_of_trees(existing: Sequence[int], weights: NDArray[np.float64], *, chosen: bool) -> NDArray[np.float64]:
-    """Return the proportions of the existing trees of each alternative.
+    """Return the proportion of each alternative in the existing trees.
 
-    If an alternative has no trees, `weights` are returned, unless the existing trees were `chosen`.
+    If an alternative has no trees, `weights` are returned instead, unless the alternatives were `chosen` by scores.
     """
     n_trees = np.bincount(existing, minlength=len(weights))[: len(weights)]
     return n_trees / n_trees.sum() if chosen or n_trees.min() > 0 else weights
