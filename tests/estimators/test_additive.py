@@ -1,4 +1,4 @@
-"""The additive model: its columns, what is fitted to them, and the rows and classes that it must not stumble over."""
+"""The additive model: its columns, coefficients and effects, and unusual rows and classes."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tests.reference.stacking import additive_columns
 
 CATEGORICAL = (1, 4)
 NO_TOTALS = np.empty((0, 2), dtype=np.int64)
-# With a number of two parts, with another column of categories, and with a number that is missing in some rows.
+# With a numeric feature of two parts, with another categorical feature, and with a numeric feature of missing values.
 INTERACTIONS = (
     RateTable(1, 2, np.array([0.5]), 2, 1.0, NO_TOTALS),
     RateTable(4, 1, np.empty(0), 4, 1.0, NO_TOTALS),
@@ -125,7 +125,7 @@ def test_effects_of_features_add_up_and_have_the_mean_0(kind, n_classes):
     for feature in range(rows.shape[1]):
         others = rows[::-1].copy()
         others[:, feature] = rows[:, feature]
-        if kind == "interactions" and feature in CATEGORICAL:  # whose effect depends on other features, too
+        if kind == "interactions" and feature in CATEGORICAL:  # its effect also depends on the features 0 to 2
             others[:, :3] = rows[:, :3]
         np.testing.assert_allclose(model.effects(others)[0][:, :, feature], effects[:, :, feature], atol=1e-12)
 
@@ -148,7 +148,7 @@ def test_every_category_has_a_coefficient_however_rare():
     of_categories = model.column_weights_[0, -len(codes) :]
     assert np.all(of_categories != 0.0)
     assert np.corrcoef(of_categories, effect[codes.astype(int)])[0, 1] > 0.6
-    # shrunk the more, the rarer a category is
+    # Coefficients of rare categories are shrunk more.
     assert np.abs(of_categories[counts == 1]).mean() < 0.7 * np.abs(of_categories[counts > 5]).mean()
 
 
@@ -209,7 +209,7 @@ def test_of_many_rows_a_sample_is_fitted(monkeypatch):
 
 
 def test_sparse_rows():
-    """Scaled numbers alone, which are not centred; rows may be dense in one call and sparse in another."""
+    """Only scaled numbers are used, which are not centered. Sparse models predict dense rows, and vice versa."""
     rng = np.random.default_rng(0)
     dense = np.where(rng.random((400, 12)) < 0.2, rng.normal(size=(400, 12)) * 10.0 ** np.arange(-6, 6), 0.0)
     dense[:, 11] = 0.0
@@ -228,7 +228,7 @@ def test_sparse_rows():
 
 
 def test_sparse_numbers_far_from_0_and_beyond_all_bounds():
-    """Columns such as years keep what they say, and infinite or huge values do not decide about a scale."""
+    """Numbers far from 0, such as years, stay informative, and infinite or huge values do not determine a scale."""
     rng = np.random.default_rng(0)
     years = 2000.0 + rng.normal(scale=10.0, size=(400, 1))
     y = (years[:, 0] + rng.normal(scale=5.0, size=400) > 2000.0).astype(int)

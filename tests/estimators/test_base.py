@@ -105,24 +105,24 @@ BAD_PARAMS = [
 ]
 
 
-def cases(table):
-    return pytest.mark.parametrize(tuple("abc")[: len(next(iter(table.values())))], table.values(), ids=table)
+def cases(names, named_values):
+    return pytest.mark.parametrize(names, named_values.values(), ids=named_values)
 
 
-@cases(BAD_TABLES)
-def test_bad_table(a, b, c):
-    refuse(small_forest(), c, a, Y, error=b)
+@cases("table, error, message", BAD_TABLES)
+def test_bad_table(table, error, message):
+    refuse(small_forest(), message, table, Y, error=error)
 
 
-@cases(BAD_LABELS)
-def test_bad_labels(a, b, c):
-    table = X if a is None or len(a) < 1000 else np.zeros((len(a), 1))
-    refuse(small_forest(), c, table, a, error=b)
+@cases("labels, error, message", BAD_LABELS)
+def test_bad_labels(labels, error, message):
+    table = X if labels is None or len(labels) < 1000 else np.zeros((len(labels), 1))
+    refuse(small_forest(), message, table, labels, error=error)
 
 
-@cases(BAD_WEIGHTS)
-def test_bad_weights(a, b):
-    refuse(small_forest(), b, X, Y, sample_weight=a)
+@cases("weights, message", BAD_WEIGHTS)
+def test_bad_weights(weights, message):
+    refuse(small_forest(), message, X, Y, sample_weight=weights)
 
 
 @both
@@ -147,12 +147,12 @@ BAD_NEW_TABLES = {
 }
 
 
-@cases(BAD_NEW_TABLES)
-def test_bad_table_at_prediction(a, b):
-    model = small_forest().fit(frame() if isinstance(a, pd.DataFrame | pd.Series) else X, Y)
+@cases("table, message", BAD_NEW_TABLES)
+def test_bad_table_at_prediction(table, message):
+    model = small_forest().fit(frame() if isinstance(table, pd.DataFrame | pd.Series) else X, Y)
     for method in METHODS:
-        with pytest.raises(ValueError, match=b):
-            getattr(model, method)(a)
+        with pytest.raises(ValueError, match=message):
+            getattr(model, method)(table)
 
 
 @both

@@ -1,4 +1,4 @@
-"""Boosted trees of a stack: rows have scores by trees that were not fitted to them, and noise has none."""
+"""Boosted trees of a stack: out-of-fold scores, early stopping, weights, groups, target rates, and interruption."""
 
 import threading
 import time
@@ -75,7 +75,7 @@ def test_scores_do_not_depend_on_labels_of_the_same_fold(monkeypatch):
 
 
 def test_the_number_of_stages_has_the_lowest_loss_of_all_folds(monkeypatch):
-    """Series that stop first go on as if they had not stopped."""
+    """Series that stopped early get more stages, and are then the same as without early stopping."""
     monkeypatch.setattr(_boosted, "_PATIENCE", 3)
     X, y = make_rows(200, seed=2)
     add_stage, n_stages, losses = Booster.add_stage, [], []
@@ -87,10 +87,10 @@ def test_the_number_of_stages_has_the_lowest_loss_of_all_folds(monkeypatch):
 
     monkeypatch.setattr(Booster, "add_stage", record)
     found = fit(X, y, folds(len(y)), n_jobs=1)
-    # A series begins or goes on where the number of stages does not increase by one.
+    # Where the number of stages does not increase by one, a series starts, or a series that stopped is continued.
     starts = np.flatnonzero(np.diff(n_stages, prepend=0) != 1)
     n_longest = max(n_stages)
-    assert len(starts) > 4  # so some series went on
+    assert len(starts) > 4  # so some series were continued
     assert max(n_stages[: starts[4]]) == n_longest
     monkeypatch.setattr(_boosted, "_PATIENCE", 1000)
     losses.clear()
@@ -121,7 +121,7 @@ def test_groups_with_target_rates():
 
 @pytest.mark.parametrize("sampling", ["bootstrap", "balanced"])
 def test_target_rates_are_those_of_the_forest(sampling, monkeypatch):
-    """If the forest samples classes at different rates, left-out rows and rows of the fit have rates of one scale."""
+    """The rates of fitted and held-out rows have one scale, even if the forest samples classes at different rates."""
     random, means = np.random.default_rng(0), []
 
     def record(growth, rows, state):
@@ -132,8 +132,8 @@ def test_target_rates_are_those_of_the_forest(sampling, monkeypatch):
     shop, rates = random.integers(0, 60, 1500), random.beta(0.3, 4.0, 60)
     X = pd.DataFrame({"x": random.normal(size=1500), "shop": pd.Categorical(shop)})
     fit(X, (random.random(1500) < rates[shop]).astype(int), folds(1500), sampling=sampling)
-    inside, held_out = np.mean(means, axis=0)
-    assert inside == pytest.approx(held_out, rel=0.1)
+    fitted, held_out = np.mean(means, axis=0)
+    assert fitted == pytest.approx(held_out, rel=0.1)
 
 
 def test_noise_has_no_score():

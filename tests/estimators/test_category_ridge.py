@@ -12,7 +12,7 @@ from tests.reference.stacking import penalty_of_categories
 
 
 def make(sizes=(40,), n_classes=2, n_rows=600, seed=0):
-    """Return dense columns, the arguments of columns of categories with effects of these sizes, and labels."""
+    """Return dense columns, indicators, columns and priors of categories with effects of these sizes, and labels."""
     rng = np.random.default_rng(seed)
     dense, codes = rng.normal(size=(n_rows, 2)), [rng.integers(30, size=n_rows) for _ in sizes]
     score = dense[:, 0] + rng.logistic(size=n_rows)
@@ -34,7 +34,7 @@ def test_the_coefficients_are_those_of_logistic_regression(n_classes, most_paire
     roots = np.append(np.ones(2), np.sqrt(penalties[column]))
     table = np.hstack((dense, indicators.toarray())) / roots
     peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(table, labels, weights)
-    # the first of two classes has the score 0
+    # The first of two classes has the score 0.
     scores = np.hstack((np.zeros((600, 3 - n_classes)), table @ (coef * roots).T + intercept))
     np.testing.assert_allclose(softmax(scores, axis=1), peer.predict_proba(table), atol=2e-4)
 
@@ -43,11 +43,11 @@ def test_the_coefficients_are_those_of_logistic_regression(n_classes, most_paire
 def test_the_penalty_is_about_that_of_the_greatest_marginal_likelihood():
     dense, (indicators, column, _), labels = make((0.7,), n_rows=200)
     *_, (penalty,) = fit_category_ridge(dense, indicators, column, np.full(1, 1e-9), labels, np.ones(len(labels)))
-    # by an equation that neglects how the curvature depends on the penalty
+    # It is not exact, because its equation neglects how the curvature depends on the penalty.
     assert 0.5 < penalty / penalty_of_categories(dense, indicators.toarray(), labels) < 2.0
 
 
-def test_each_column_has_its_own():
+def test_each_column_has_its_own_penalty():
     """The variances of the effects are 4, 1/4 and 0."""
     dense, (indicators, column, prior), labels = make((2.0, 0.5, 0.0), n_rows=4000)
     *_, (great, small, none) = fit_category_ridge(dense, indicators, column, prior, labels, np.ones(len(labels)))

@@ -1,4 +1,4 @@
-"""Forests and trees in the formats of other libraries predict what they did, whatever they learned from."""
+"""Forests and trees that are exported to other libraries predict the same, after fits to all kinds of data."""
 
 import pickle
 from functools import cache
@@ -48,7 +48,7 @@ MODELS = {
 
 @cache
 def model_and_rows(name):
-    """Return a model, rows as it takes them and as exports do; some lie on its thresholds, some are missing."""
+    """Return a model, and rows for it and for its exports; some values equal thresholds, and some are missing."""
     model, X, y = MODELS[name]
     model.fit(X, y)
     if isinstance(X, pd.DataFrame) and "shop" in X:
@@ -75,7 +75,7 @@ def test_scikit_learn_treelite_and_onnxruntime_predict_the_same(name, tmp_path):
     if hasattr(forest, "estimators_"):
         predicted = treelite.gtil.predict(treelite.sklearn.import_model(forest), rows)
         expected = forest.predict_proba(table)
-        # it sums up in float32 where rows are float32
+        # treelite sums in float32 if rows are float32.
         np.testing.assert_allclose(predicted.reshape(expected.shape), expected, rtol=0, atol=1e-6)
     model.to_onnx(tmp_path / "model.onnx")
     onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
@@ -84,13 +84,13 @@ def test_scikit_learn_treelite_and_onnxruntime_predict_the_same(name, tmp_path):
     label, proba = session.run(None, {"X": rows.astype(np.float64)})
     expected = model.predict_proba(X)
     np.testing.assert_allclose(proba, expected, rtol=0, atol=1e-6)
-    # Without thresholds two classes may be as probable as each other.
+    # Without a threshold, two classes may have the same probability.
     tied = np.diff(np.sort(expected, axis=1)[:, -2:], axis=1)[:, 0] < 1e-6
     np.testing.assert_array_equal(label[~tied], model.predict(X)[~tied])
 
 
 def test_values_that_equal_a_threshold_go_to_its_left_as_in_the_model(tmp_path):
-    """Of values with a decimal many are midway between two others, and float32 represents hardly any."""
+    """Values with one decimal place are often midway between two others, and float32 represents hardly any of them."""
     rng = np.random.default_rng(0)
     X = rng.integers(100, 1200, size=(600, 4)) / 10
     y = (X[:, 0] + rng.normal(scale=20, size=600) > 90).astype(int)
@@ -134,8 +134,7 @@ def test_codes_are_indices_of_categories_and_keep_names_index_and_type_of_a_tabl
     np.testing.assert_array_equal(model.to_sklearn().predict_proba(model.encode(X)), model.predict_proba(table))
 
 
-def test_what_reads_trees_refuses_calibrated_probabilities():
-    """It takes the forest before calibration."""
+def test_tools_that_read_trees_need_the_forest_before_calibration():
     model, _, rows = model_and_rows("balanced and tuned")
     exported = model.to_sklearn()
     with pytest.raises(treelite.TreeliteError, match="Not supported model type"):

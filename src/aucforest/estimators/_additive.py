@@ -1,4 +1,4 @@
-"""The additive member of a stack: logistic regression on splines of numbers, on categories and on interactions."""
+"""The additive member of a stack: a logistic regression on splines of numeric features, categories and interactions."""
 
 import warnings
 from threading import Lock
@@ -17,32 +17,36 @@ from aucforest.estimators.linear import thread_controller
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree.random import STACK_SAMPLE
 
-# Numbers are scaled by their median and quartiles, and their splines have knots at these three quantiles.
+# The median and the quartiles determine the scale of a numeric feature, and are the knots of its spline.
 _QUARTILES = (0.25, 0.5, 0.75)
 # The interquartile range of the standard normal distribution.
 _NORMAL_RANGE = 1.349
 # Values with a greater absolute value are not used for the scale, because their squares could overflow.
 _MAX_ABS_VALUE = 1e150
-# A fit uses _LEAST_ROWS samples, or more while samples times columns times classes are at most _MOST_CELLS, up to
-# _MOST_ROWS. More samples take longer, but hardly change the coefficients.
+# The maximum number of samples of a fit is _MOST_CELLS divided by columns times classes, but at least _LEAST_ROWS and
+# at most _MOST_ROWS. More samples take longer, but hardly change the coefficients.
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
-# Maximum number of bytes of the columns, which may require fewer than _LEAST_ROWS samples.
+# Maximum number of bytes of the columns of all samples. Tables with very many columns get fewer than _LEAST_ROWS.
 _MOST_BYTES = 2**30
-# The `prior` of `fit_category_ridge` for the penalty of a column of categories, and for the penalty of an interaction.
-# Few categories do not determine a penalty. Without a strong prior, the penalty of an interaction would be too large,
-# because its estimate ignores that the coefficients of an interaction depend on those of its column.
+# The `prior` of `fit_category_ridge` for a categorical feature, because few categories do not determine a penalty, and
+# for an interaction. The prior of an interaction is stronger, because its estimated penalty is too large: the estimate
+# ignores that the coefficients of an interaction depend on those of its categorical feature.
 _CATEGORY_PRIOR, _INTERACTION_PRIOR = 2.0, 100.0
 # Maximum number of coefficients for which Newton's method is used.
 _MOST_NEWTON = 256
 # Maximum number of rows that are predicted at once, to limit the memory of their columns.
 _BLOCK_ROWS = 2**13
 
-# The limit of BLAS threads is for the whole process. Without the lock, the first of two fits to end would remove it.
+# The limit of BLAS threads is for the whole process. Without the lock, the first of two fits to end would remove the
+# limit of the other one.
 _LOCK = Lock()
 
 
 def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the median and a scale: the scaled interquartile range or, if it is 0, the standard deviation or 1."""
+    """Return the median and the standard deviation, which is estimated from the interquartile range.
+
+    If this range is 0, the second number is the standard deviation itself or, if that is 0 too, 1.
+    """
     values = values.astype(np.float64)
     values = values[np.abs(values) < _MAX_ABS_VALUE]
     if len(values) == 0:
@@ -65,24 +69,25 @@ def _scales_of_stored(X: Any) -> NDArray[np.float64]:
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     """Logistic regression on scaled numbers, their linear splines, missing values, categories and interactions.
 
-    X contains the features of a forest: numbers, codes of categories, and NaN for missing values. For a sparse matrix,
-    only scaled numbers are used. Each category of the training data has a coefficient, however rare it is. The penalty
-    of these coefficients is chosen for each column.
+    X contains the features of a forest: numbers, codes of categories, and NaN for missing values. All features of a
+    sparse X are numeric, and only the scaled numbers are used. Each category of the training data has a coefficient,
+    however rare it is. These coefficients have a penalty, which is chosen for each categorical feature.
 
-    `categorical` are the features that contain the codes of categories, in ascending order.
+    `categorical` contains the indices of the categorical features in ascending order.
     `interactions` are pairs of features, see `RateTable`. The i-th interaction is an additional categorical feature
-    with the index n_features + i. Its codes are the indices of cells.
+    with the index n_features + i. Its codes are the indices of the cells of the `RateTable`.
     """
 
     n_features_: int
     code_features_: NDArray[np.int64]  # (n_categories,), the feature of each category, in ascending order
     codes_: NDArray[np.float64]  # (n_categories,), the code of each category, in ascending order in each feature
     penalties_: NDArray[np.float64]  # (n_features_with_codes,); all other coefficients have the penalty 1
-    # (1 or n_classes, n_columns): numbers, their splines, indicators of missing values, indicators of categories
+    # (1 or n_classes, n_columns), the coefficients of numbers, splines, and indicators of missing values and categories
     column_weights_: NDArray[np.float64]
     column_means_: NDArray[np.float64]  # (n_columns,), weighted means of training samples
 
-    # Scaled numbers are clipped to +-MOST_SCALED, so that a few outliers do not determine the coefficient.
+    # Scaled numbers are clipped to the interval from -MOST_SCALED to MOST_SCALED. Otherwise, a few outliers could
+    # determine the coefficient.
     MOST_SCALED: ClassVar[float] = 5.0
 
     def __init__(self, categorical: tuple[int, ...] = (), interactions: tuple[RateTable, ...] = ()) -> None:
@@ -90,7 +95,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.interactions = interactions
 
     def fit(self, X: Any, y: NDArray[np.int64], sample_weight: NDArray[np.float64] | None = None) -> Self:
-        """Fit the coefficients to training data, or to a random sample if it is large; y are indices of classes."""
+        """Fit the coefficients to the training data or, if there are many rows, to a sample; y has class indices."""
         n_classes = int(y.max()) + 1
         max_rows = _MOST_ROWS if issparse(X) else self._most_rows(X, n_classes)
         sample = sample_classes(y, n_classes, max(2, max_rows // n_classes), seed=[0, STACK_SAMPLE])
@@ -132,7 +137,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return model.coef_
 
     def _fit_with_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> Any:
-        """Return the coefficients, and set the intercepts and the penalties of the categories of each feature."""
+        """Return the coefficients, and set the intercepts and the penalty of each categorical feature."""
         indices, n_codes = self._indices(X), len(self.codes_)
         is_known = indices < n_codes
         row, _ = np.nonzero(is_known)
@@ -146,7 +151,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
         """Return the maximum number of samples of a fit to a dense matrix."""
-        # Categorical features and interactions take about as long as numeric ones, which have a column and its splines.
+        # Categorical features and interactions take about as long as numeric ones, which have a column and its spline.
         n_columns = (1 + len(_QUARTILES)) * (X.shape[1] + len(self.interactions))
         min_rows = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
         return max(min_rows, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
@@ -172,7 +177,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return np.setdiff1d(np.arange(n_features), self.categorical)
 
     def _with_cells(self, X: Any) -> Any:
-        """Return the features with the cell of each interaction appended, NaN if it is missing."""
+        """Return the features followed by the cell of each interaction, NaN if its category or part is missing."""
         if len(self.interactions) == 0:
             return X
         cells = np.column_stack([table.cells_of(X) for table in self.interactions])
@@ -184,7 +189,10 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return np.nan_to_num(np.clip(scaled, -self.MOST_SCALED, self.MOST_SCALED))
 
     def _indices(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the indices of the categories of each row in `codes_`; `len(codes_)` if unknown or missing."""
+        """Return the index in `codes_` of each row's categories, (n_rows, n_features_with_codes).
+
+        The index of an unknown or missing category is `len(codes_)`.
+        """
         features, starts = np.unique(self.code_features_, return_index=True)
         indices = np.full((len(X), len(features)), len(self.codes_))
         for column, (feature, codes) in enumerate(zip(features.tolist(), np.split(self.codes_, starts[1:]))):
@@ -194,7 +202,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return indices
 
     def _columns(self, X: Any) -> Any:
-        """Return all columns except the indicators of categories; those of a sparse matrix are not centered."""
+        """Return all columns except the indicators of categories; columns of a sparse matrix are not centered."""
         if self.is_sparse_:
             scaled = csr_matrix(X, dtype=np.float64, copy=True)
             ratio = scaled.data / self.scale_[scaled.indices]
@@ -206,12 +214,12 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def _means_of_columns(self, X: Any, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weighted means of all columns, with weights that sum to 1."""
-        number_means = weight @ self._columns(X)
+        means = np.asarray(weight @ self._columns(X))
         if len(self.codes_) == 0:
-            return np.asarray(number_means)
+            return means
         indices = self._indices(X)
         code_means = np.bincount(indices.ravel(), np.repeat(weight, indices.shape[1]), len(self.codes_) + 1)
-        return np.concatenate((number_means, code_means[:-1]))
+        return np.concatenate((means, code_means[:-1]))
 
     def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the coefficients, (n_classes, n_columns), and intercepts; both are 0 for the first of two classes."""
@@ -232,9 +240,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         # One row for each category, and a row of zeros for values without a code.
         code_weights = np.vstack((coef[:, n_columns:].T, np.zeros(len(intercept))))
         scores = np.empty((X.shape[0], len(intercept)))
-        n_rows = max(1, min(_BLOCK_ROWS, _MOST_CELLS // max(1, n_columns)))
-        for start in range(0, X.shape[0], n_rows):
-            rows = slice(start, start + n_rows)
+        max_rows = max(1, min(_BLOCK_ROWS, _MOST_CELLS // max(1, n_columns)))
+        for start in range(0, X.shape[0], max_rows):
+            rows = slice(start, start + max_rows)
             if self.is_sparse_:
                 scores[rows] = self._columns(X[rows]) @ coef.T
                 continue
@@ -249,22 +257,23 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         """Return the effect of each feature on the class scores, and the mean scores of the training samples.
 
         Effects have the shape (n_classes, n_samples, n_features), and the mean 0 over the training samples. The effect
-        of an interaction is added to the effect of its categorical column.
+        of an interaction is added to the effect of its categorical feature.
         """
         coef, intercept = self.coef_by_class()
-        effects, column_of_feature = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]
-        column_of_feature += [table.feature for table in self.interactions]
+        effects = np.zeros((len(coef), *X.shape))
+        effect_index = [*range(X.shape[1]), *(table.feature for table in self.interactions)]
         X = self._with_cells(X)
-        columns, features = self._columns(X), np.unique(self.code_features_)
+        columns = self._columns(X)
         columns = (columns.toarray() if issparse(columns) else columns) - self.column_means_[: columns.shape[1]]
+        feature_of_column = np.concatenate((self.numbers_, self.numbers_[self.knot_indices_], self.missing_))
+        for feature, column, weights in zip(feature_of_column.tolist(), columns.T, coef.T):
+            effects[:, :, feature] += np.multiply.outer(weights, column)
         means = coef * self.column_means_
         code_weights = np.hstack((coef[:, columns.shape[1] :], np.zeros((len(coef), 1))))
-        indices = np.concatenate((self.numbers_, self.numbers_[self.knot_indices_], self.missing_))
-        for feature, column, weights in zip(indices.tolist(), columns.T, coef.T):
-            effects[:, :, feature] += np.multiply.outer(weights, column)
+        features = np.unique(self.code_features_)
         for feature, codes in zip(features.tolist(), self._indices(X).T if len(features) else ()):
-            is_code = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
-            effects[:, :, column_of_feature[feature]] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
+            of_feature = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
+            effects[:, :, effect_index[feature]] += code_weights[:, codes] - means[:, of_feature].sum(axis=1)[:, None]
         return effects, intercept + means.sum(axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -69,7 +69,8 @@ class TreeBasedClassifier(TreeExports):
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept_rows(sample_weight))
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
-        dates = cast("Dates", self.expanded_)  # integers that are categories are found later
+        # Here, only dates are expanded, because integers that are categories are found later.
+        dates = cast("Dates", self.expanded_)
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, dates, target)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
@@ -98,7 +99,7 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The importance of each column of X: the sum of the importances of the features that are computed from it."""
+        """The importance of each column of X: the sum of `split_importances_` over the features computed from it."""
         check_is_fitted(self, "trees_")
         total = np.zeros(self.n_features_in_)
         np.add.at(total, self._columns_of_features, self.split_importances_)

@@ -1,13 +1,13 @@
 """The boosted trees of a stack: a series of trees for each fold, fitted to the rows of the other folds.
 
-Every training row has scores by a series that was not fitted to it. New rows are predicted by the mean of all series;
-there is no further series that is fitted to all rows.
+The scores of a training row are predicted by the series that was not fitted to it. The scores of a new row are the mean
+over all series; no series is fitted to all rows.
 
 A leaf adds a step s to the score of a class k. The trees are stored as a forest, which can be saved, exported and
-explained. There, the values of a leaf must not be negative and must sum to 1. So the value of class j of K > 2 classes
-is (1 + (d - 1 / K) s / c) / K, where d is 1 if j = k and else 0, and c is the largest absolute step of all leaves. For
-two classes, the values are (1 - s / c) / 2 and (1 + s / c) / 2. The mean of the forest times a scale is the mean score
-of the series plus a constant, which is the same for all classes.
+explained. In a forest, the values of a leaf must not be negative and must sum to 1. So the value of class j of K > 2
+classes is (1 + (d - 1 / K) s / c) / K, where d is 1 if j = k and else 0, and c is the largest absolute step of all
+leaves. For two classes, the values are (1 - s / c) / 2 and (1 + s / c) / 2. The mean value over the trees of the forest
+times a scale is the mean score of the series, plus a constant that is the same for all classes.
 """
 
 from collections.abc import Callable
@@ -52,10 +52,10 @@ _PARAMS: dict[str, Any] = {
 # A series stops after _PATIENCE stages that do not reduce the log loss of its fold, or after _MOST_STAGES stages or
 # _MOST_TREES trees. A stage is one tree or, with more than two classes, a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 600, 2400
-# With fewer rows a stack has no boosted trees, because they would make its fit several times as long, but not better.
-# Nor has it any with more classes, because each class would have few trees.
+# A stack has boosted trees only for at least LEAST_ROWS rows and at most MOST_CLASSES classes. With fewer rows, the fit
+# would be several times as long, but not better. With more classes, there would be few trees for each class.
 LEAST_ROWS, MOST_CLASSES = 500, 50
-# Estimates of bytes: of a code, of a row without its features and scores, and of a node without class frequencies.
+# Estimated bytes of a code, of a row without its features and scores, and of a node without class frequencies.
 _MOST_CODE_BYTES, _ROW_BYTES, _NODE_BYTES = 4, 100, 76
 
 
@@ -64,7 +64,7 @@ class BoostedTrees(NamedTuple):
 
     model: AUCForestClassifier
     scale: float  # the class scores are the mean over trees times this number
-    scores: NDArray[np.float64]  # (n_rows, n_classes), of training rows by trees that were not fitted to them
+    scores: NDArray[np.float64]  # (n_rows, n_classes), predicted for training rows by trees not fitted to them
 
 
 class _BoostedRows:
@@ -72,13 +72,14 @@ class _BoostedRows:
 
     def __init__(self, table: RowsInMemory) -> None:
         self._table = table
-        self.growth, self._part = growth, part = table.growth_and_part()
+        growth, part = self.growth, self._part = table.growth_and_part()
         n_rows, kept = part.n_rows, table.target.kept
         self.indices = np.arange(n_rows) if kept is None else kept
         self._weights = np.ones(n_rows) if part.weights is None else part.weights / part.weights.mean()
         self._rate_weights = None
         if growth.rates is not None:
-            # Classes that the forest samples less have lower weights in target rates.
+            # In target rates, classes that the forest samples less have lower weights. The same factors are used here,
+            # although boosted trees do not sample, so that these rates can be compared with the rates of new rows.
             unsampled = RateWeights.of(table.rate_weight, None, growth.n_classes).factors
             given = np.ones(n_rows) if part.rate_weights is None else part.rate_weights
             self._rate_weights = given * (growth.rates.factors / unsampled)[part.labels]
@@ -89,7 +90,7 @@ class _BoostedRows:
         return np.require(self._table.X[self.indices[rows]], np.float64, ["C", "W"])
 
     def split(self, growth: Growth, is_held_out: NDArray[np.bool_], key: int) -> tuple[Growth, BoostingRows]:
-        """Return the rows of a series. Rows to fit get target rates from preceding rows, in a random order."""
+        """Return the rows of a series. A row to fit gets target rates from the rows before it in a random order."""
         fitted, held_out = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
         all_rows, groups, features = self._part, self._table.target.groups, None
         part = Part(
@@ -111,7 +112,7 @@ class _BoostedRows:
     def _values_of_codes(
         self, growth: Growth, part: Part, features: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the features of rows. A target rate, given by its code, becomes a value in the bin of the code."""
+        """Return the features of rows. Target rates are given as codes, and become the lower bounds of their bins."""
         assert isinstance(self._table.X, RatedRows)
         base = self._table.X.without_rates(rows)
         values = np.zeros((len(rows), len(self.growth.n_bins)))
@@ -129,13 +130,14 @@ def fit_boosted(
 ) -> BoostedTrees:
     """Fit a series for each fold, given the fold of each row, -1 for rows of weight 0.
 
-    `validate_rows` returns the training rows, validated by the given model. Features are those of the fitted `forest`.
+    `validate_rows` validates the training rows with the given model, and returns them. The trees have the same features
+    as the trees of the fitted `forest`.
     """
     n_series = len(np.unique(fold[fold >= 0]))
     shared = {name: getattr(forest, name) for name in ("categorical_features", "date_parts", "max_bins")}
     model = AUCForestClassifier(n_series, **_PARAMS, **shared, random_state=forest._seed % 2**32)
     model.categorical_encoding = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
-    if forest._integers:  # integers may be numbers after all, so trees without rates are tried, too
+    if forest._integers:  # these columns may be numbers rather than categories, so trees without rates are tried, too
         model.categorical_encoding = list(ENCODINGS)
     model.n_jobs = min(effective_n_jobs(forest.n_jobs), n_series)  # a thread fits a whole series
     with model._fitting():
@@ -167,14 +169,14 @@ def _max_stages(trees_per_stage: int) -> int:
 def _fit_series(
     rows: _BoostedRows, growth: Growth, fold: NDArray[np.int64], seed: int, forest: AUCForestClassifier
 ) -> tuple[float, dict[int, list[BoostedTree]]]:
-    """Return the log loss of held-out rows, and the trees of the series of each fold."""
+    """Return the log loss of the held-out rows of all folds, and the trees of the series of each fold."""
     trees_per_stage, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
     max_stages = _max_stages(trees_per_stage)
 
     def add_stages(
         k: int, state: BoostingState | None = None, n_stages: int | None = None
     ) -> tuple[BoostingState, list[float]]:
-        """Add stages up to n_stages or, if None, until the loss stops falling; return the state and new losses."""
+        """Add stages up to n_stages or, if None, until the loss stops falling; return the state and the new losses."""
         keys = tree_keys(seed, range(k * max_stages * trees_per_stage, (k + 1) * max_stages * trees_per_stage))
         booster, losses = Booster(*rows.split(growth, fold == k, keys[0]), state), list[float]()
         first = len(booster.state.trees)
@@ -190,15 +192,15 @@ def _fit_series(
     try:
         with progress_bar(total=max_stages * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
             states, losses = map(list, zip(*thread_map(forest.n_jobs)(add_stages, folds)))
-            # The number of stages is chosen for all folds together, so all series get as many as the longest one.
+            # The number of stages is chosen by the total loss of all folds, so all series are made equally long.
             n_stages = max(map(len, losses))
             shorter = [i for i, fold_losses in enumerate(losses) if len(fold_losses) < n_stages]
             continued = thread_map(forest.n_jobs)(lambda i: add_stages(folds[i], states[i], n_stages), shorter)
             for i, (_, new_losses) in zip(shorter, continued):
                 losses[i] += new_losses
-            progress.update(progress.total - progress.n)  # the stages after early stopping
+            progress.update(progress.total - progress.n)  # stages that are not needed because of early stopping
     finally:
-        # Threads that still grow trees stop when the fit is interrupted.
+        # If the fit is interrupted, threads that still grow trees stop.
         stopped.set()
     total = np.sum(losses, axis=0)
     n_best = 1 + int(np.argmin(total))
@@ -209,17 +211,18 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     """Encode the rows, and set the fitted attributes that are not about trees; return the seed of the trees."""
     start, target = model._start(), table.target
     n_rows, n_classes, table_without_groups = len(target.kept_labels), len(target.classes), copy(table)
-    # The trees are grown on all rows, so groups are not sampled. `table` keeps them for leave-group-out target rates.
+    # Groups of rows are not sampled, because the trees are grown on all rows. `table` keeps the groups, because the
+    # target rates of a held-out row leave out its group.
     table_without_groups.target = replace(target, groups=None)
     spec = model._resolve(table_without_groups, start)
     n_features = table.n_features + (0 if table.rates is None else table.rates.n_features)
-    # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers a row.
+    # Each thread stores the features, codes, scores and probabilities of the rows, and a few other numbers of each row.
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
-    score_bytes = model.n_estimators * 8 * n_classes * n_rows  # all series keep their scores, because they may go on
+    score_bytes = model.n_estimators * 8 * n_classes * n_rows  # kept for all series, because stages may be added
     n_nodes = min(2 ** (spec.params.max_depth + 1), 2 * n_rows // spec.params.min_samples_leaf)
     trees_per_stage = len(boosted_classes(n_classes))
     n_trees = model.n_estimators * _max_stages(trees_per_stage) * trees_per_stage
-    # The trees of another encoding are in memory, too, but without class frequencies.
+    # With target rates, the trees of a second encoding are in memory, too, but without class frequencies.
     node_bytes = (1 if table.rates is None else 2) * _NODE_BYTES + 8 * n_classes
     tree_bytes = n_trees * n_nodes * node_bytes
     try:
@@ -234,7 +237,7 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
 
 
 def _with_values(boosted: BoostedTree, bound: float, n_classes: int) -> Tree:
-    """Return the tree with the values of the module docstring; `bound` is c, the largest absolute step."""
+    """Return the tree with the values that the module docstring defines; `bound` is c, the largest absolute step."""
     is_class = np.arange(n_classes) == boosted.k
     change = 2.0 * is_class - 1.0 if n_classes == 2 else is_class - 1.0 / n_classes
     return replace(boosted.tree, frequencies=(1.0 + change * (boosted.steps / bound)[:, None]) / n_classes)

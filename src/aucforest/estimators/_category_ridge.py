@@ -1,9 +1,9 @@
 """Logistic regression with a ridge penalty for each categorical column, chosen by an approximate marginal likelihood.
 
-The coefficients of a column's categories have the penalty p / 2 times their sum of squares. For the best p, p times the
-sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). A prior
-on p acts like additional coefficients of 1 or -1, which pull p towards 1. The coefficients of other columns have the
-penalty 1 / 2 times their sum of squares. The intercept has no penalty.
+The coefficients of the categories of a column have the penalty p / 2 times their sum of squares. For the best p, p
+times the sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736).
+A prior on p acts like additional coefficients of 1 or -1, which pull p towards 1. The coefficients of other columns
+have the penalty 1 / 2 times their sum of squares. The intercept has no penalty.
 """
 
 from typing import Any, NamedTuple
@@ -16,12 +16,13 @@ from scipy.special import expit, logsumexp, softmax
 
 from aucforest.metrics.validation import FloatArray
 
-# Maximum number of updates of the penalties, and the relative change below which the updates stop.
+# Maximum number of updates of the penalties, and the relative change of all penalties below which the updates stop.
 _MOST_UPDATES, _LEAST_CHANGE = 10, 0.05
-# Newton's method stops after a step whose squared length, in standard errors of the coefficients, is below _LOOSE. For
-# the last fit the limit is _PRECISE. The error after the step is much smaller.
+# Newton's method stops after a step whose squared length, in standard errors of the coefficients, is below _LOOSE. In
+# the last fit, the limit is _PRECISE. After this step, the error is much smaller than the step.
 _LOOSE, _PRECISE = 1.0, 1e-5
-# Maximum numbers of Newton steps and of conjugate gradient iterations in a step, and minimum factor of a step.
+# Maximum number of Newton steps, maximum number of conjugate gradient iterations in a Newton step, and the factor at
+# which the backtracking of a step ends.
 _MOST_STEPS, _MOST_PRODUCTS, _LEAST_LENGTH = 50, 100, 1e-4
 # Maximum number of coefficients in the block of `_Curvature`. With more dense columns there is no block.
 _MOST_PAIRED = 256
@@ -32,10 +33,10 @@ _LEAST_CURVATURE = 1e-6
 class _Curvature(NamedTuple):
     """Second derivatives of the loss: the diagonal, and the block of dense columns and frequent categories."""
 
-    proba: FloatArray  # (n_rows, 1 or n_classes)
-    category_curvature: FloatArray  # (n_categories, 1 or n_classes), without the penalty
+    proba: FloatArray  # (n_rows, 1 or n_classes), from which products with the second derivatives are computed
+    category_curvature: FloatArray  # (n_categories, 1 or n_classes), the diagonal for categories, without the penalty
     diagonal: FloatArray  # (n_coefficients, 1 or n_classes), with the penalty
-    block_factors: list[Any]  # the Cholesky factor of the block, for each class
+    block_factors: list[Any]  # the Cholesky factor of the block for each class; empty if there is no block
 
 
 class _Loss:
@@ -62,7 +63,7 @@ class _Loss:
         return self.dense @ coef[: self.n_dense] + self.indicators @ coef[self.n_dense :]
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Return the sum over rows of each column times the values, (n_coefficients, 1 or n_classes)."""
+        """Return the sum over rows of each column times `values`, (n_coefficients, 1 or n_classes)."""
         return np.vstack((self.dense.T @ values, self.transposed @ values))
 
     def value(self, coef: FloatArray) -> float:
@@ -84,7 +85,7 @@ class _Loss:
         return gradient, _Curvature(proba, category_curvature, diagonal, factors)
 
     def block_factor(self, weight: FloatArray) -> Any:
-        """Return the Cholesky factor of the block of a class, given the weights of the rows."""
+        """Return the Cholesky factor of the block of a class; `weight` are sample weights times p (1 - p)."""
         weighted, scaled = weight * self.dense, self.frequent_indicators.T.tocsr()
         scaled.data = weight[scaled.indices, 0]
         mixed = self.frequent_indicators.T @ weighted
@@ -137,6 +138,7 @@ def _minimize(loss: _Loss, coef: FloatArray, precision: float) -> tuple[FloatArr
         gradient, curvature = loss.derivatives(coef)
         step, size = _newton_step(loss, curvature, gradient)
         slope, length = float(np.sum(step * gradient)), 1.0
+        # Backtracking until the loss has decreased enough (Armijo's condition).
         while (after := loss.value(coef + length * step)) > value + 1e-4 * length * slope and length > _LEAST_LENGTH:
             length *= 0.5
         if after < value:
@@ -149,7 +151,7 @@ def _minimize(loss: _Loss, coef: FloatArray, precision: float) -> tuple[FloatArr
 def _choose_penalties(
     coef: FloatArray, curvature: FloatArray, penalty: FloatArray, column: NDArray[np.int64], prior: FloatArray
 ) -> FloatArray:
-    """Return updated penalties of columns, given the coefficients of categories, their curvatures and penalties."""
+    """Return updated penalties of columns; the other arguments except `prior` have a row or value for each category."""
     n_scores = coef.shape[1]
     effective = curvature / (curvature + penalty[:, None])  # near 1 if the data determine the coefficient, else near 0
     # With more than two classes, the coefficients of a category sum to 0, so only n_classes - 1 of them are free.
@@ -168,10 +170,10 @@ def fit_category_ridge(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Fit the model to dense columns and to the indicators of categories, (n_rows, n_categories).
 
-    `column` is the index of the column of each category. `prior`, (n_columns,), is the number of additional
-    coefficients of 1 or -1. All labels from 0 to the maximum must occur. Returns the coefficients, (1 or n_classes,
-    n_dense + n_categories), the intercepts, and the penalty of each column. Of two classes, only the second one has
-    coefficients and an intercept.
+    `column` has the index of the categorical column of each category. `prior`, (n_columns,), has the number of
+    additional coefficients of 1 or -1 of each categorical column. All labels from 0 to the maximum must occur. Returns
+    the coefficients, (1 or n_classes, n_dense + n_categories), the intercepts, and the penalty of each categorical
+    column. Of two classes, only the second one has coefficients and an intercept.
     """
     loss, penalties = _Loss(dense, indicators, labels, weights), np.ones(len(prior))
     coef = np.zeros((loss.n_dense + len(column), loss.n_scores))

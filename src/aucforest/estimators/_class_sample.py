@@ -30,7 +30,7 @@ def class_frequencies(labels: NDArray[Any], weights: NDArray[np.float64] | None,
 
 
 def class_factors(labels: NDArray[Any], sample_labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Return a weight factor for each sampled row, so that the sample has the class totals of all rows."""
+    """Return a weight for each sampled row. The weights of a class sum to the number of all rows of the class."""
     n_classes = int(labels.max()) + 1
     counts, sample_counts = (np.bincount(codes, minlength=n_classes) for codes in (labels, sample_labels))
     return np.asarray(counts / np.maximum(sample_counts, 1))[sample_labels]

@@ -23,10 +23,11 @@ def log_proba(proba: NDArray[np.float64], min_proba: float = MIN_STACK_PROBA) ->
 
 
 def residual_score(residual_proba: NDArray[np.float64], proba: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the class scores of a residual forest with the class probabilities q: log q_k - log(1 - p_k) - log p_k.
+    """Return the class scores of a residual forest, log q_k - log(1 - p_k) - log p_k.
 
-    A residual forest is fitted with the weight 1 - p_k for a sample of class k, where p are the probabilities of the
-    forest. The subtraction of log(1 - p_k) corrects for these weights. See docs/mathematics/forests.md.
+    Here q are the class probabilities of the residual forest, and p those of the forest. In the fit of the residual
+    forest, a sample of class k has the weight 1 - p_k. The term log(1 - p_k) corrects for these weights. See
+    docs/mathematics/forests.md.
     """
     return log_proba(residual_proba) - log_proba(proba) - log_proba(1.0 - proba)
 
@@ -38,7 +39,7 @@ class Combination(NamedTuple):
     intercept: NDArray[np.float64]  # (n_classes,), with the mean 0
 
     def apply(self, scores: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]:
-        """Return class probabilities. Scores may be None if the weight of the model is 0, but not for all models."""
+        """Return class probabilities. The scores of a model of weight 0 may be None, but not those of all models."""
         total = self.intercept + sum(b * score for b, score in zip(self.coef, scores) if score is not None)
         return softmax(total, axis=1)
 

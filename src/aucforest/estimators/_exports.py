@@ -38,7 +38,7 @@ class OnnxExport(FeatureModel):
         Returns
         -------
         ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
-            The features ``split_features_``. A table keeps its index; treelite and onnxruntime need
+            The features ``split_features_``. A pandas table keeps its index; treelite and onnxruntime need
             ``np.asarray(encode(X))``. The code of a category is its index in ``categories_``. Missing values and unseen
             categories are NaN.
 
@@ -75,16 +75,16 @@ class OnnxExport(FeatureModel):
         ImportError
             If onnx is not installed.
         TypeError
-            If labels are not str, bool or numbers of at most 64 bits. For a stack also if the member "linear" is from
-            another package and has a weight other than 0, or if there is a member "old".
+            If labels are not str, bool or numbers of at most 64 bits. For a stack, also if the member "linear" is a
+            classifier of another package and its weight is not 0, or if there is a member "old".
         ValueError
             If `dtype` is another type.
 
         Notes
         -----
         For values that `dtype` represents exactly, probabilities equal those of `predict_proba` up to 1e-6. Labels can
-        only differ from `predict` if a probability is within 1e-6 of the threshold or of that of another class. The
-        file uses the operators of ONNX 1.12 and ai.onnx.ml 3.
+        only differ from `predict` if a probability is within 1e-6 of the threshold, or if two probabilities differ by
+        at most 1e-6. The file uses the operators of ONNX 1.12 and ai.onnx.ml 3.
 
         Examples
         --------

@@ -14,12 +14,12 @@ from aucforest.fitting.bootstrap import N_HALVES
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics.intervals import score_bounds
 
-# Minimum and maximum number of rows for the estimate of the dispersion, and the maximum of rows * trees * classes.
+# Minimum and maximum number of rows from which the dispersion is estimated, and the maximum of rows * trees * classes.
 _LEAST_ROWS, _MOST_ROWS, _MOST_PROBABILITIES = 64, 2048, 2**22
 
 
 def max_dispersion_rows(n_trees: int, n_classes: int) -> int:
-    """Return the maximum number of rows for the estimate of the dispersion."""
+    """Return the maximum number of rows from which the dispersion is estimated."""
     return max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * n_classes)))
 
 
@@ -35,17 +35,19 @@ def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float
         half_totals[half] += sums.total
         counts[half] += sums.n_trees[:, None]
     n_trees, n_halves = counts.sum(axis=0), np.count_nonzero(counts, axis=0)
-    rows = ((n_halves > 1) & (n_trees > n_halves))[:, 0]  # out of bag for two half-samples or more
+    # A row must be out of bag for two half-samples, and for two trees of one of them. Otherwise, its variances between
+    # and within half-samples are undefined.
+    rows = ((n_halves > 1) & (n_trees > n_halves))[:, 0]
     half_totals, counts, n_trees, n_halves = half_totals[:, rows], counts[:, rows], n_trees[rows], n_halves[rows]
     mean, squares = half_totals.sum(axis=0) / n_trees, np.sum(half_totals**2 / np.maximum(counts, 1.0), axis=0)
     within = (np.sum(tree_totals[:, rows] ** 2, axis=0) - squares) / (n_trees - n_halves)
     between = (squares - n_trees * mean**2) / (n_halves - 1)
     trees_of_half = (n_trees - np.sum(counts**2, axis=0) / n_trees) / (n_halves - 1)
-    # Rows with larger variances get smaller weights, because they would dominate the estimate.
+    # Rows with larger variances have smaller weights, because otherwise they would dominate the estimate.
     deviation = np.sqrt(np.maximum(mean * (1.0 - mean), MIN_PROBA))
     variance = max(float(np.sum((between - within) / trees_of_half / deviation)), 0.0)
     tree_variance = max(float(np.sum(within / deviation)), 0.0)
-    # Add the variance of the mean that comes from the random half-samples and the random numbers of trees.
+    # Add the variance of the mean that is due to the finite numbers of half-samples and trees.
     variance += variance * np.sum(np.bincount(halves) ** 2) / len(halves) ** 2 + tree_variance / len(halves)
     return float(variance / deviation.sum())
 
@@ -53,11 +55,11 @@ def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float
 def bounds_of(
     mean: NDArray[np.float64], proba: NDArray[np.float64], slope: float, dispersion: float, quantile: float
 ) -> NDArray[np.float64]:
-    """Return the bounds of the probabilities `proba`, which are calibrated from the means over trees `mean`.
+    """Return the bounds of the probabilities `proba`, (n_samples, n_classes, 2).
 
-    The shape is (n_samples, n_classes, 2). The means p have the covariance of proportions, ``dispersion * (diag(p) - p
-    p')``. By the delta method, the variance of a calibrated probability q_j follows from its derivatives
-    ``slope * q_j ((j == k) - q_k) / p_k``.
+    `proba` are the calibrated means over trees, and `mean` are the means before calibration. The means p have the
+    covariance of proportions, ``dispersion * (diag(p) - p p')``. By the delta method, the variance of a calibrated
+    probability q_j follows from its derivatives with respect to p_k, ``slope * q_j ((j == k) - q_k) / p_k``.
     """
     mean = np.maximum(mean, MIN_PROBA)
     others = np.maximum(sum_of_others(proba), np.finfo(np.float64).tiny)
@@ -66,7 +68,7 @@ def bounds_of(
 
 
 def sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each column the sum of the other columns, more exactly than the total minus the column."""
+    """Return for each column the sum of the other columns, without the rounding error of the total minus the column."""
     zeros = np.zeros((len(values), 1))
     before, after = np.cumsum(values[:, :-1], axis=1), np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
     return np.hstack((zeros, before)) + np.hstack((after, zeros))

@@ -19,7 +19,7 @@ _EMPTY.setflags(write=False)
 
 @bare_kernel
 def _fill_paths(parent, leaves, ends, nodes):
-    """Write the path of each row, from the root to its leaf, to `nodes`, where it ends before the index `ends[row]`."""
+    """Write the path of each row, from the root to its leaf, to `nodes`. It ends before the index `ends[row]`."""
     for row in range(len(leaves)):
         node, index = leaves[row], ends[row]
         while node >= 0:
@@ -42,8 +42,8 @@ class _Frequencies(NamedTuple):
 
     n_classes: int
     values: NDArray[np.float64]  # dense: all frequencies, node by node; CSR: data
-    classes: NDArray[np.int32]  # CSR: indices; empty if the frequencies are dense, as `starts`
-    starts: NDArray[np.int32]  # CSR: indptr
+    classes: NDArray[np.int32]  # dense: empty; CSR: indices
+    starts: NDArray[np.int32]  # dense: empty; CSR: indptr
 
     @classmethod
     def of(cls, tree: Tree) -> "_Frequencies":
@@ -64,9 +64,9 @@ class OutOfBagRows(NamedTuple):
 class ShrunkSums(NamedTuple):
     """Sums of out-of-bag predictions of the last `n_columns` classes, over all trees and over the trees of variants."""
 
-    whole: NDArray[np.float64]  # (n_rows, n_columns, n_amounts)
-    by_variant: NDArray[np.float64]  # (n_variants, n_rows, n_columns) for one amount; n_rows is 0 if not needed
-    n_trees: NDArray[np.int64]  # (n_variants, n_rows), the number of trees that are summed for each row
+    whole: NDArray[np.float64]  # (n_rows, n_columns, n_amounts), over all trees
+    by_variant: NDArray[np.float64]  # (n_variants, n_rows, n_columns), for one amount; n_rows is 0 if not needed
+    n_trees: NDArray[np.int64]  # (n_variants, n_rows), the numbers of trees for which a row is out of bag
 
 
 class ShrinkageBuffers(NamedTuple):
@@ -81,9 +81,9 @@ class ShrinkageBuffers(NamedTuple):
     rows: NDArray[np.uint64]  # (n_rows,), sorted so that the rows of a branch are consecutive
     right: NDArray[np.uint64]  # (n_rows,), the rows that go to the right child
     branches: NDArray[np.uint64]  # (n_branches, 3), the node, and the start and stop of its rows
-    values: NDArray[np.float64]  # (n_branches + 1, n_columns), class frequencies of the branches; the last is a buffer
-    shrunk: NDArray[np.float64]  # (n_branches, n_columns, n_amounts)
-    factors: NDArray[np.float64]  # (n_amounts,)
+    values: NDArray[np.float64]  # (n_branches + 1, n_columns), class frequencies of the branches, and a row for a child
+    shrunk: NDArray[np.float64]  # (n_branches, n_columns, n_amounts), shrunk class frequencies of the branches
+    factors: NDArray[np.float64]  # (n_amounts,), of the differences between a node and its children
 
     @classmethod
     def of(cls, n_rows: int, n_columns: int, amounts: NDArray[np.float64], weighted_index: int) -> "ShrinkageBuffers":
@@ -185,6 +185,7 @@ def _add_tree(nodes, frequencies, X, counts, work, sums):
             work.factors[i] = nodes.weight[node] / (nodes.weight[node] + work.amounts[i])
         left = np.uint64(nodes.left_child[node])
         middle = start + _split_rows(nodes, node, X, rows[start:stop], work.right)
+        # The child with fewer rows becomes a new branch, if it has any. The other child replaces its parent.
         larger = left + np.uint64(stop - middle > middle - start)
         if start < middle < stop:
             to, smaller = branch + 1, left + left + _ONE - larger
@@ -209,8 +210,8 @@ def add_shrunk(
 ) -> None:
     """Add the out-of-bag predictions of trees, one after the other, for several amounts of shrinkage.
 
-    An amount is added to the weight of a node. The sums by variant use amounts[weighted_index]. Only nodes that rows
-    reach are shrunk, which saves time.
+    Amounts have the unit of the weights of nodes. The sums by variant use amounts[weighted_index]. To save time, only
+    nodes that rows reach are shrunk.
     """
     work = ShrinkageBuffers.of(rows.X.shape[1], sums.whole.shape[1], amounts, weighted_index)
     in_sums = slice(rows.first, rows.first + rows.X.shape[1])
