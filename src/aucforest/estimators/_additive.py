@@ -37,8 +37,7 @@ _MOST_NEWTON = 256
 # Maximum number of rows that are predicted at once, to limit the memory of their columns.
 _BLOCK_ROWS = 2**13
 
-# The limit of BLAS threads is for the whole process. Without the lock, the first of two fits to end would remove the
-# limit of the other one.
+# The limit of BLAS threads is for the whole process. Without the lock, one fit could remove the limit of another one.
 _LOCK = Lock()
 
 
@@ -86,8 +85,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     column_weights_: NDArray[np.float64]
     column_means_: NDArray[np.float64]  # (n_columns,), weighted means of training samples
 
-    # Scaled numbers are clipped to the interval from -MOST_SCALED to MOST_SCALED. Otherwise, a few outliers could
-    # determine the coefficient.
+    # Scaled numbers are clipped to [-MOST_SCALED, MOST_SCALED], so that a few outliers do not determine a coefficient.
     MOST_SCALED: ClassVar[float] = 5.0
 
     def __init__(self, categorical: tuple[int, ...] = (), interactions: tuple[RateTable, ...] = ()) -> None:
@@ -189,10 +187,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return np.nan_to_num(np.clip(scaled, -self.MOST_SCALED, self.MOST_SCALED))
 
     def _indices(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the index in `codes_` of each row's categories, (n_rows, n_features_with_codes).
-
-        The index of an unknown or missing category is `len(codes_)`.
-        """
+        """Return the index in `codes_` of each row's categories; `len(codes_)` for unknown or missing categories."""
         features, starts = np.unique(self.code_features_, return_index=True)
         indices = np.full((len(X), len(features)), len(self.codes_))
         for column, (feature, codes) in enumerate(zip(features.tolist(), np.split(self.codes_, starts[1:]))):

@@ -27,8 +27,7 @@ _PENALTY, _PENALTY_ABOVE_1, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With groups, forests are often over-confident, because trees recognize the similar rows of a group. So a slope below 1
 # has a smaller penalty. The constant was chosen with `benchmarks/grouped_oob.py calibration`.
 _PENALTY_BELOW_1_OF_GROUPS = 5.0
-# Each half of the trees must contain at least this number of out-of-bag trees of a sample, on average. Otherwise, no
-# calibration is fitted.
+# No calibration is fitted if the mean number of out-of-bag trees of a sample is smaller in one half of the trees.
 _LEAST_TREES = 0.5
 # If the probabilities have a smaller range, they differ only by rounding errors, and do not determine the slope.
 _LEAST_RANGE = 1e-9
@@ -104,8 +103,7 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
     """Return the penalty of a slope below 1, and the penalty of a slope of at least 1."""
     below_1 = _PENALTY_BELOW_1
     if sample.groups is not None:
-        # From _PENALTY_BELOW_1 for groups of one row to _PENALTY_BELOW_1_OF_GROUPS for groups of at least two rows. The
-        # exponent is twice the proportion of the rows that are not the first row of their group, but at most 1.
+        # Twice the proportion of the rows that are not the first of their group: 0 for groups of one row, 1 for pairs.
         exponent = min(1.0, 2.0 - 2.0 * len(np.unique(sample.groups)) / len(sample.groups))
         below_1 *= (_PENALTY_BELOW_1_OF_GROUPS / _PENALTY_BELOW_1) ** exponent
     return below_1 / rarer_class_size(counts), _PENALTY_ABOVE_1 / rarer_class_size(counts)

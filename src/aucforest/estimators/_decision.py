@@ -206,10 +206,7 @@ class DecisionModel(Model):
         return TunedRule(rule, labels, weights, self._positive)
 
     def _check_target(self, target: Target, cost: Any) -> Any:
-        """Return the rule, the parameter `threshold` with the costs that were passed to `fit`.
-
-        Raises ValueError if the rule or `oob_score` is not available for the training data.
-        """
+        """Return the rule with the costs of `fit`; raise ValueError if it or `oob_score` is not available."""
         n_classes = len(target.classes)
         rule = resolve_threshold(self.threshold, cost, n_classes, len(target.labels))
         target.check_classes()

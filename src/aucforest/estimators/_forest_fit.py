@@ -328,10 +328,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _sum_out_of_bag(
         self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
-        """Return the sums of out-of-bag predictions over each range of trees.
-
-        If `sample` is given, only these rows are summed over the ranges after the first.
-        """
+        """Return the out-of-bag sums over each range of trees, of which only the first has rows outside `sample`."""
         if rows.sum_rows is not None:
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
