@@ -1,4 +1,4 @@
-"""What the commands read: folders of files, CSV in other encodings, dates, and labels whose first is positive."""
+"""Input of commands: folders, CSV in other encodings, dates, and labels of which the first is positive."""
 
 import json
 from io import StringIO
@@ -15,7 +15,7 @@ from tests.cli.data import check_refusal, check_usage, json_of, mixed, read_json
 
 
 def write_folder(name, rows, kind):
-    """Write rows into three files of a folder, beside files of others."""
+    """Write rows into three files of a folder, with a file that is not part of the table."""
     folder = Path(name)
     folder.mkdir()
     (folder / "_SUCCESS").touch()
@@ -98,7 +98,7 @@ NAMES = [
 
 
 def test_the_same_dates_in_files_of_every_kind(tables):
-    """The type of a column, not the file, decides what is made of it, and whether it is read in batches."""
+    """The features of a column depend on its type, not on the format of the file or on reading in batches."""
     assert fit("train.csv").split_features_.tolist() == NAMES
     Path("m").rename("csv")
     expected = predict("csv train.csv")
@@ -121,7 +121,7 @@ def test_the_same_dates_in_files_of_every_kind(tables):
 
 
 def test_periods_of_dates_in_another_format(tables):
-    """The reference has ISO dates, the new rows those of the file."""
+    """The reference has ISO dates, and the new rows have dates in the format of the CSV."""
     fit("other.csv --reference r.csv --keep booked", *GERMAN)
     rows = pd.read_csv(StringIO(predict("m other.csv", *GERMAN)))
     rows.assign(booked=pd.read_csv("other.csv")["booked"]).dropna().to_csv("new.csv", index=False)
@@ -147,7 +147,7 @@ def test_options_of_dates(tables):
 
 
 def test_labels_that_differ_by_case_and_spaces():
-    """In a fit, and in other rows for a model of one label against the others."""
+    """The note is printed in a fit, and when other rows are read for a model of one label against the others."""
     labels = ["no", "Yes", "no", "yes ", "no", "no", " Yes", "no"] * 8
     pd.DataFrame({"a": np.random.default_rng(0).normal(size=64).round(3), "label": labels}).to_csv("t.csv", index=False)
     note = "Note: column 'label': 'Yes' (8), 'yes ' (8), ' Yes' (8) differ only by case and spaces and are different"
@@ -170,7 +170,7 @@ def fit_rows(options="", rows=None):
 
 @pytest.mark.parametrize("model", ["forest", "stack"])
 def test_the_row_that_defined_the_threshold(model):
-    """Its probability is the threshold, so that a rounding error would change its label."""
+    """The probability of this row is the threshold, so a rounding error would change its label."""
     X, y, _ = fit_rows(f"--model {model}")
     aucforest.load("m").set_threshold("gmean", X[:100], y[:100], oob=False).save("m")
     succeed("predict m train.csv --out p.parquet")
@@ -183,7 +183,7 @@ def test_the_row_that_defined_the_threshold(model):
 
 
 def test_commands_agree_that_the_rarer_label_is_positive():
-    """Though it comes first in sorted order."""
+    """The rarer label is positive even if it is the first of the sorted labels."""
     X, y, fitted = fit_rows("--threshold f1")
     assert "positive class: 'bad', the rarer label" in fitted.stderr
     model = aucforest.load("m")

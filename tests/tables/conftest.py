@@ -1,4 +1,4 @@
-"""The database engine, with which tests evaluate SQL, and files of text."""
+"""Fixtures: a connection to the database engine, and a function that writes files of text."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ def engine():
 
 @pytest.fixture
 def written(tmp_path):
-    """Write bytes, text, or objects as JSON lines, compressed as the name of the file says."""
+    """Return a function that writes bytes, text or JSON lines to a file, compressed if its name ends in .gz or .zst."""
 
     def write(content, name="table.csv"):
         if isinstance(content, list):

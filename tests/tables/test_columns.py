@@ -1,4 +1,4 @@
-"""Categorical columns: which they are, their codes, and forests that grow from them."""
+"""Categorical columns: which columns are categorical, their codes, and forests that are fitted to them."""
 
 import re
 
@@ -21,7 +21,7 @@ KINDS[::17] = None
 
 
 def frame(kinds=None):
-    """Return a table with an index that is not that of the rows."""
+    """Return a table whose index differs from the numbers of its rows."""
     columns = dict(zip("bcde", X.T[1:]), kind=KINDS if kinds is None else kinds)
     return pd.DataFrame(columns).set_index(np.arange(len(X)) * 3 - 7)
 
@@ -159,7 +159,7 @@ def test_the_rarest_categories_come_last(text):
 ONE_OF = r"^categorical_features must be column names, indices or a boolean mask, but is "
 ADVICE = "add it to categorical_features or encode it as numbers$"
 FULL = np.where(KINDS == None, "fir", KINDS)  # noqa: E711
-# A value of categorical_features, the last column of the frame (None for a matrix), and the sentence.
+# Values of categorical_features, the last column of the frame (None for a matrix), and the error message.
 REFUSALS = [
     (["kind", "x"], KINDS, "^categorical_features has the column name 'x', which X does not have$"),
     (["kind"], None, "^categorical_features has the column name 'kind', but the columns of X have no names$"),
@@ -205,8 +205,8 @@ def test_inputs_are_not_changed():
 def test_numeric_columns_of_frames_need_no_second_copy():
     many = pd.DataFrame(np.zeros((200_000, 10), dtype=np.float32))
     model = small_forest().fit(many[:50], np.arange(50) % 2)
-    model.predict_proba(many)  # whatever is compiled or imported is in memory now
-    with peak_below(1.75 * many.to_numpy().nbytes):  # with the probabilities, and the blocks of threads
+    model.predict_proba(many)  # to compile and import everything before memory is measured
+    with peak_below(1.75 * many.to_numpy().nbytes):  # includes the probabilities and the buffers of threads
         model.predict_proba(many)
 
 

@@ -1,7 +1,7 @@
-"""Twice the columns are twice the work, in every public function.
+"""In every public function, twice as many columns take at most about twice the work.
 
-Counted are calls of functions, of Python and of extensions, and the names and types that are listed of frames. Names of
-pandas' columns compare by a function of Python, so that a search in a list of names counts, too.
+Work is the number of calls of Python functions and extensions, plus the number of names and types that narwhals lists.
+Names of pandas columns are compared by a Python function, so that a search in a list of names counts, too.
 """
 
 import cProfile
@@ -38,7 +38,7 @@ class Name(str):
         return str.__eq__(self, other)
 
 
-Name.__qualname__ = "str"  # by which scikit-learn tells names from other labels of columns
+Name.__qualname__ = "str"  # scikit-learn recognizes names of columns by this
 
 
 def make_columns(n_columns):
@@ -75,7 +75,7 @@ def new_forest(**params):
 
 
 def half_categorical(table):
-    """Fit a forest that takes half of the columns for categories, and not that of dates, which is the last one."""
+    """Fit a forest with half of the columns as categorical, but not the last column, which has dates."""
     n_columns = table.X.shape[1]
     new_forest(categorical_features=list(range(n_columns // 2, n_columns - 1))).fit(table.X, Y)
 
@@ -135,7 +135,7 @@ FUNCTIONS = {
 
 
 def work(function, table, monkeypatch):
-    """Return the number of calls of functions in this thread, and of names or types that narwhals is asked to list."""
+    """Return the number of function calls in this thread, plus the number of names and types that narwhals lists."""
     n_listed = 0
 
     def counted(of_narwhals):

@@ -1,4 +1,4 @@
-"""Copies of what cannot be read as it is: pipes, other encodings, spreadsheets; and that they do not stay."""
+"""Pipes, other encodings and spreadsheets are copied before they are read, and the copies are removed."""
 
 import gc
 import gzip
@@ -24,7 +24,7 @@ def test_copies_are_removed_with_their_object(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a\n1\n")
     readable = Readable(path, None)
-    assert readable.original == readable.path == readable.stamped == path
+    assert readable.path == readable.stamped == path
     path.write_text("a\n1\n", "utf-16")
     source = open_source(path)
     (copied,) = (readable.path for readable in source._readable)
@@ -38,7 +38,7 @@ def test_copies_are_removed_with_their_object(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [b"a,b\n1,x\n", gzip.compress(b"a,b\n1,x\n"), "a,b\n1,x\n".encode("utf-16")],
-    ids=["plain", "gzip", "utf-16"],  # gzip has the time in it
+    ids=["plain", "gzip", "utf-16"],  # the content of gzip has a time, so it cannot be part of the id
 )
 def test_standard_input_and_pipes_can_be_read_again(tmp_path, monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
@@ -82,7 +82,7 @@ def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path):
     ],
 )
 def test_formulas_without_results_are_noted(tmp_path, cell, is_noted):
-    """As openpyxl writes them. The result of a formula of text may be empty."""
+    """openpyxl writes formulas without results. The result of a formula can be an empty text."""
     path = write_sheets(tmp_path / "t.xlsx", rows=pd.DataFrame({"a": [1.5], "b": [2]}))
     changed = tmp_path / "changed.xlsx"
     with ZipFile(path) as archive, ZipFile(changed, "w") as copy:

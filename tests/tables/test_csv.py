@@ -1,4 +1,4 @@
-"""Tables from CSV files: text that is as it is, lines that an editor counts, and what is wrong with a file."""
+"""CSV files: values are read unchanged, messages have the line numbers of an editor, and bad files are refused."""
 
 import gzip
 import io
@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tables.kinds import MISSING, find_column
+from aucforest.tables.kinds import MISSING, check_has_columns
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.tables.text_tables import read_all
 
 
 def as_written(path, **options):
-    """Return the columns of a CSV, which all stay text."""
+    """Return the columns of a CSV, all as text."""
     return read_all(open_source(path, None, ReadOptions(**options))).to_pydict()
 
 
 def indices(path, n_rows, **options):
-    """Return the lines at which the first rows begin."""
+    """Return the numbers of the lines in which the first rows begin."""
     source = open_source(path, None, ReadOptions(**options))
     return [int(source.location(row).partition(", line ")[2]) for row in range(n_rows)]
 
 
 def test_missing_value_markers_are_those_of_pandas_and_two_more(written):
-    """pandas reads each of them as missing, in numeric and string columns, and a few other strings not."""
+    """pandas reads the same strings as missing, in columns of numbers and of strings."""
     words = [*MISSING, "none", "-", "0"]
     text = "a,b\n" + "".join(f"{word},x\n" for word in words) + '"NA",x\n"",x\n'
     content = read_all(written(text))
@@ -47,7 +47,7 @@ CELLS = st.text(st.sampled_from("ab1,;\t|'\"\n\r ü#"), max_size=6)
 
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=9), st.sampled_from([",", ";", "\t", "|"]))
 def test_text_is_read_unchanged(tmp_path_factory, rows, separator):
-    """As pandas writes it, whatever separators, quotes and line breaks are in it."""
+    """The file is written by pandas. Values may contain separators, quotes and line breaks."""
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     frame = pd.DataFrame(rows, columns=["a", "b"])
     frame.to_csv(path, index=False, sep=separator, quoting=1, lineterminator="\n")
@@ -89,7 +89,7 @@ def test_dialects_of_csv(written, text, columns):
     [
         ('a,b\n1,2\n\n"3\n4",5\n\n6,7\n8,9\n', [2, 4, 7, 8]),
         ("a,b\r\n\r\n1,2\r\n3,4\r\n", [3, 4]),
-        ("a\n\n1\n", [2, 3]),  # of one column a blank line is a row
+        ("a\n\n1\n", [2, 3]),  # with one column, a blank line is a row
         ('"a\nb",c\n1,2\n', [3]),
         ("a,b\n1,'x,\ny'\n2,'z'\n3,'q,r'\n", [2, 4, 5]),
         (f"a,b\n1,{'x' * 200_000}\n2,y\n", [2, 3]),
@@ -125,7 +125,7 @@ NAMELESS = "columns without a name (columns {}): name or remove them, or remove 
 ROW_NAMES = ": name the first column if it has names of rows"
 RAGGED = "t.csv, line {}: the header has {} columns, but the row has {}"
 ZIP = "cannot read t.csv: it is a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
-# Contents, their encoding and that which is given, and the beginning of the sentence on them.
+# The content of a file, its encoding, the option `encoding`, and the error message.
 REFUSED = [
     ("", None, None, "cannot read t.csv: it is empty"),
     ("PK\3\4", None, None, ZIP),
@@ -181,7 +181,7 @@ def test_line_breaks_in_the_header_differ_from_those_of_rows(written, end, insid
 
 
 def test_files_of_a_table_have_dialects_of_their_own(tmp_path, written):
-    """Another end of lines, separator, quote and escape; blank lines, a byte order mark, and a file without rows."""
+    """The files differ in line ends, separators, quotes, escapes, blank lines and byte order marks; one has no rows."""
     texts = [
         'a,b\n1,"x\ny"\n2,z\n', "a,b\r\n3,v\r\n4,w\r\n", "\n\na;b\n5;'p;q'\n", 'a,b\n6,"say \\"hi\\""\n7,x\n',
         "a,b\n8,u\n", "a,b\n", "a,b\n9,u\n",
@@ -211,7 +211,7 @@ LINES = [
 
 @pytest.mark.parametrize("text", LINES)
 def test_values_of_several_lines_in_a_large_file(written, text):
-    """Threads cannot find out where rows begin in the middle of the file; one thread must not lose rows."""
+    """Threads cannot find where rows begin in the middle of the file, so one thread must read it without losses."""
     rows = "".join(f'{i},"{text.format(i, i)}",{i % 97}\n' for i in range(9 * 2**20 // (len(text) + 12)))
     path = written(f"id,t,v\n{rows}")
     assert as_written(path) == pd.read_csv(path, dtype=str).to_dict("list")
@@ -250,7 +250,7 @@ def test_files_without_quotes_are_not_read_in_one_thread(written, monkeypatch):
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.zst"])
 def test_encodings_with_a_byte_order_mark_need_no_option(written, name, encoding):
-    """And line ends within values stay."""
+    """Line ends within values are read unchanged."""
     mark = "\ufeff" if encoding.startswith("utf-16") else ""
     path = written(f'{mark}"ü\nx",b\r\n"x\r\ny",€\r\n'.encode(encoding), name)
     assert as_written(path) == {"ü\nx": ["x\r\ny"], "b": ["€"]}
@@ -290,5 +290,5 @@ ALONE = "was found: pass the separator of the values, or remove a title"
 def test_hints_on_the_header_if_a_column_is_missing(written, header, separator, hint):
     source = open_source(written(f"{header}\n1,2,3\n", "t.csv"), options=ReadOptions(separator))
     with pytest.raises(ValueError) as caught:
-        find_column(source, "label")
+        check_has_columns(source, "label")
     assert str(caught.value) == f"t.csv has no column 'label'{hint}"

@@ -1,4 +1,4 @@
-"""The database engine: --where and --sample select the right rows, and no expression, file or name does more."""
+"""--where and --sample select the right rows, and no expression, file name or column name can inject SQL."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ import pytest
 
 from aucforest.tables import database
 from aucforest.tables.copies import STANDARD
-from aucforest.tables.database import connect, connect_to, fetch, rows_where, text
+from aucforest.tables.database import connect, connect_to, fetch, literal, rows_where
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.cli.data import check_refusal, check_usage, run, succeed
@@ -31,7 +31,7 @@ SECRET = "hunter2"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A working folder with a table and a canary, in which nothing may appear or change, nor at home."""
+    """A working folder with a table and a secret file. After a test, no file in it has changed, and home is empty."""
     home, folder = tmp_path / "home", tmp_path / "folder"
     home.mkdir()
     folder.mkdir()
@@ -56,7 +56,7 @@ def read(source, **options):
 
 @contextmanager
 def refused():
-    """A bare ValueError with one line, which does not hold the secret."""
+    """Expect a ValueError, of no subclass, whose message has one line and does not contain the secret."""
     with pytest.raises(ValueError) as caught:
         yield
     error = caught.value
@@ -100,7 +100,7 @@ def shown(text):
 
 @pytest.mark.parametrize("expression", REFUSED, ids=shown)
 def test_expressions_other_than_comparisons_within_a_row_are_refused(folder, expression):
-    hole = pd.DataFrame({"z": [1]})  # which the engine would find by its name
+    hole = pd.DataFrame({"z": [1]})  # without its settings, the engine would find this variable by its name
     with refused():
         open_source(folder / "table.csv", options=ReadOptions(where=expression))
     assert [path.name for path in sorted(folder.iterdir())] == ["canary.csv", "table.csv"]
@@ -109,7 +109,7 @@ def test_expressions_other_than_comparisons_within_a_row_are_refused(folder, exp
 
 @pytest.mark.parametrize("expression", [each for each in REFUSED if "canary" in each or "new." in each], ids=shown)
 def test_the_engine_of_expressions_reaches_no_file_by_itself(folder, expression):
-    """Even where an expression was not checked: the second lock."""
+    """The settings of the connection prevent it even if the expression has not been checked."""
     batch = pa.record_batch({"n": [1], "t": ["a"]})
     with refused():
         rows_where(iter([batch]), batch.schema, expression)
@@ -150,12 +150,12 @@ FILE_NAMES = [
 
 @pytest.mark.parametrize(("name", "suffix"), list(zip(FILE_NAMES, cycle([".csv", ".jsonl", ".csv.gz"]))), ids=repr)
 def test_names_of_files_are_no_sql_and_no_patterns(folder, name, suffix):
-    """Also of folders, which are no columns."""
+    """The names of folders are not patterns either, and a folder named k=v does not add a column."""
     written = '{"n": 1, "t": "x"}\n{"n": 2, "t": "y"}\n' if suffix == ".jsonl" else "n,t\n1,x\n2,y\n"
     path = Path(name) / f"{name}{suffix}"
     path.parent.mkdir()
     path.write_bytes(gzip.compress(written.encode()) if suffix.endswith(".gz") else written.encode())
-    for beside in ("b", "x", "xanary"):  # which the name is a pattern of, and one that the engine cannot list
+    for beside in ("b", "x", "xanary"):  # some names are patterns that match these files
         (path.parent / f"{beside}{suffix}").write_text(f"n,t\n77,{SECRET}\n")
     (path.parent / "\\[y].csv").write_text("")
     assert read(path) == {"n": [1, 2], "t": ["x", "y"]}
@@ -198,7 +198,7 @@ def test_cells_are_text(folder, cell):
     for name in ("new.csv", "new.jsonl"):
         write_table(pd.DataFrame({"t": [cell, "x", cell], "n": [1, 2, 3]}), Path(name))
         assert read(name) == {"t": [cell, "x", cell], "n": [1, 2, 3]}
-    assert read(name, where=f"t = {text(cell)} AND n > 1") == {"t": [cell], "n": [3]}
+    assert read(name, where=f"t = {literal(cell)} AND n > 1") == {"t": [cell], "n": [3]}
 
 
 HOSTILE = [
@@ -298,7 +298,7 @@ def test_no_connection_downloads_extensions(folder):
 
 
 def test_the_engine_prints_no_progress_in_interactive_sessions():
-    """Which it takes a program for that has no file."""
+    """The engine takes a program that is passed by -c for an interactive session."""
     code = """
 from aucforest.tables.database import connect, fetch
 connection = connect()
@@ -310,7 +310,7 @@ fetch(connection, "SELECT count(DISTINCT i % 1000003) FROM range(10000000) t(i)"
 
 
 def test_fetch_can_be_interrupted(monkeypatch):
-    """And raises the errors of the engine."""
+    """`fetch` also raises the errors of the engine."""
     with pytest.raises(duckdb.ParserException):
         fetch(connect(), "SELEC", "x")
     calls = []
@@ -366,7 +366,7 @@ def tables(tmp_path_factory):
     ("sql", "expected", "name"), [(*pair, name) for pair, name in zip(EXPRESSIONS, cycle(["jsonl", "xlsx", STANDARD]))]
 )
 def test_rows_are_those_of_a_query_of_pandas(tables, monkeypatch, sql, expected, name):
-    """Of a CSV, of Parquet, and of a third kind of file."""
+    """Each expression is evaluated on a CSV, on Parquet, and on a third format."""
     dates = {"date": pd.to_datetime(varied()["day"])}
     rows = varied().query(expected, engine="python", local_dict=dates)["id"].tolist()
     assert len(rows) > 0
@@ -386,16 +386,16 @@ def test_names_that_differ_in_case_alone(folder):
 
 
 def test_samples_are_uniform():
-    """The places of a tenth of the rows, in ten equal parts: each has as many within four standard deviations."""
+    """Each tenth of the table has a tenth of the sampled rows, within four standard deviations."""
     table = pa.table({"id": np.arange(100_000)})
     counts = np.histogram(read(table, sample=10_000)["id"], bins=10, range=(0, 100_000))[0]
     assert counts.sum() == 10_000
     assert abs(counts - 1000).max() < 4 * np.sqrt(1000 * 0.9 * 0.9)
-    assert counts.std() > 5  # which those of every tenth row have not
+    assert counts.std() > 5  # a systematic sample of every tenth row would have 0
 
 
 def test_lines_in_messages_are_those_of_the_file(folder):
-    """With rows that are not selected, blank lines, and values of several lines before."""
+    """Rows that are not selected, blank lines and values of several lines are counted."""
     rows = ['n,t,label,w', '1,"a', 'b",no,1', '', '2,x,yes,1', '3,y,no,', '4,z,yes,1', '5,z,no,-1']  # fmt: skip
     Path("new.csv").write_text("\n".join(rows) + "\n")
     for where, line in (("n > 1", 6), ("n >= 4", 8), ("n <> 3", 8)):

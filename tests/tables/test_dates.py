@@ -11,7 +11,7 @@ from aucforest.tables.dates import find_dates, format_time, table_of
 from aucforest.tables.expansion import expand, split_names
 from tests.estimators.data import small_forest
 
-# A Friday, a missing value, and a Sunday before 1970; in summer New York is four hours behind.
+# A Friday, a missing value, and a Sunday before 1970. In summer, New York is four hours behind UTC.
 DAYS = [date(2024, 3, 1), None, date(1960, 7, 31)]
 MOMENTS = [datetime(2024, 3, 1, 22, 30, 0, 250_000), None, datetime(1960, 7, 31, 0, 0, 1)]
 ZONED = [None if moment is None else moment.replace(tzinfo=UTC) for moment in MOMENTS]
@@ -27,10 +27,10 @@ def seconds(moment):
 
 
 def forms_of(values, type_):
-    """Return a column in all forms that have a type for it."""
+    """Return a column in the types of all libraries that can represent its values."""
     column = pa.table({"d": pa.array(values, type_)})
     forms = {"arrow": column, "pandas on arrow": column.to_pandas(types_mapper=pd.ArrowDtype)}
-    if type_ != pa.date64():  # which polars reads as moments
+    if type_ != pa.date64():  # polars reads this type as dates with a time of day
         forms["polars"] = pl.DataFrame(column)
     forms["objects"] = pd.DataFrame({"d": values}, dtype=object)
     forms["list"] = [[value] for value in values]
@@ -46,12 +46,12 @@ def expanded(X, dates):
 
 
 def features(X, parts="auto"):
-    """Return the names and values of the features that are made of a table."""
+    """Return the names and values of the features of a table."""
     dates = find_dates(table_of(X), parts)
     return split_names(getattr(table_of(X), "columns", ["d"]), dates), expanded(X, dates), dates
 
 
-# Values, their types in Arrow, and the features: without the missing one, of the first and of the last value.
+# Values, their Arrow types, and for each feature its values in the first and in the last row.
 MIDNIGHTS = [seconds(datetime(2024, 3, 1)), seconds(datetime(1960, 7, 31))]
 CASES = {
     "days": (DAYS, [pa.date32(), pa.date64()], {
@@ -72,7 +72,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_form_of_a_date_gives_the_same_features(case):
-    """Also of a column that is missing altogether after the fit."""
+    """All values of the column may be missing after the fit."""
     values, types, wanted = CASES[case]
     found = {}
     for type_ in types:
@@ -105,13 +105,13 @@ def test_time_is_exact_in_every_unit():
 
 
 def test_parts_can_be_chosen():
-    """For columns of any name, and rows of any index."""
+    """The names of columns and the index of rows may be of any kind."""
     moments = pd.to_datetime(["2024-02-29 13:00", "2023-12-31 00:00"])
     frame = pd.DataFrame({"a": [1.0, 2.0], 0: moments, "b": [3.0, 4.0]}, index=[7, 5])
     names, matrix, dates = features(frame, ["day", "hour", "year"])
     assert names == ["a", "0: year", "b", "0: day", "0: hour"]
     np.testing.assert_array_equal(matrix, [[1, 2024, 3, 29, 13], [2, 2023, 4, 31, 0]])
-    # Dates without a time of day are read as midnight by what was learned from others.
+    # If the fit had dates with a time of day, dates without one are read as midnight.
     frame[0] = [date(2024, 2, 29), date(2023, 12, 31)]
     np.testing.assert_array_equal(expanded(frame, dates)[:, 4], [0, 0])
 
@@ -122,12 +122,12 @@ def test_zones_are_converted_to_that_of_fit():
     assert dates[0].zone == "Europe/Berlin"
     for X in (pl.DataFrame({"d": ZONED}), pd.DataFrame({"d": ZONED}, dtype=object), [[moment] for moment in ZONED]):
         np.testing.assert_array_equal(expanded(X, dates), wanted)
-    # Offsets are not in the time zone database, and polars has none.
+    # Offsets are not in the time zone database, and polars does not support them.
     offsets = pd.DataFrame({"d": pd.to_datetime(["2024-03-01 10:00+02:00"])})
     assert features(offsets)[2][0].zone == "UTC"
 
 
-# The values of the fit, others, and what is wrong with these; or what is wrong with those of the fit.
+# The values in the fit, the values afterwards ([] if the fit fails), and the error message.
 BAD = [
     (MOMENTS, [1.5, 2.5], "column 'd' had dates in fit, but holds Float64 now: pass dates, not numbers or text$"),
     (MOMENTS, ["2024-03-01"], "column 'd' had dates in fit, but holds String now"),
@@ -162,7 +162,7 @@ def test_times_as_text():
     [datetime(1, 1, 1, 2, tzinfo=timezone(timedelta(hours=5))), datetime(9999, 12, 31, 20, tzinfo=ZoneInfo(NEW_YORK))],
 )
 def test_the_ends_of_the_calendar_with_a_zone(moment):
-    """As objects of Python, which cannot be converted, they are what they are in polars."""
+    """pandas holds such dates as Python objects. Their features are those of the same dates in polars."""
     _, wanted, dates = features(pl.DataFrame({"d": [moment]}))
     for X in (pd.DataFrame({"d": [moment]}, dtype=object), [[moment]]):
         np.testing.assert_array_equal(expanded(X, dates), wanted)

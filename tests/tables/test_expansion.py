@@ -10,7 +10,7 @@ from aucforest.tables.columns import encode
 from aucforest.tables.dates import DateColumn, table_of
 from aucforest.tables.expansion import IntegerColumn, expand
 
-# The column of integers comes before the one of dates, but its category after all other features.
+# The column of integers comes before the column of dates, but its category is the last feature.
 DATA = {"shop": [7, 7, None], "x": [0.5, 1.5, 2.5], "day": [date(2024, 3, 1), None, date(2024, 7, 2)]}
 EXPANDED = {2: DateColumn(("month", "day"), None), 0: IntegerColumn()}
 NAN = np.nan

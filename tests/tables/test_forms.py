@@ -1,4 +1,4 @@
-"""The same column in every form that arrow, pandas and polars have for it gives the same forest and predictions."""
+"""A column gives the same forest and predictions in all types that Arrow, pandas and polars have for its values."""
 
 from functools import cache, partial
 
@@ -33,7 +33,7 @@ SOME_TEXT, SOME_FLAGS = gaps(TEXT), gaps(FLAGS.tolist())
 
 
 def dictionaries(values, index, type_, in_values=True):
-    """Return two chunks whose dictionaries differ, each with a repeated value; half of the gaps may be in values."""
+    """Return two chunks with different dictionaries, each with a repeated value. Half of the nulls may be in values."""
     chunks = []
     for part in (values[:50], values[50:]):
         known = sorted({value for value in part if value is not None}, reverse=len(chunks) > 0)
@@ -51,7 +51,7 @@ def as_arrow_extension(column):
 
 
 def categories(values):
-    """Return the forms of categories that all frames have."""
+    """Return the values as categoricals of pandas, unordered and ordered."""
     known = sorted({value for value in values if value is not None}, reverse=True)
     return {
         "pandas category": pd.Series(pd.Categorical(values, categories=known)),
@@ -111,7 +111,7 @@ def table_of(column, **others):
 
 
 def write_parquet(table, path):
-    """Write a table as its library does; say whether it can."""
+    """Write a table with its library. Return False if Parquet has no such type."""
     try:
         if isinstance(table, pa.Table):
             pq.write_table(table, path, row_group_size=50)
@@ -131,7 +131,7 @@ def forms_of_coded(numbers):
 
 
 def named(fit, *kinds):
-    """Return the forms of all kinds by name, with the kind, the form to compare with and its forest, fitted once."""
+    """Return all forms by name: the column, its kind, the form to compare with, and a function that fits its forest."""
     return {
         f"{kind}: {name}": (column, kind, first, fitted)
         for kind, first, forms in kinds
@@ -168,7 +168,7 @@ def test_every_form_of_a_feature_gives_the_same_forest(name, tmp_path):
         got = pa.Table.from_batches(predict_out_of_core(model, labelled, keep=["c"]))
         np.testing.assert_array_equal(got["probability_yes"], proba[:, 1])
     path = tmp_path / "t.parquet"
-    if not write_parquet(labelled, path) or kind == "coded numbers":  # which are numbers in Parquet
+    if not write_parquet(labelled, path) or kind == "coded numbers":  # in Parquet, these are numbers
         return
     data = read_training_table(path, LabelledColumns("y"))
     assert_same_trees(forest().fit(data.X, data.y).trees_, expected.trees_)
@@ -177,7 +177,7 @@ def test_every_form_of_a_feature_gives_the_same_forest(name, tmp_path):
 
 @pytest.mark.parametrize("name", LABELS)
 def test_every_form_of_labels_gives_the_same_forest(name, tmp_path):
-    """Types are compared, since [False, True] == [0.0, 1.0]."""
+    """The types of classes are compared, too, because [False, True] == [0.0, 1.0]."""
 
     def plain(classes):
         kind = np.asarray(classes).dtype.kind
@@ -201,7 +201,7 @@ def test_every_form_of_labels_gives_the_same_forest(name, tmp_path):
 @pytest.mark.parametrize("type_", STRINGS)
 @pytest.mark.parametrize("in_values", [True, False])
 def test_missing_labels_raise(type_, in_values):
-    """numpy converts the nulls of a chunked dictionary to other values."""
+    """numpy would convert the nulls of a chunked dictionary to other values."""
     column = dictionaries(SOME_TEXT, pa.uint8(), type_, in_values)
     for y in (column, as_arrow_extension(column), column.chunk(0)):
         with pytest.raises((TypeError, ValueError), match=r"^y has labels that cannot be sorted.* or a missing label$"):
@@ -211,7 +211,7 @@ def test_missing_labels_raise(type_, in_values):
 
 
 def test_missing_numbers_of_dictionaries():
-    """They are NaN even if the column is a dictionary and not categorical."""
+    """Nulls are NaN even if a dictionary column is not categorical."""
     model, column = forest().set_params(categorical_features=None), pd.Series(SOME_NUMBERS, dtype=float)
     expected = model.fit(table_of(column), Y).predict_proba(table_of(pd.Series(SOME_NUMBERS)))
     table = table_of(dictionaries(SOME_NUMBERS, pa.uint8(), pa.int16()))

@@ -1,4 +1,4 @@
-"""Integers that float64 rounds are found, whatever holds them, and nothing else is."""
+"""Integers that float64 rounds are found in all types of tables, and other values are not taken for them."""
 
 import numpy as np
 import pandas as pd
@@ -60,7 +60,7 @@ def test_a_fit_warns_with_the_name_of_the_column(X, name):
 
 
 def test_rounded_integers_are_noted_in_memory_and_in_batches(tmp_path):
-    """In memory and out of core, from Parquet and from a CSV, where they may be beyond all integers of Arrow."""
+    """The fits are in memory and out of core. A CSV may have integers that no Arrow type represents."""
     sentence = f"column 'key': {ROUNDED}"
     frame = pd.DataFrame({"a": SMALL / 7, "key": UNSIGNED, "label": np.where(Y, "yes", "no")})
     assert sentence in column_notes(frame[["a", "key"]])

@@ -1,4 +1,4 @@
-"""Tables from JSON lines: the same as from a CSV of the same values, and what is wrong with a file."""
+"""JSON lines give the same table as a CSV of the same values, and bad files are refused."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from tests.tables.text_tables import read_all, write_table
 
 @pytest.fixture
 def read(written):
-    """Return a function that writes objects, or text, as JSON lines, and returns what is read."""
+    """Return a function that writes objects or text as JSON lines, and returns the table that is read from them."""
     return lambda content, name="t.jsonl", **options: read_all(open_source(written(content, name), **options))
 
 
@@ -35,11 +35,11 @@ def test_types_and_values_are_those_of_a_csv(tmp_path, read, name):
 @pytest.mark.parametrize(
     ("rows", "columns"),
     [
-        ([{"a": 1.125}, {"a": "2,5"}], {"a": ["1.125", "2,5"]}),  # numbers are what they are beside text with a comma
+        ([{"a": 1.125}, {"a": "2,5"}], {"a": ["1.125", "2,5"]}),  # JSON numbers have a point
         ([{"a": 1125}, {"a": "2,5"}], {"a": [1125.0, 2.5]}),
         ([{"a": 1}, {}, {"a": None, "b": "x"}], {"a": [1, None, None], "b": [None, None, "x"]}),
-        ([{"json": 1}], {"json": [1]}),  # as the engine names objects
-        ([{"a": 1, "a_1": 2}], {"a": [1], "a_1": [2]}),  # as it renames twins
+        ([{"json": 1}], {"json": [1]}),  # the name that the engine gives to objects
+        ([{"a": 1, "a_1": 2}], {"a": [1], "a_1": [2]}),  # the name that the engine gives to a repeated key
         ([{"A_1": 1, "a": 2}], {"A_1": [1], "a": [2]}),
         ([{f"k{i}": i} for i in range(300)], {f"k{i}": [None] * i + [i] + [None] * (299 - i) for i in range(300)}),
     ],

@@ -1,4 +1,4 @@
-"""Which columns are learned from, and as what; and what a model reads, whatever a batch shows."""
+"""The names of features, and the conversion of columns to the kinds that a fitted model expects."""
 
 from datetime import date
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Labels batch by batch are the labels of the whole column."""
+"""Labels that are read batch by batch are those of the whole column."""
 
 import numpy as np
 import pyarrow as pa
@@ -51,9 +51,9 @@ def test_batches_give_the_same_as_the_whole_column(kind, indices, cut, chunked):
         ([False, True, False, True], True, [0, 1, 0, 1]), ([False, True, False, True], "True", [0, 1, 0, 1]),
         ([3, 18, 20, 18], ">=18", [0, 1, 1, 1]), ([3, 18, 20, 18], "> 18", [0, 0, 1, 0]),
         ([0.5, 18.0, -2.0], "<1e0", [1, 0, 1]),
-        (["<18", ">=18", "<18"], ">=18", [0, 1, 0]),  # which are ordinary labels
+        (["<18", ">=18", "<18"], ">=18", [0, 1, 0]),  # compared as strings, because the column has strings
         ([1.0, float("inf"), 2.0], ">=inf", [0, 1, 0]),
-        (np.arange(2**17), "7", (np.arange(2**17) == 7).tolist()),  # two classes, for any number of labels
+        (np.arange(2**17), "7", (np.arange(2**17) == 7).tolist()),  # any number of other labels
     ],
 )  # fmt: skip
 def test_one_label_against_the_others(labels, positive, expected):
@@ -68,8 +68,8 @@ def test_one_label_against_the_others(labels, positive, expected):
         ([[1, 2], [1, None, None]], None, "column 'y' has 2 missing labels, the first in the Table, row 4"),
         ([[1.0, 2.0], [float("nan")]], None, "has 1 missing labels, the first in the Table, row 3"),
         ([[float("inf"), 0.0, 1.0]], None, "column 'y' has numbers such as inf, not class labels"),
-        ([[1.0, 4.0, 2.5]], None, "numbers such as 2.5, not class labels; positive='>=2.5' makes two classes of a"),
-        ([[0.5, 9.0, 7.0, 8.0]], None, "numbers such as 0.5, not class labels; positive='>=8.0' makes two"),
+        ([[1.0, 4.0, 2.5]], None, "such as 2.5, not class labels; --positive '>=2.5' (in Python, positive) makes two"),
+        ([[0.5, 9.0, 7.0, 8.0]], None, "such as 0.5, not class labels; --positive '>=8.0' (in Python, positive) makes"),
         ([[1.0, 2.0], [float("nan")]], ">1", "has 1 missing labels, the first in the Table, row 3"),
         ([[1, 2]], ">0", "has only one class, True"),
         ([[1, 1], [1]], None, "column 'y' has only one class, 1: at least 2"),
@@ -78,7 +78,7 @@ def test_one_label_against_the_others(labels, positive, expected):
         ([[1.0, 2.0]], ">nan", "column 'y' has no number >nan"),
         ([["yes", "no"]], "yess", "has no label 'yess'; its labels are 'no', 'yes'"),
         ([[[1], [2]]], None, "not class labels"),
-        ([range(2**16 + 1)], None, "more than 65,536 different labels; positive='>=32768' makes two classes"),
+        ([range(2**16 + 1)], None, "65,536 different labels; --positive '>=32768' (in Python, positive) makes"),
     ],
 )  # fmt: skip
 def test_labels_that_are_refused(parts, positive, sentence):

@@ -1,4 +1,4 @@
-"""Notes on columns: which get one, in frames of any library and in arrow tables."""
+"""Notes on columns are the same in frames of all libraries."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from aucforest.tables.notes import suspicious_columns, unseen_categories
 
 N = 1500
 NUMBERS = np.random.default_rng(0).normal(size=N)
-# Columns by the note that each must get, "" for none.
+# Columns by the note that they get, "" for none.
 COLUMNS = {
     "": {
         "number": NUMBERS,

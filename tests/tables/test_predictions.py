@@ -1,4 +1,4 @@
-"""The columns of a model in new tables: found by name, read as in training, whatever a batch shows."""
+"""The columns of a model are found in new tables by name, and are read in the types of the training data."""
 
 from functools import partial
 
@@ -44,7 +44,7 @@ def model(frame, tmp_path_factory):
 
 
 def typed(model, given, others=()):
-    """Return the features of a table in the kinds of a model, and what is said."""
+    """Return the features of a table in the kinds of a model, and the notes."""
     source = open_source(given)
     source.batches = partial(source.batches, max_rows=50)
     columns = ModelColumns(model, source, others)
@@ -52,7 +52,7 @@ def typed(model, given, others=()):
 
 
 def test_features_are_the_same_whatever_holds_them(tmp_path, frame, model):
-    """A file in the spelling of training, a file with types, and a frame."""
+    """The table is a CSV with the same spelling as in training, a Parquet file, or a frame."""
     paths = [write_table(spelled(frame), tmp_path / "t.csv"), write_table(frame, tmp_path / "t.parquet")]
     wanted = typed(model, frame)[0].to_pandas()
     for source in (*paths, frame):
@@ -64,7 +64,7 @@ def test_features_are_the_same_whatever_holds_them(tmp_path, frame, model):
 
 
 def test_another_spelling_than_in_training_is_read_if_it_is_sure(tmp_path, frame, model):
-    """Where 1.234 may be 1234, and the day the month, the spelling of the model decides."""
+    """If 1.234 may be 1234, or the day may be the month, the format of the model decides."""
     unsure = spelled(frame)[:2].assign(number=["1,234", "2,345"], weight="1,234 kg", day="1/2/2024")
     of_unsure = {"number": [1.234, 2.345], "weight": [1.234] * 2, "day": [pd.Timestamp("2024-02-01")] * 2}
     for rows, wanted in ((frame, {"number": frame["number"].tolist()}), (unsure, of_unsure)):
@@ -80,7 +80,7 @@ def test_another_spelling_than_in_training_is_read_if_it_is_sure(tmp_path, frame
     ],
 )  # fmt: skip
 def test_rows_are_selected_by_the_types_of_the_model(tmp_path, model, where, n_rows):
-    """Also if the new file alone does not say which is the day, and which the decimal mark."""
+    """The formats of the model are used, because the new file alone does not determine them."""
     rows = pd.DataFrame({
         "number": "0,125", "weight": ["2,125", "20,125"] * 15, "word": ["a", "b"] * 15, "flag": "True",
         "day": ["01.02.2024"] * 10 + ["02.03.2024"] * 20, "wait": "1 days", "at": "2024-01-01 10:00+00:00",

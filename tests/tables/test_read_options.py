@@ -1,4 +1,4 @@
-"""What is said about invalid options of files of text, and what one option says of another."""
+"""Error messages for invalid options of text files, and the decimal mark that follows from other options."""
 
 import pytest
 

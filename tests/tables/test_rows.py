@@ -1,4 +1,4 @@
-"""X in every form that `predict_proba` takes gives the results of the same array, in every public function."""
+"""All public functions give the same results for all types of X that `predict_proba` accepts."""
 
 from functools import cache
 
@@ -36,7 +36,7 @@ def fitted_forest():
 
 
 class ArrayLike:
-    """An object that is an array to numpy alone."""
+    """An object that only numpy can convert to an array."""
 
     def __init__(self, values):
         self._values = values
@@ -45,7 +45,7 @@ class ArrayLike:
         return np.asarray(self._values, dtype=dtype)
 
 
-# Matrices differ from arrays in operators and in the shape of sums, whatever the format.
+# Sparse matrices differ from sparse arrays in operators and in the shape of sums.
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 SPARSE = {form: lambda X, form=form: sp.csr_array(X).asformat(form) for form in FORMATS} | {"matrix": sp.csr_matrix}
 DENSE = {
@@ -76,7 +76,7 @@ def compared(X, categorical="from_dtype"):
 
 
 def shift(X):
-    whole = Chunks.by_number(1)  # without limits of shifts, for which each chunk takes a domain classifier
+    whole = Chunks.by_number(1)  # one chunk, because limits of shifts need a domain classifier for each
     monitor = CBPE.from_forest(fitted_forest(), Y, X, metrics=["roc_auc"], chunks=whole)
     (found,) = monitor.estimate(fitted_forest().predict_proba(X), X=X, chunks=whole).shifts.values()
     return found[:5]
@@ -108,7 +108,7 @@ def test_every_form_gives_the_same(name):
     for form, make in FORMS.items():
         given, before = make(X), make(X)
         np.testing.assert_array_equal(CALLS[name](given), expected, err_msg=form)
-        if form in ("coo", "csr", "bsr"):  # the matrix of the caller is kept
+        if form in ("coo", "csr", "bsr"):  # the caller's matrix must not change
             assert (given != before).nnz == 0
             np.testing.assert_array_equal(given.data, before.data)
         pyplot.close("all")
@@ -166,7 +166,7 @@ def test_masked_labels_and_weights_are_refused():
     ],
 )  # fmt: skip
 def test_an_index_outside_of_a_sparse_matrix_is_refused(form, index, value):
-    """scipy would read or write memory that is not its own, and end the process."""
+    """scipy would access memory outside of the arrays, and the process could crash."""
     matrix = sp.csr_matrix(X).asformat(form)
     getattr(matrix, index)[5] = value
     for name in ("fit", "predict", "compare_criteria", "oob_permutation_importance", "CBPE"):

@@ -1,4 +1,4 @@
-"""Tables that are read again and again: files of one schema, tables of other packages, from any row on."""
+"""Sources are read several times, from any row on: files with one schema, and tables of other libraries."""
 
 import duckdb
 import pandas as pd
@@ -19,7 +19,7 @@ def table(n=50):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with three files of one table, with row groups of different sizes, and files that are not its own."""
+    """A folder with three Parquet files of one table, with row groups of different sizes, and files to be ignored."""
     rows = table()
     for name, part, size in [("2", rows[20:20], 5), ("1", rows[:20], 7), ("3", rows[20:], 40)]:
         pq.write_table(part, tmp_path / f"part{name}.parquet", row_group_size=size)
@@ -49,6 +49,7 @@ def test_all_sources_return_the_same_rows_at_each_reading(folder):
             assert all(batch.schema.names == ["c", "a"] for batch in batches), name
             read = [value for batch in batches for value in batch.column("a").to_pylist()]
             assert read == list(range(first_row, 50)), (name, first_row)
+    assert open_source(sources["dataset"])._reader(["c"]).schema.names == ["c"]
 
 
 def test_location_is_the_file_and_the_number_of_the_row(folder):
@@ -59,10 +60,9 @@ def test_location_is_the_file_and_the_number_of_the_row(folder):
 
 
 def test_fingerprints_differ_between_files(folder):
-    assert open_source(folder).proportion(12) == 0.24
     before = open_source(folder).fingerprint()
     assert before == open_source(str(folder)).fingerprint()
-    assert before["n_rows"] == 50
+    assert before["n_rows"] == open_source(folder).n_rows == 50
     pq.write_table(table()[20:], folder / "part3.parquet", row_group_size=30)
     assert open_source(folder).fingerprint() != before
     assert open_source(table()).fingerprint() is None
@@ -127,7 +127,7 @@ def test_selected_rows(tmp_path_factory, folder, of):
     rows = [batch.num_rows for batch in source.batches(["a"], 3, 10)]
     assert (sum(rows), max(rows)) == (len(wanted) - 3, 10)
     assert source.location(0).rpartition(" ")[2] == str(int(wanted["a"].iloc[0]) + (2 if of == "csv" else 1))
-    assert (source.proportion(len(wanted)), source.columns) == (1.0, ["a", "b", "c"])
+    assert (source.n_rows, source.columns) == (len(wanted), ["a", "b", "c"])
     sample = [open_source(given, options=ReadOptions(where="a > 5", sample=9)) for _ in range(2)]
     assert read_all(sample[0]).equals(read_all(sample[1]))
     values = read_all(sample[0])["a"].to_pylist()

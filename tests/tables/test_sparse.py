@@ -1,4 +1,4 @@
-"""Sparse matrices give the trees and predictions of the same rows as a dense array, to the last bit."""
+"""Sparse matrices give bit for bit the same trees and predictions as dense arrays."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ FORMATS = [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array, sp.coo_arra
 
 
 def make(n_rows=400, n_features=30, dtype=np.float64, density=0.1, factor=1):
-    """Return a sparse matrix with missing values, stored zeros and negative values, the same dense, and labels."""
+    """Return a sparse matrix with missing values, stored zeros and negative values, its dense array, and labels."""
     random = np.random.default_rng(0)
     X = sp.random(n_rows, n_features, density, random_state=0, format="csr", dtype=np.float64).astype(dtype)
     X.data = np.round(X.data, 2)
@@ -44,7 +44,7 @@ OPTIONS = [
     ],
 )
 def test_a_forest_is_that_of_the_dense_rows(form, density, options):
-    """Also where few values are stored, so that only these have codes."""
+    """If few values are stored, only these have codes."""
     options = dict(options)
     X, dense, y = make(1500, 60, options.pop("dtype", np.float64), density, options.pop("factor", 1))
     assert SparseRows(X).is_very_sparse == (density < 0.1)
@@ -80,7 +80,7 @@ def test_blocks_do_not_change_the_result(monkeypatch):
 @given(st.data())
 @settings(max_examples=20)
 def test_unsorted_and_repeated_entries_are_sums(data):
-    """In the order of a dense array, on which their rounding depends. The matrix of the caller stays as it is."""
+    """The rounded sum depends on the order, which is that of a dense array. The caller's matrix does not change."""
     n = data.draw(st.integers(5, 30))
     parts = st.sampled_from([-2.0, 0.0, 0.1, 0.2, 0.7, 1e16, -1e16])
     entry = st.tuples(st.integers(0, n - 1), st.integers(0, 3), parts)

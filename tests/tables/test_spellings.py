@@ -1,4 +1,4 @@
-"""Numbers and dates as people write them: what is one, and the same for Python and for the engine."""
+"""Numbers and dates as people write them are recognized, alike by Python and by the database engine."""
 
 import re
 from datetime import date, datetime, timedelta
@@ -97,7 +97,7 @@ DAY = timedelta(1)
 
 @pytest.fixture
 def read(tmp_path):
-    """Return a function that writes the text of a column and returns what is read of it, and the notes."""
+    """Return a function that writes a column of text, and returns the column that is read and the notes."""
     return partial(read_column, tmp_path)
 
 
@@ -114,22 +114,22 @@ YEAR_FIRST, YEARLY = [day.strftime("%y/%m/%d") for day in DAYS], ["31/12/19", "3
 UNSURE, DAY_FIRST = ["1/2/24", "3/4/24"], [date(2024, 2, 1), date(2024, 4, 3)]
 MONTH_FIRST = [date(2024, 1, 2), date(2024, 3, 4)]
 CLOCKS = [datetime(2024, 1, 15, 4, 23), datetime(2024, 1, 16, 16, 23)]
-# The text of a column, a given format, other columns, and what is read, None if it is the text.
+# The text of a column, the option `date_format`, other columns, and the values that are read, None if they stay text.
 READ = [
     (["2024.01.31", "2024.02.01"], None, {}, [date(2024, 1, 31), date(2024, 2, 1)]),
     (["01/15/2024 04:23AM", "01/16/2024 04:23PM"], None, {}, CLOCKS),
     (["2024-01-15 04:23 AM", "2024-01-16 04:23 PM"], None, {}, CLOCKS),
-    # digits are dates if a format says so
+    # digits are dates if the option is given
     (["20240131", "20240229"] * 10 + ["00000000"], None, {}, None),
     (["20240131", "20240229"] * 10 + ["00000000"], "%Y%m%d", {"n": "5"},
      [date(2024, 1, 31), date(2024, 2, 29)] * 10 + [None]),
     (["20240131", "99"], "%Y%m%d", {}, [20240131, 99]),
     (["20240131", "20230229"], "%d%m%Y", {}, [20240131, 20230229]),
-    # the order of day and month is that of the given format
+    # the order of day and month is that of the option
     (UNSURE, "%d/%m/%Y", {}, DAY_FIRST),
     (["1-2-2024", "3-4-2024"], "%m/%d/%y", {}, MONTH_FIRST),
     (["13/2/24", "3/4/24"], "%m/%d/%Y", {}, [date(2024, 2, 13), date(2024, 4, 3)]),
-    # and else that of other columns
+    # or, without the option, that of other columns
     (UNSURE, None, {"sure": ["24/02/28", "24/04/30"]}, None),
     (UNSURE, None, {"sure": ["31/1/2024", "2/3/2024"]}, DAY_FIRST),
     (UNSURE, None, {"sure": ["1/31/24", "2/3/24"]}, MONTH_FIRST),
@@ -167,7 +167,7 @@ def test_what_is_read_of_dates(read, texts, date_format, others, found):
         form = "%d/%m/%y" if found == DAY_FIRST else "%m/%d/%y"
         assert any("'d'" in note and f"are read as {form}" in note for note in notes)
     elif date_format == "%y-%b-%d" or "-12-31 23" in texts[0]:
-        assert notes == []  # of a given format, and of ISO dates
+        assert notes == []  # there are none on a given format and on ISO dates
 
 
 MONTHS = ["%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y", "%-d-%b-%Y", "%d %B %Y", "%b %-d, %Y"]

@@ -1,4 +1,4 @@
-"""Types of columns of text: what their SQL reads is what Python reads, and all rows and columns decide on them."""
+"""Types of text columns: their SQL gives the values that Python gives, and they depend on all rows and columns."""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
@@ -44,8 +44,8 @@ NO_DATES = [
         (text_types.DURATION.sql, DURATIONS | {"-00:00:02.5": -2_500_000}, NO_DURATIONS),
         (text_types.TIME.sql, CLOCKS, ["24:00", "12:60", "12:30:15.5", "12"]),
         (text_types.FLAG.sql, FLAGS, ["tRue", "yes", "T", "", "2"]),
-        (text_types.MOMENT.sql, {}, NO_DATES),  # of whose parts the engine ignores some
-        # a format with a clock is the whole text, and a format may have the day of the week
+        (text_types.MOMENT.sql, {}, NO_DATES),  # the engine would ignore parts of these
+        # formats with a time of day, and with the day of the week
         (text_types.dates_in("%d.%m.%Y %H.%M"), {"29.02.2024 10.30": datetime(2024, 2, 29, 10, 30)}, ["29.02.2024"]),
         (text_types.dates_in("%a, %d %b %Y"), {"Thu, 29 Feb 2024": datetime(2024, 2, 29)}, ["29 Feb 2024"]),
     ],
@@ -60,7 +60,7 @@ MARKS = ["", *" \u00a0\u2007\u2009\u202f'’,"]
 
 @given(st.decimals(-(10**12), 10**12, places=3), st.sampled_from(".,"), st.sampled_from(UNITS), st.sampled_from(MARKS))
 def test_spelled_numbers_are_those_of_python_to_the_last_bit(engine, number, decimal, unit, mark):
-    """With any mark between thousands, either decimal mark, and a sign before or behind; also as Python reads them."""
+    """Numbers have any mark between thousands, either decimal mark, and a sign at either end."""
     thousands = {".": mark, ",": "." if mark == "," else mark}[decimal]
     plain = f"{abs(number):,.3f}".translate(str.maketrans({",": thousands, ".": decimal}))
     forms = ["-{}", "\u2212{}", "- {}", "({})"] + ["{}-"] * (unit == "")
@@ -94,7 +94,7 @@ def test_durations_as_python_and_pandas_write_them(engine, duration):
 
 @given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.timezones() | st.just(UTC)))
 def test_times_are_those_of_python(engine, moment):
-    """As they are written, without or with an offset, whatever the zone of the machine."""
+    """The values, without or with an offset, do not depend on the time zone of the machine."""
     moment = moment.astimezone(UTC) if moment.utcoffset().seconds % 60 else moment
     plain = moment.replace(tzinfo=None)
     texts = [str(plain), plain.isoformat(), f" {plain}", plain.strftime("%Y/%m/%d %H:%M:%S.%f").rjust(26, "0")]
@@ -163,7 +163,7 @@ COLUMNS = [
 
 
 def test_the_type_of_each_column(tmp_path):
-    """All are columns of one table, some of which are sure of a decimal comma and some of a point."""
+    """All columns are in one table. Some require a decimal comma, and some a decimal point."""
     table = {str(index): (values * 3)[:3] for index, (values, _) in enumerate(COLUMNS)}
     source = write_column(tmp_path, ["1"] * 3, **table)
     types, _ = infer_types(list(table), source._count, ReadOptions())
@@ -207,13 +207,13 @@ def test_integers_that_are_rounded(tmp_path):
     source.schema(source.columns)
     expected = {name for name, value in integers.items() if int(float(value)) != value}
     assert expected == {"b", "c", "e"}
-    assert source.rounded == {"e"}  # others are integers of 64 bits, which a fit tells itself
+    assert source.rounded == {"e"}  # the others are int64, on which the fit itself warns
 
 
 @settings(max_examples=10)
 @given(st.lists(st.dates(date(1900, 1, 1), date(2100, 1, 1)), min_size=1, max_size=30), st.sampled_from("/-."))
 def test_days_and_months_by_all_rows(tmp_path_factory, days, mark):
-    """A day is read as another only if it is text: with points the day is first, else a day after the 12th says it."""
+    """Dates are read if their format is certain: with points the day is first, else a day after the 12th decides."""
     folder = tmp_path_factory.mktemp("days")
     for form in (f"%d{mark}%m{mark}%Y", f"%m{mark}%d{mark}%Y"):
         if mark == "." and form.startswith("%m"):

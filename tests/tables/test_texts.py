@@ -1,13 +1,13 @@
-"""Columns of text that are something else: what a note says, and what is few."""
+"""Notes on columns of text that are probably numbers or dates."""
 
 import ast
 
 import numpy as np
 import pytest
 
-from aucforest.tables.texts import StrayText, read_as_missing, text_note, unseen_note
+from aucforest.tables.texts import StrayText, stray_note, text_note, unseen_note
 
-# Amounts from 1.01 to some 100,000, of which some are below 1,000.
+# Amounts from 1.01 to about 100,000. Some are below 1,000, so that they have no mark between thousands.
 AMOUNTS = [round(float(x), 2) + 1.01 for x in np.random.default_rng(0).lognormal(7, 2, 60)]
 
 
@@ -34,7 +34,7 @@ def note_on(texts):
 @pytest.mark.parametrize("share", [0.03, 0.3, 0.97])
 @pytest.mark.parametrize("spell", SPELLINGS)
 def test_the_note_says_what_to_write(spell, share):
-    """Whatever share of the numbers is negative."""
+    """The note does not depend on the proportion of negative numbers."""
     numbers = [-x if i < share * len(AMOUNTS) else x for i, x in enumerate(AMOUNTS)]
     spelled = {spell(x): x for x in numbers}
     note = note_on([spell(x) for x in numbers])
@@ -66,10 +66,10 @@ def test_sentences_on_stray_text():
     assert str(stray) == "5 of 1,095 values are no numbers ('n/k', '?', '-')"
     option = "; --stray-text text (in Python, stray_text='text') reads the column as text"
     note = f"column 'a': {stray}, read as missing{option}"
-    assert read_as_missing("a", stray, can_be_text=True) == note
+    assert stray_note("a", stray, can_be_text=True) == note
     one = StrayText(1, 9, ["1,5"], "date")
     assert str(one) == "1 of 9 values is no date ('1,5')"
-    assert read_as_missing("a", one, can_be_text=False) == f"column 'a': {one}, read as missing"
+    assert stray_note("a", one, can_be_text=False) == f"column 'a': {one}, read as missing"
 
 
 def test_numbers_of_several_units_are_named():
@@ -83,7 +83,7 @@ def test_numbers_of_several_units_are_named():
 
 
 def test_text_is_only_text():
-    """Such as codes that a frame holds as text on purpose."""
+    """Text of plain numbers, which may be codes, gets no note."""
     for values in (["a", "b"], [], [True, False], ["1", "2"]):
         assert text_note(values, [1] * len(values)) is None
 

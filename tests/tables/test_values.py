@@ -1,4 +1,4 @@
-"""Equal values are one category, whatever type holds them in `fit` and afterwards."""
+"""Equal values are one category, in all types that may contain them in `fit` and afterwards."""
 
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -26,7 +26,7 @@ CLOCKS = [None if wait is None else (datetime.min + wait).time() for wait in WAI
 
 
 class Color(str, Enum):  # noqa: UP042, its `str` is "Color.RED"
-    """Text whose `str` is another text."""
+    """Members are strings, but `str` returns another string."""
 
     RED = "b"
     BLUE = "é"
@@ -43,7 +43,7 @@ def matrix(values, dtype):
 
 
 def forms_of(values, *types):
-    """Return a column in the types of Arrow, and in the forms of pandas and polars that are made of them."""
+    """Return a column in the given Arrow types, and in the types of pandas and polars to which Arrow converts them."""
     forms = {"objects": objects(values), "rows": [[value] for value in values]}
     forms["category"] = pd.DataFrame({"c": pd.Categorical(values)})
     for type_ in types:
@@ -131,7 +131,7 @@ OTHERS = {
 
 @pytest.mark.parametrize(("fitted", "other"), list(permutations(OTHERS, 2)))
 def test_values_of_another_kind_than_in_fit(fitted, other):
-    """Not one of them would be known."""
+    """No value could be equal to a category."""
     (before, before_text), (now, now_text) = OTHERS[fitted], OTHERS[other]
     _, categories = learn(as_table(objects([before])), [0], None)
     message = f"^X: column 'c' has values such as {now_text}, but had values such as {before_text} in fit$"

@@ -1,4 +1,4 @@
-"""Text files that tests write, and what is read of them."""
+"""Functions that write text files, read them, and evaluate SQL."""
 
 import pandas as pd
 import pyarrow as pa
@@ -23,18 +23,18 @@ def write_table(frame, path):
 
 
 def write_column(folder, values, options=DEFAULT_OPTIONS, **others):
-    """Write the texts of a column, and perhaps of others, into a CSV, and open it."""
+    """Write the column d, and the given other columns, into a CSV, and open it."""
     frame = pd.DataFrame({"d": values, "x": 1, **others}, dtype=object)
     return open_source(write_table(frame, folder / "t.csv"), options=options)
 
 
 def read_column(folder, values, options=DEFAULT_OPTIONS, **others):
-    """Return what is read of a column, and what is said on it."""
+    """Write a column, and return the column that is read and the notes."""
     source = write_column(folder, values, options, **others)
     return read_all(source)["d"], stray_notes(source, ["d"])
 
 
 def evaluated(connection, sql, texts):
-    """Return the values of SQL of a column, which it has in place of {0}, for some texts."""
+    """Evaluate SQL for each of some texts, which replaces {0}."""
     rows = connection.execute(f"SELECT {sql.replace('{0}', 'v')} FROM (SELECT unnest(?::VARCHAR[]) AS v)", [texts])
     return [value for (value,) in rows.fetchall()]

@@ -27,6 +27,7 @@ from aucforest.tables.labels import (
     check_has_rows,
     find_comparison,
     not_label,
+    numeric_columns,
     read_groups,
     read_labels,
     read_weights,
@@ -41,10 +42,9 @@ from aucforest.tables.values import FLAG, TEXT
 
 # Notes on a table that is read batch by batch are based on at most _MOST_ROWS rows, from _BLOCKS parts of the table.
 _MOST_ROWS, _BLOCKS = 2**16, 16
-# A target is refused if it has more than MOST_LABELS distinct labels, and on average fewer than LEAST_ROWS rows per
-# label. For integers, which may be a quantity, the least number of rows is LEAST_ROWS_OF_INTEGERS.
-MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
-OPTION = "--positive "  # the option that messages of `LabelReader` name
+# A target is refused if it has more than _MOST_LABELS distinct labels, and on average fewer than _LEAST_ROWS rows per
+# label. For integers, which may be a quantity, the least number of rows is _LEAST_ROWS_OF_INTEGERS.
+_MOST_LABELS, _LEAST_ROWS, _LEAST_ROWS_OF_INTEGERS = 50, 10, 100
 # Pairs of labels of which the second is positive even if it is more frequent.
 _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
 
@@ -52,8 +52,8 @@ _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative
 class LabelledColumns(NamedTuple):
     """The columns of a labelled table that options name. Those after `groups` are for fits only.
 
-    The columns `drop` are left out. The columns `keep` are copied to a reference, even if they have another role. The
-    columns `categorical` are read as text, even if they contain numbers.
+    The columns `drop` are left out. The columns `keep` are copied to the reference table, even if they have another
+    role. The columns `categorical` are read as text, even if they contain numbers.
     """
 
     target: str
@@ -95,7 +95,7 @@ def open_table(file: Path, as_text: Sequence[str] | None, options: ReadOptions =
 def read_columns(table: Source, names: Sequence[str]) -> Any:
     """Return the given columns of a table as an Arrow table; ValueError if one is missing."""
     names = list(dict.fromkeys(names))
-    kinds.find_column(table, *names)
+    kinds.check_has_columns(table, *names)
     return pa.Table.from_batches(table.batches(names), schema=table.schema(names))
 
 
@@ -142,10 +142,10 @@ def read_training_table(
     label_columns = [name for name in (target, weight, groups) if name is not None]
     non_features = [*label_columns, *([] if time is None else [time])]
     table = open_table(file, [*label_columns, *categorical], read_options)
-    kinds.find_column(table, *non_features, *drop, *keep, *categorical)
+    kinds.check_has_columns(table, *non_features, *drop, *keep, *categorical)
     _check_categorical(table, categorical)
-    reader = LabelReader(table, target, positive, OPTION)
-    features = kinds.feature_names(table, [*non_features, *drop], reader.numbers(weight))
+    reader = LabelReader(table, target, positive)
+    features = kinds.feature_names(table, [*non_features, *drop], numeric_columns(reader, weight))
     classes, y, weights, group_indices = read_labels(table, reader, weight, groups)
     echo_notes(reader.alike_notes())
     classes, y = with_positive_last(reader, classes, y, positive)
@@ -233,10 +233,9 @@ def read_for_model(
     target, positive, weight, groups, *_ = named
     non_features = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
     table = open_table(file, None, read_options)
-    kinds.find_column(table, *non_features)
+    kinds.check_has_columns(table, *non_features)
     reader = _label_reader(model, table, target, positive)
-    numbers = [] if weight is None else [weight]
-    model_columns = ModelColumns(model, table, non_features, numbers if reader is None else reader.numbers(weight))
+    model_columns = ModelColumns(model, table, non_features, numeric_columns(reader, weight))
     features, batches = list[Any](), list[Any]()
     for features_of_batch, batch in model_columns.batches(non_features):
         features.append(features_of_batch)
@@ -276,7 +275,7 @@ def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.ui
     """Raise ValueError if many labels have few rows each, so that they are probably not classes."""
     n_rows, n_classes = len(labels), len(classes)
     is_integer = classes.dtype.kind in "iu"
-    if n_classes <= MOST_LABELS or n_rows >= (LEAST_ROWS_OF_INTEGERS if is_integer else LEAST_ROWS) * n_classes:
+    if n_classes <= _MOST_LABELS or n_rows >= (_LEAST_ROWS_OF_INTEGERS if is_integer else _LEAST_ROWS) * n_classes:
         return
     if is_integer:
         raise ValueError(
@@ -300,7 +299,7 @@ def _label_reader(model: Any, table: Source, target: str, positive: str | None) 
         raise ValueError(f"--positive must be the model's, but is {positive!r}; its classes are {shown}")
     is_one_against_others = kind == TEXT and negative == not_label(positive_label)
     if is_one_against_others or (positive is not None and kind == FLAG):
-        return LabelReader(table, target, str(positive_label) if positive is None else positive, OPTION)
+        return LabelReader(table, target, str(positive_label) if positive is None else positive)
     return None
 
 

@@ -66,13 +66,11 @@ def predict(
     added = _reasons(forest, reasons)
     added = _interval(forest, 0.95 if level is None else level, added) if interval else added
     predictions, n_rows = Predictions(forest, table, kept, proba, added), 0
-    bar = progress_bar(desc="predicting", unit=" rows", leave=False, verbose=is_watched())
+    bar = progress_bar(total=table.n_rows or None, desc="predicting", unit=" rows", leave=False, verbose=is_watched())
     with table_writer(out, predictions.schema) as write, bar as progress:
         for batch in predictions.batches():
             write(pa.table(batch))
             n_rows += batch.num_rows
-            if done := table.proportion(n_rows):
-                progress.total = round(n_rows / done)
             progress.update(batch.num_rows)
     echo_notes([*predictions.stray_notes, *predictions.unseen_notes])
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)

@@ -123,8 +123,8 @@ def fit_out_of_core(
     (569, 2)
     """
     import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
-    from aucforest.tables.kinds import feature_names, find_column
-    from aucforest.tables.labels import LabelReader, SteadyRows, read_labels
+    from aucforest.tables.kinds import check_has_columns, feature_names
+    from aucforest.tables.labels import LabelReader, SteadyRows, numeric_columns, read_labels
     from aucforest.tables.read_options import ReadOptions
     from aucforest.tables.sources import open_source, stray_notes
 
@@ -138,9 +138,9 @@ def fit_out_of_core(
     left_out = [*reserved, *_as_names("drop", drop)]
     # In text files, `reserved` columns are read as strings. `feature_names` makes weights and compared labels numbers.
     table = open_source(source, reserved, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
-    find_column(table, *left_out)
+    check_has_columns(table, *left_out)
     reader = LabelReader(table, target, positive)
-    names = feature_names(table, left_out, reader.numbers(sample_weight))
+    names = feature_names(table, left_out, numeric_columns(reader, sample_weight))
     for sentence in stray_notes(table, names):
         warn(sentence)
     rows = Target(*read_labels(table, reader, sample_weight, groups))

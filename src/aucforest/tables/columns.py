@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aucforest._caller import warn
 from aucforest.metrics.validation import is_missing, unmask
 from aucforest.tables.texts import text_note
-from aucforest.tables.values import kind_of_value, plain_values, read_as, readable
+from aucforest.tables.values import kind_of_value, parse_dates, plain_values, readable
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import SHARED_CODE
 
@@ -116,7 +116,7 @@ def read_table(X: Any) -> Table:
 
 
 def has_codes(X: Any) -> bool:
-    """Return whether X is an Arrow table with a dictionary column; numpy would turn nulls of the column into values."""
+    """Return whether X is an Arrow table with a dictionary column, whose nulls numpy would turn into values."""
     frame = _as_frame(X)
     return frame is not None and frame.implementation.is_pyarrow() and any(t in _CODED for t in frame.schema.values())
 
@@ -383,7 +383,7 @@ def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:
     """Return the values of a column that are not among the categories, and their counts."""
     counted, seen = count_values(column, None), set(categories.tolist())
     values, counts = counted.values.tolist(), counted.counts.tolist()
-    converted = read_as(values, categories)
+    converted = parse_dates(values, categories)
     return {value: n for value, category, n in zip(values, converted, counts) if category not in seen}
 
 
@@ -418,14 +418,14 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
     """Return the codes of one column, NaN for missing and unseen values. A value has the code of an equal category."""
     codes = np.arange(len(categories), dtype=np.float64)
     if isinstance(column, np.ndarray) and categories.dtype.kind in "biuf" and len(categories) > 0:
-        order = np.argsort(categories, kind="stable")  # much faster for categories, which are two sorted parts
+        order = np.argsort(categories, kind="stable")  # fast, because categories are two sorted parts
         nearest = order[np.searchsorted(categories, column, sorter=order).clip(max=len(order) - 1)]
         return np.where(categories[nearest] == column, codes[nearest], np.nan)
     if isinstance(column, np.ndarray):
         distinct, indices = np.unique(column, return_inverse=True)
         column = Factor(distinct.tolist(), indices)
     code_of = dict(zip(categories.tolist(), codes.tolist()))
-    values = read_as(column.values, categories)
+    values = parse_dates(column.values, categories)
     encoded = np.array([*(code_of.get(value, np.nan) for value in values), np.nan])[column.indices]
     if len(categories) > 0 and np.all(np.isnan(encoded)):  # no value is known: the column may have another type
         value, category = next((value for value in values if not is_missing(value)), None), categories.tolist()[0]
@@ -436,9 +436,10 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
 
 
 def encode_numbers(numbers: NDArray[Any], categories: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the codes of numbers, NaN for missing and unseen ones, much faster than `encode` does for few numbers.
+    """Return the codes of numbers, NaN for missing and unseen ones.
 
-    The categories must have the order of `order_categories`, which those of old model files do not have.
+    For few numbers, this is much faster than `encode`. The categories must have the order of `order_categories`, which
+    those of old model files do not have.
     """
     codes = np.full(len(numbers), np.nan)
     # Integers are searched for, or numpy would convert all categories to floats.

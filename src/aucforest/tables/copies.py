@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from aucforest._caller import warn
 from aucforest._optional import import_optional
+from aucforest.tables.files import check_exists
 
 STANDARD, SPREADSHEET = Path("-"), ".xlsx"
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
@@ -41,15 +42,17 @@ _UNSUPPORTED_CHARACTERS = re.compile(r"[*?\[\\\ud800-\udfff]")
 class Readable:
     """A file of text in UTF-8 that can be read more than once: `path` is the file itself or a temporary copy.
 
-    `original` has the name for messages. `stamped` is the file that must not change while it is read. In a spreadsheet,
+    `name` is for messages. `stamped` is the file that must not change while it is read. In a spreadsheet,
     `first_row` is the number of the first row that is not empty, counted from 1.
     """
 
     def __init__(self, file: Path, encoding: str | None) -> None:
-        self.original, self.path, self.stamped, self.first_row = file, file, file, 1
+        self.name, self.path, self.stamped, self.first_row = file.name, file, file, 1
         self.is_spreadsheet = file.name.lower().endswith(SPREADSHEET)
         if file == STANDARD:
-            self.original = Path("standard input")
+            self.name = "standard input"
+        else:
+            check_exists(file)
         if file == STANDARD or not file.is_file():
             self.path = self.stamped = self._new_path()
             stream = nullcontext(sys.stdin.buffer) if file == STANDARD else file.open("rb")
@@ -61,7 +64,7 @@ class Readable:
             self.path.write_text(text, "utf-8", newline="")
         elif compression_of(self.path) == "zip":
             what = "a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
-            raise ValueError(f"cannot read {self.original.name}: it is {what}")
+            raise ValueError(f"cannot read {self.name}: it is {what}")
         elif other_encoding := encoding or _marked_encoding(self.path):
             self._convert_to_utf8(other_encoding)
         if os.sep == "/" and _UNSUPPORTED_CHARACTERS.search(str(self.path.absolute())):
@@ -84,7 +87,7 @@ class Readable:
         with open_unpacked(self.path) as content:
             start = content.read(_BLOCK)
         if not lookup(encoding).name.startswith("utf") and _is_utf8(start):
-            sentence = f"{self.original.name} is valid UTF-8, but is read as {encoding}"
+            sentence = f"{self.name} is valid UTF-8, but is read as {encoding}"
             warn(f"{sentence}: leave out --encoding (in Python, encoding)")
         original, self.path = self.path, self._new_path()
         try:
@@ -94,7 +97,7 @@ class Readable:
             ):
                 shutil.copyfileobj(content, copy, _BLOCK)
         except UnicodeError:
-            raise ValueError(f"cannot read {self.original.name}: it is not encoded in {encoding}") from None
+            raise ValueError(f"cannot read {self.name}: it is not encoded in {encoding}") from None
 
 
 def compression_of(path: Path) -> str:
@@ -145,7 +148,7 @@ def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
 
 
 def _has_formula_without_result(file: Path, index: int) -> bool:
-    """Return whether a sheet has a formula without a result, as programs write it that do not evaluate formulas."""
+    """Return whether a sheet has a formula without a result, as programs that do not evaluate formulas write it."""
     with ZipFile(file) as archive, suppress(KeyError):  # most programs name the files of sheets in this way
         return _FORMULA_ONLY.search(archive.read(f"xl/worksheets/sheet{index + 1}.xml")) is not None
     return False
@@ -153,8 +156,7 @@ def _has_formula_without_result(file: Path, index: int) -> bool:
 
 def _is_utf8(start: bytes) -> bool:
     """Return whether the first bytes of a file are UTF-8 with characters that are not ASCII."""
-    try:
+    with suppress(UnicodeDecodeError):
         getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut off
-    except UnicodeDecodeError:
-        return False
-    return not start.isascii()
+        return not start.isascii()
+    return False

@@ -10,7 +10,7 @@ from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
 from aucforest.tables.copies import Readable, open_unpacked
-from aucforest.tables.database import text, texts
+from aucforest.tables.database import literal, literals
 from aucforest.tables.files import check_column_names, check_same_names
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.text_files import NOT_UTF8, TextFiles
@@ -54,14 +54,14 @@ class CsvFiles(TextFiles):
     _is_parallel = True
 
     def _read_header(self) -> None:
-        first = self._readable[0].original
+        first = self._readable[0].name
         self._dialects = list[_Dialect]()
         self._has_numbers = any(file.is_spreadsheet for file in self._readable)
         for file in self._readable:
             dialect, columns = _read_head(file, self._options.separator)
             if not self.columns:
                 self.columns, self.hint = columns, _hint(columns, is_spreadsheet=file.is_spreadsheet)
-            check_same_names(first, self.columns, file.original, columns)
+            check_same_names(first, self.columns, file.name, columns)
             self._dialects.append(dialect)
         if any(dialect.escape == "\\" for dialect in self._dialects):  # the engine allows no marker with the escape
             self._unmarked, self._reads_types = r"nullif({0}, '\N')", False
@@ -69,19 +69,18 @@ class CsvFiles(TextFiles):
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         columns = ", ".join(f"'c{index}': '{engine.get(f'c{index}', 'VARCHAR')}'" for index in range(len(self.columns)))
         tables = []
-        compressions = [file.compression for file in self._readable]
-        files = zip(self._dialects, compressions, self._patterns)
+        files = zip(self._dialects, [file.compression for file in self._readable], self._patterns)
         for (dialect, compression), group in groupby(files, key=lambda file: file[:2]):
             marks = {dialect.separator, dialect.escape}  # the engine allows neither in a missing-value marker
             missing = [word for word in ([""] if raw else ["", *MISSING]) if marks.isdisjoint(word)]
             tables.append(
-                f"read_csv([{texts([pattern for *_, pattern in group])}], auto_detect=false, columns={{{columns}}},"
-                f" header=false, skip={dialect.n_skipped}, new_line='{dialect.new_line}', hive_partitioning=false,"
-                f" delim={text(dialect.separator)}, quote={text(dialect.quote)}, escape={text(dialect.escape)},"
-                f" compression='{compression}', max_line_size={_MOST_BYTES}, buffer_size={_BUFFER},"
-                f" parallel={self._is_parallel}, nullstr=[{texts(missing)}])"
+                f"FROM read_csv([{literals([pattern for *_, pattern in group])}], columns={{{columns}}},"
+                f" auto_detect=false, header=false, skip={dialect.n_skipped}, new_line='{dialect.new_line}',"
+                f" hive_partitioning=false, delim={literal(dialect.separator)}, quote={literal(dialect.quote)},"
+                f" escape={literal(dialect.escape)}, compression='{compression}', max_line_size={_MOST_BYTES},"
+                f" buffer_size={_BUFFER}, parallel={self._is_parallel}, nullstr=[{literals(missing)}])"
             )
-        return tables[0] if len(tables) == 1 else f"({' UNION ALL '.join(f'FROM {table}' for table in tables)})"
+        return f"({' UNION ALL '.join(tables)})"
 
     def _switch_to_one_thread(self) -> bool:
         # If values contain line breaks, threads can fail to find where rows begin. One thread would silently ignore
@@ -94,8 +93,7 @@ class CsvFiles(TextFiles):
     def _explain(self, message: str) -> str:
         index, match = self._file_index(message), re.search(r"on Line: (\d+)", message)
         file, dialect = self._readable[index], self._dialects[index]
-        name = file.original.name
-        where = name if match is None else f"{name}, line {_line_of(file, dialect, int(match[1]))}"
+        where = file.name if match is None else f"{file.name}, line {_line_of(file, dialect, int(match[1]))}"
         if numbers := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
             n_columns, n_values = map(int, numbers.groups())
             is_first = match is not None and match[1] == "2"
@@ -108,7 +106,7 @@ class CsvFiles(TextFiles):
         if "unterminated quote" in message or "invalid state" in message:
             line = _line_with_other_end(file, dialect)
             if line is not None:
-                return _OTHER_END.format(f"{name}, line {line}")
+                return _OTHER_END.format(f"{file.name}, line {line}")
             advice = "double the quotes within values"
             return f"{where}: a quote is not closed, or text follows a closing quote: {advice}"
         reason = message.split(":", 1)[-1].strip().splitlines()[0]
@@ -126,12 +124,12 @@ class CsvFiles(TextFiles):
     def _locations(self) -> Iterator[str]:
         for file, dialect in zip(self._readable, self._dialects):
             with _open_text(file) as lines:
-                reader, name = dialect.rows(lines), file.original.name
+                reader = dialect.rows(lines)
                 next(islice(reader, dialect.n_skipped - 1, None))  # the header
                 line = reader.line_num + 1
                 for number, values in enumerate(reader, file.first_row + dialect.n_skipped):
                     if values or len(self.columns) == 1:  # with one column, a blank line is a row with a missing value
-                        yield f"{name}, row {number}" if file.is_spreadsheet else f"{name}, line {line}"
+                        yield f"{file.name}, row {number}" if file.is_spreadsheet else f"{file.name}, line {line}"
                     line = reader.line_num + 1
 
 
@@ -171,7 +169,7 @@ def _open_text(file: Readable) -> TextIOWrapper:
 
 def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[str]]:
     """Return the dialect and the column names of a file; ValueError if it has no header."""
-    head, name = _first_lines(file), file.original.name
+    head, name = _first_lines(file), file.name
     text_of_head = "\n".join(line.rstrip("\r\n") for line in head)
     try:
         if file.is_spreadsheet:
@@ -213,15 +211,16 @@ def _first_lines(file: Readable) -> list[str]:
             decoded = header + "".join(line.decode(errors="replace") for line in others)
         return list(islice(StringIO(decoded, newline=""), _MOST_HEAD_LINES))
     except UnicodeError:
-        raise ValueError(f"cannot read {file.original.name}: the header is {NOT_UTF8}") from None
+        raise ValueError(f"cannot read {file.name}: the header is {NOT_UTF8}") from None
     except OSError as error:
-        raise ValueError(f"cannot read {file.original.name}: {error}") from error
+        raise ValueError(f"cannot read {file.name}: {error}") from error
 
 
 def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
-    """Return the separator by which the header has most columns, preferably one by which other rows have as many.
+    """Return the separator that divides the header into most columns.
 
-    It is a space if the header has only names in quotes with single spaces between them, as in tables that R writes.
+    Separators that divide the other rows into as many columns come first. The separator is a space if the header has
+    only names in quotes with single spaces between them, as in tables that R writes.
     """
     if re.fullmatch('"[^"]*"( "[^"]*")+', head[0].rstrip("\r\n") if head else ""):
         return " "
@@ -276,9 +275,8 @@ def _hint(columns: Sequence[str], *, is_spreadsheet: bool) -> str:
 
 def _check_header(name: str, columns: Sequence[str]) -> None:
     nameless = [str(number) for number, column in enumerate(columns, 1) if column == ""]
-    if len(nameless) < 2:
-        check_column_names(name, columns)
-        return
-    which = f"columns {', '.join(nameless[:5])}{' and more' if nameless[5:] else ''}"
-    advice = "name or remove them, or remove the rows above the header"
-    raise ValueError(f"{name} has {len(nameless)} columns without a name ({which}): {advice}")
+    if len(nameless) > 1:
+        which = f"columns {', '.join(nameless[:5])}{' and more' if nameless[5:] else ''}"
+        advice = "name or remove them, or remove the rows above the header"
+        raise ValueError(f"{name} has {len(nameless)} columns without a name ({which}): {advice}")
+    check_column_names(name, columns)

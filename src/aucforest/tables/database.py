@@ -53,8 +53,8 @@ def connect(n_columns: int = 0, /, **settings: str | Sequence[str]) -> Any:
     # `fetch` shows the progress; the engine would print it on standard output in notebooks and interactive sessions.
     progress = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
     for name, value in {**progress, **settings}.items():
-        literal = text(value) if isinstance(value, str) else f"[{texts(value)}]"
-        connection.execute(f"SET {name} = {literal}")
+        value = literal(value) if isinstance(value, str) else f"[{literals(value)}]"
+        connection.execute(f"SET {name} = {value}")
     return connection
 
 
@@ -63,14 +63,14 @@ def connect_to(paths: Sequence[str], temporary: str, n_columns: int) -> Any:
     return connect(n_columns, temp_directory=temporary, allowed_paths=paths, **_LOCKED_SETTINGS)
 
 
-def text(value: str) -> str:
+def literal(value: str) -> str:
     """Return a string as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
-def texts(values: Sequence[str]) -> str:
+def literals(values: Sequence[str]) -> str:
     """Return strings as SQL literals, separated by commas."""
-    return ", ".join(map(text, values))
+    return ", ".join(map(literal, values))
 
 
 def name_of(column: str) -> str:

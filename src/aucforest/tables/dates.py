@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing
 from aucforest.tables.columns import Frame, Table, as_table, column_name, column_of
-from aucforest.tables.values import on_clock, since_midnight
+from aucforest.tables.values import local_time, since_midnight
 
 SECONDS = ("seconds",)
 _DEFAULT_PARTS = ("time", "month", "day of week")
@@ -209,7 +209,7 @@ def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) ->
         return np.array(converted, dtype="m8[us]" if is_duration else "M8[us]")
 
     if zone is not None:
-        return as_array(partial(on_clock, zone=UTC)), as_array(partial(on_clock, zone=ZoneInfo(zone)))
+        return as_array(partial(local_time, zone=UTC)), as_array(partial(local_time, zone=ZoneInfo(zone)))
     plain = as_array(lambda value: since_midnight(value) if isinstance(value, time) else value)
     return plain, plain
 
@@ -233,10 +233,8 @@ def _kind_of(values: Any) -> _Kind | None:
     if isinstance(values, nw.Series) and dtype not in _OBJECT_TYPES:
         native = values.to_native()
         type_ = str(getattr(native, "dtype", getattr(native, "type", dtype)))
-        if isinstance(dtype, nw.Datetime):
-            return _Kind(type_, is_duration=False, has_clock=True, zone=dtype.time_zone)
-        is_duration = dtype == nw.Duration or dtype == nw.Time
-        return _Kind(type_, is_duration, has_clock=False, zone=None) if is_duration or dtype == nw.Date else None
+        is_duration, zone = dtype in (nw.Duration, nw.Time), getattr(dtype, "time_zone", None)
+        return _Kind(type_, is_duration, dtype == nw.Datetime, zone) if dtype.is_temporal() else None
     if isinstance(values, nw.Series):
         values = values.to_numpy()  # Arrow's date64 is unknown to narwhals
         if values.dtype.kind == "M":

@@ -50,12 +50,8 @@ def columns_of_features(n_columns: int, expanded: Expanded) -> list[int]:
 
 def columns_of_integers(n_columns: int, expanded: Expanded) -> dict[int, int]:
     """Return the index of the column of integers for each feature that has its values as categories."""
-    columns, feature = dict[int, int](), n_columns
-    for index, column in expanded.items():
-        if isinstance(column, IntegerColumn):
-            columns[feature] = index
-        feature += len(column.parts) - 1
-    return columns
+    appended = enumerate(columns_of_features(n_columns, expanded)[n_columns:], n_columns)
+    return {feature: index for feature, index in appended if isinstance(expanded[index], IntegerColumn)}
 
 
 def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:

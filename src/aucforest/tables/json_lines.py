@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from aucforest.tables.database import name_of, text, texts
+from aucforest.tables.database import literal, literals, name_of
 from aucforest.tables.files import check_column_names
 from aucforest.tables.text_files import NOT_UTF8, TextFiles
 from aucforest.tables.text_types import NESTED, UNMARKED
@@ -23,10 +23,10 @@ class JsonFiles(TextFiles):
         if len(compressions) > 1:
             raise ValueError(f"{self.name}: some files are compressed and others are not, or in another way")
         options = f"format='newline_delimited', compression='{compressions.pop()}'"
-        self._lines = f"[{texts(self._patterns)}], {options}"
+        self._lines = f"[{literals(self._patterns)}], {options}"
         # With hive_partitioning, folders with names such as a=1 would add columns.
         self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
-        # All rows are read to find the columns. By the thresholds, objects with many keys do not become maps.
+        # All rows are read to find the columns. With these thresholds, objects with many keys do not become maps.
         inference = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
         described = self._fetch(lambda: f"DESCRIBE FROM {self._source}, {inference})")
         self.columns = [column[0] for column in described]
@@ -46,23 +46,22 @@ class JsonFiles(TextFiles):
                     raise ValueError(f"{self.name}: the key {key!r} differs from another in upper and lower case alone")
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
-        columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in self.columns)
+        columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self.columns)
         values = (f"{name_of(name)} AS c{index}" for index, name in enumerate(self.columns))
         return f"(SELECT {', '.join(values)} FROM {self._source}, columns={{{columns}}}))"
 
     def _explain(self, message: str) -> str:
         file = self._readable[self._file_index(message)]
-        name = file.original.name
         if "expected records" in message:
             is_empty = file.path.stat().st_size == 0
             reason = "it is empty" if is_empty else "each line must be an object with a name for each value"
-            return f"cannot read {name}: {reason}"
+            return f"cannot read {file.name}: {reason}"
         match = re.search(r"in line (\d+): ([^.\n]*)", message)
         if match is None:
-            return f"cannot read {name}: {message.split(':', 1)[-1].strip().splitlines()[0]}"
+            return f"cannot read {file.name}: {message.split(':', 1)[-1].strip().splitlines()[0]}"
         reason = match[2]
         # The engine gives a line that cannot be parsed as JSON a number that is one too large.
-        where = f"{name}, line {int(match[1]) - (not reason.startswith('Object '))}"
+        where = f"{file.name}, line {int(match[1]) - (not reason.startswith('Object '))}"
         if "invalid UTF-8" in reason:
             return f"{where} is {NOT_UTF8}"
         reason = "text follows the object" if "content after document" in reason else reason

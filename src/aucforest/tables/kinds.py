@@ -36,6 +36,8 @@ class NamedTable:
 
     name: str
     columns: list[str]
+    # The number of rows, 0 if it is not known.
+    n_rows = 0
     # The missing-value markers of string columns.
     missing: Sequence[str] = ()
     # Whether the values are text, as in CSV, so that the types of columns are inferred.
@@ -48,31 +50,9 @@ class NamedTable:
     remarks: Mapping[str, str] = {}
     rounded: Collection[str] = ()
 
-    def read_numbers(self, columns: Sequence[str]) -> None:
-        """Read columns of text files as numbers; see `TextFiles`."""
-
     def location(self, row: int) -> str:
         """Return the position of the row with the index `row` for messages: the table, and its number from 1."""
         return f"{self.name}, row {row + 1}"
-
-
-def canonical_type(type_: Any) -> Any:
-    """Return a type with int32 as the type of dictionary indices, and large_string in place of string_view."""
-    if pa.types.is_dictionary(type_):
-        return pa.dictionary(pa.int32(), canonical_type(type_.value_type))
-    return pa.large_string() if pa.types.is_string_view(type_) else type_
-
-
-def canonical(column: Any) -> Any:
-    """Return an array in its canonical type. A dictionary gets distinct values without nulls.
-
-    Arrow cannot compute with dictionaries of string views or unify dictionaries with nulls, and pandas does not support
-    unsigned indices.
-    """
-    type_ = canonical_type(column.type)
-    if not pa.types.is_dictionary(type_):
-        return column.cast(type_)
-    return column.dictionary.cast(type_.value_type).take(column.indices).dictionary_encode()
 
 
 def decode(column: Any) -> Any:
@@ -152,7 +132,8 @@ def feature_names(source: Any, other_columns: Sequence[str], numbers: Sequence[s
     The columns `numbers`, some of `other_columns`, are read as numbers. The types of all columns are inferred at once,
     because that reads all rows of a text file.
     """
-    source.read_numbers(numbers)
+    if source.is_text:
+        source.read_numbers(numbers)
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
     if set(nameless) - set(other_columns):
         warn("a column without a name, such as a row index, is ignored")
@@ -183,7 +164,7 @@ def to_features(batch: Any) -> Any:
     return pa.table(columns, names=batch.schema.names)
 
 
-def find_column(table: NamedTable, *names: str) -> None:
+def check_has_columns(table: NamedTable, *names: str) -> None:
     """Raise ValueError for the first of the names that is not a column of the table."""
     present = set(table.columns)
     for name in names:

@@ -46,9 +46,8 @@ class LabelReader:
     file has it as a label.
     """
 
-    def __init__(self, table: Any, target: str, positive: Any = None, option: str = "positive=") -> None:
-        # In messages, `option` is written before the value of `positive`. The command line passes "--positive ".
-        self._table, self.target, self._option = table, target, option
+    def __init__(self, table: Any, target: str, positive: Any = None) -> None:
+        self._table, self.target = table, target
         self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._comparison = find_comparison(self._positive)
         if self._comparison is not None and table.is_text and table.has_value(target, self._positive):
@@ -60,11 +59,6 @@ class LabelReader:
         self._n_rows = self._n_missing = 0
         self._first_missing = -1
         self._dtype: Any = None
-
-    def numbers(self, weight: str | None) -> list[str]:
-        """Return the columns that must be read as numbers: the column of weights, and labels that are compared."""
-        numbers = [] if weight is None else [weight]
-        return numbers if self._comparison is None else [*numbers, self.target]
 
     def add(self, column: Any) -> None:
         """Encode the labels of the next rows."""
@@ -128,7 +122,7 @@ class LabelReader:
 
     def _advice(self, bound: Any) -> str:
         """Return the end of an error message on a numeric target, with a comparison that makes classes of it."""
-        return f"; {self._option}'>={bound}' makes two classes of a numeric target"
+        return f"; --positive '>={bound}' (in Python, positive) makes two classes of a numeric target"
 
     def _is_positive(self, column: Any) -> Any:
         """Return whether each label is positive: the positive label, or a number that fulfils the comparison."""
@@ -185,6 +179,12 @@ class LabelReader:
     def read_again(self, column: Any) -> NDArray[np.uint16]:
         """Return the class index of each row, _NO_CLASS if its label is no class; to be called after `finish`."""
         return _codes_of_rows(self._as_labels(column), lambda label: self._index_of_class.get(label, _NO_CLASS))
+
+
+def numeric_columns(reader: LabelReader | None, weight: str | None) -> list[str]:
+    """Return the columns that must be read as numbers: the weights, and labels that are compared with a number."""
+    numbers = [] if weight is None else [weight]
+    return numbers if reader is None or reader._comparison is None else [*numbers, reader.target]
 
 
 def parse_labels(distinct: Any) -> Any:

@@ -12,7 +12,7 @@ from aucforest.tables import text_types
 from aucforest.tables.columns import count_unseen, read_column, read_table, repeated
 from aucforest.tables.dates import SECONDS, DateColumn
 from aucforest.tables.expansion import categories_of_columns
-from aucforest.tables.kinds import as_kind, find_column, kind_of, nearest
+from aucforest.tables.kinds import as_kind, check_has_columns, kind_of, nearest
 from aucforest.tables.sources import stray_notes
 from aucforest.tables.texts import listed, unseen_note
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
@@ -42,7 +42,7 @@ class ModelColumns:
         self.n_rows = 0  # the number of rows that `batches` has read
         # For each column with unseen categories: the number of their rows, and examples of them.
         self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
-        find_column(table, *other_columns)
+        check_has_columns(table, *other_columns)
         if self.has_names:
             self.names = model.feature_names_in_.tolist()
             present = set(table.columns)
@@ -107,10 +107,7 @@ class ModelColumns:
         if all(kind == NUMBER for kind in self._kinds):
             # The transpose is in column-major order, as most data frames are.
             return np.stack([column.to_numpy() for column in features.columns]).T
-        matrix: NDArray[Any] = np.empty((features.num_rows, features.num_columns), dtype=object)
-        for feature, column in enumerate(features.columns):
-            matrix[:, feature] = column.to_pylist()
-        return matrix
+        return np.array([column.to_pylist() for column in features.columns], dtype=object).T
 
 
 def _text_type(kind: str, text_format: Mapping[str, str]) -> text_types.TextType:

@@ -14,22 +14,22 @@ from aucforest.tables.sparse import as_csr
 def indexable_rows(X: Any) -> Any:
     """Return X in a type whose rows scikit-learn's `_safe_indexing` can select: a frame, an array, or a CSR matrix.
 
-    Masked values become missing ones, and Arrow's string views become strings. A list of numbers and text becomes an
-    array of objects, like rows of different lengths, which a pipeline may accept. Raises ValueError for a damaged
-    sparse matrix.
+    Masked values become missing ones, and Arrow's string views become strings. A list with text, or with rows of
+    different lengths, becomes an array of objects, which a pipeline may accept. Raises ValueError for a damaged sparse
+    matrix.
     """
     if issparse(X):
         return as_csr(X)
     X = unmask(X)
     if isinstance(X, np.ndarray):
         return X
-    if hasattr(X, "iloc") or nw.from_native(X, allow_series=True, pass_through=True) is not X:
+    if hasattr(X, "iloc") or nw.from_native(X, allow_series=True, pass_through=True) is not X:  # a frame or a Series
         return _cast_string_views(X)
     try:
         matrix = np.asarray(X)
     except ValueError:
         return np.fromiter(X, dtype=object, count=len(X))
-    # Without a dtype, numpy turns numbers next to text into text.
+    # Without `dtype`, numpy turns numbers beside text into text.
     return np.asarray(X, dtype=object) if matrix.dtype.kind in "US" else matrix
 
 

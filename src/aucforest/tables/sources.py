@@ -16,20 +16,13 @@ from numpy.typing import NDArray
 from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
 from aucforest.tables.database import columns_of, rows_where
-from aucforest.tables.files import (
-    Files,
-    check_column_names,
-    check_exists,
-    check_same_names,
-    rows_of_batch,
-    split_batches,
-)
+from aucforest.tables.files import Files, check_column_names, check_same_names, rows_of_batch, split_batches
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
-from aucforest.tables.kinds import NamedTable, canonical, canonical_type, find_column
+from aucforest.tables.kinds import NamedTable, check_has_columns
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
-from aucforest.tables.texts import listed_columns, read_as_missing
+from aucforest.tables.texts import listed_columns, stray_note
 
 SUFFIXES = (".parquet", *CSV_SUFFIXES, *JSON_SUFFIXES, SPREADSHEET)
 # The suffixes as messages list them.
@@ -59,11 +52,12 @@ class ParquetFiles(_TypedTable, Files):
                 self._first_rows.append(self._first_rows[-1] + content.metadata.num_rows)
             if file is files[0]:
                 self._schema, self.columns = schema, schema.names
-            check_same_names(files[0], self.columns, file, schema.names)
+            check_same_names(files[0].name, self.columns, file.name, schema.names)
             for expected, field in zip(self._schema, schema):
                 if field.type != expected.type:
                     types = f"{expected.type} in {files[0].name}, but {field.type} in {file.name}"
                     raise ValueError(f"column {field.name!r} is {types}")
+        self.n_rows = self._first_rows[-1]
         check_column_names(files[0].name, self.columns)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
@@ -90,16 +84,12 @@ class ParquetFiles(_TypedTable, Files):
         index = int(np.searchsorted(self._first_rows[1:-1], row, side="right"))
         return f"{self._files[index].name}, row {row - self._first_rows[index] + 1}"
 
-    def proportion(self, n_rows: int) -> float | None:
-        """Return `n_rows` as a proportion of all rows."""
-        return n_rows / max(self._first_rows[-1], 1)
-
     def fingerprint(self) -> dict[str, Any]:
         """Return paths, sizes and modification times of the files, the schema, and the number of rows."""
         return {
             "files": self.stamps(),
             "schema": [[field.name, str(field.type)] for field in self._schema],
-            "n_rows": self._first_rows[-1],
+            "n_rows": self.n_rows,
         }
 
 
@@ -112,17 +102,16 @@ class Streams(_TypedTable):
         self.columns = self._schema.names
         check_column_names(self.name, self.columns)
 
-    def _reader(self) -> Any:
+    def _reader(self, columns: Sequence[str] | None = None) -> Any:
         if hasattr(self._source, "scanner"):
-            return self._source.scanner(batch_readahead=1, fragment_readahead=1, use_threads=False).to_reader()
+            options = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+            return self._source.scanner(columns=columns, **options).to_reader()
         return pa.RecordBatchReader.from_stream(self._source)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns; see `TextFiles.batches`."""
-        return split_batches(_canonical_batches(self._reader(), self.schema(columns)), first_row, max_rows)
-
-    def proportion(self, n_rows: int) -> None:
-        """Return None, because the number of rows is not known."""
+        reader = self._reader(list(dict.fromkeys(columns)))
+        return split_batches(_canonical_batches(reader, self.schema(columns)), first_row, max_rows)
 
     def fingerprint(self) -> None:
         """Return None, because a change of the table cannot be detected."""
@@ -139,8 +128,18 @@ class SelectedRows:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The sorted indices of the selected rows in the source."""
-        return _row_indices(self._source, self._options)
+        """The sorted indices of the selected rows in the source; ValueError if no row fulfils `where`."""
+        table, where, n_sampled = self._source, self._options.where, self._options.sample
+        if where is None:
+            rows = np.arange(sum(batch.num_rows for batch in table.batches(table.columns[:1])))
+        else:
+            columns = _columns_in(where, table) or table.columns[:1]
+            rows = rows_where(table.batches(columns), table.schema(columns), where)
+            if len(rows) == 0:
+                raise ValueError(f"{table.name} has no rows where {where}")
+        if n_sampled is not None and n_sampled < len(rows):
+            rows = np.sort(np.random.default_rng(0).choice(rows, n_sampled, replace=False, shuffle=False))
+        return rows
 
     def read_as(self, types: Mapping[str, Any]) -> None:
         """Set the types of columns that a model requires, and select rows by these types; see `TextFiles.read_as`."""
@@ -167,9 +166,10 @@ class SelectedRows:
         """Return the position of a row in the source."""
         return str(self._source.location(int(self.rows[row])))
 
-    def proportion(self, n_rows: int) -> float:
-        """Return `n_rows` as a proportion of the selected rows."""
-        return n_rows / len(self.rows)
+    @property
+    def n_rows(self) -> int:
+        """The number of selected rows."""
+        return len(self.rows)
 
     def fingerprint(self) -> dict[str, Any] | None:
         """Return the fingerprint of the source and a digest of the row indices."""
@@ -187,7 +187,7 @@ def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
     Rounded integers are noted only in columns that are read as float64; the fit warns of integer columns itself.
     """
     schema = table.schema(columns)  # sets `stray`, `remarks` and `rounded`
-    notes = [read_as_missing(name, stray, table.can_be_text) for name, stray in table.stray.items()]
+    notes = [stray_note(name, stray, table.can_be_text) for name, stray in table.stray.items()]
     names_by_remark: dict[str, list[str]] = {}
     for name, remark in table.remarks.items():
         names_by_remark.setdefault(remark, []).append(repr(name))
@@ -254,16 +254,13 @@ def is_table(file: Path) -> bool:
 
 
 def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, options: ReadOptions) -> Source:
-    for file in files:
-        if file != STANDARD:
-            check_exists(file)
     formats = {_format_of(file) for file in files}
     if len(formats) > 1:
         raise ValueError(f"{name}: some are {' and others '.join(sorted(formats))} files; pass files of one format")
     if formats == {"Parquet"}:
         return ParquetFiles(files, name)
     readable = [Readable(file, options.encoding) for file in files]
-    name = readable[0].original.name if files == [STANDARD] else name
+    name = readable[0].name if files == [STANDARD] else name
     return (JsonFiles if formats == {"JSON"} else CsvFiles)(readable, name, as_text, options)
 
 
@@ -276,39 +273,43 @@ def _format_of(file: Path) -> str:
     return "CSV" if name.endswith((*CSV_SUFFIXES, SPREADSHEET)) or is_stream else "Parquet"
 
 
-def _row_indices(table: Any, options: ReadOptions) -> NDArray[np.int64]:
-    """Return the sorted indices of the rows that the options select; ValueError if no row fulfils `where`."""
-    if options.where is None:
-        rows = np.arange(sum(batch.num_rows for batch in table.batches(table.columns[:1])))
-    else:
-        columns = _columns_in(options.where, table) or table.columns[:1]
-        rows = rows_where(table.batches(columns), table.schema(columns), options.where)
-        if len(rows) == 0:
-            raise ValueError(f"{table.name} has no rows where {options.where}")
-    if options.sample is not None and options.sample < len(rows):
-        rows = np.sort(np.random.default_rng(0).choice(rows, options.sample, replace=False, shuffle=False))
-    return rows
-
-
 def _columns_in(expression: str, table: Any) -> list[str]:
     """Return the columns of a table that an SQL expression uses; SQL ignores the case of column names."""
     columns: dict[str, str] = {}
     for name in columns_of(expression):
         matching = [column for column in table.columns if column.lower() == name.lower()]
         column = matching[0] if len(matching) == 1 else name
-        find_column(table, column)  # ValueError if there is no such column
+        check_has_columns(table, column)
         if (known := columns.setdefault(column.lower(), column)) != column:
             raise ValueError(f"where has columns that differ in upper and lower case alone: {known!r} and {column!r}")
     return list(columns.values())
 
 
+def _canonical_type(type_: Any) -> Any:
+    """Return a type with int32 as the type of dictionary indices, and large_string in place of string_view.
+
+    Arrow cannot compute with dictionaries of string views, and pandas does not support unsigned indices.
+    """
+    if pa.types.is_dictionary(type_):
+        return pa.dictionary(pa.int32(), _canonical_type(type_.value_type))
+    return pa.large_string() if pa.types.is_string_view(type_) else type_
+
+
 def _canonical_schema(schema: Any) -> Any:
-    return pa.schema([field.with_type(canonical_type(field.type)) for field in schema], schema.metadata)
+    return pa.schema([field.with_type(_canonical_type(field.type)) for field in schema], schema.metadata)
 
 
 def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
     for batch in batches:
-        yield pa.RecordBatch.from_arrays([canonical(batch.column(name)) for name in schema.names], schema=schema)
+        columns = [_cast(batch.column(field.name), field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: Any, type_: Any) -> Any:
+    """Convert an array to a canonical type. Dictionaries lose repeated values and nulls, which Arrow cannot unify."""
+    if not pa.types.is_dictionary(type_):
+        return column.cast(type_)
+    return column.dictionary.cast(type_.value_type).take(column.indices).dictionary_encode()
 
 
 def _open_parquet(file: Path) -> Any:

@@ -16,7 +16,7 @@ from aucforest.tree.sparse_prediction import StoredRows, clear_rows, dense_rows,
 _BLOCK_CELLS = 2**22  # cells of a dense block of columns: 32 MiB of float64
 # A dense block of rows has at most this many cells, to fit into the cache of a core, but at least `dense_rows` rows.
 _CACHED_CELLS = 2**18
-# Bytes of a stored value after binning: a code of one byte and an index of four bytes, each by row and by column.
+# Bytes of a stored value after binning: a code of one byte and an index of four bytes, stored by row and by column.
 _CODED_BYTES = 10
 
 

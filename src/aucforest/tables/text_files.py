@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from aucforest._optional import import_optional
 from aucforest.tables.copies import Readable
-from aucforest.tables.database import connect_to, fetch, text
+from aucforest.tables.database import connect_to, fetch, literal
 from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
@@ -66,7 +66,6 @@ class TextFiles(Files):
         self.stray: dict[str, StrayText] = {}
         self.remarks: dict[str, str] = {}
         self.rounded: set[str] = set()
-        self._n_rows = 0
         self._as_text = as_text
         self._read_header()
         self._close()  # the next connection gets memory according to the number of columns
@@ -248,12 +247,12 @@ class TextFiles(Files):
         rows = {columns[column]: row for column, *row in self._fetch(statement)}
         zeros = [0] * (1 + len(expressions))  # for a table without rows
         if not distinct:
-            self._n_rows = rows.get(names[0], zeros)[0]
+            self.n_rows = rows.get(names[0], zeros)[0]
         return {name: rows.get(name, zeros)[1:] for name in names}
 
     def has_value(self, name: str, value: str) -> bool:
         """Return whether a column has the given value."""
-        return bool(self._count([name], [f"count_if({{0}} = {text(value)})"])[name][0])
+        return bool(self._count([name], [f"count_if({{0}} = {literal(value)})"])[name][0])
 
     def _fetch(self, statement: Callable[[], str]) -> list[Any]:
         """Return the rows of the SQL that `statement` returns. After an error, it may be run again in one thread."""
@@ -296,7 +295,7 @@ class TextFiles(Files):
 
     def refuse_repeated_header(self) -> None:
         """Raise ValueError if a row repeats the header, as in files that were appended to each other."""
-        named = [f"{self._engine_names[name]} = {text(name)}" for name in self.columns if name]
+        named = [f"{self._engine_names[name]} = {literal(name)}" for name in self.columns if name]
         for row, _ in self._first_row(" AND ".join(named), raw=True):
             raise ValueError(f"{self.location(row)} repeats the header: remove that line")
 
@@ -308,10 +307,6 @@ class TextFiles(Files):
             return f"SELECT row, value FROM (SELECT {columns} FROM {self._table({}, raw=raw)}) WHERE is_wanted LIMIT 1"
 
         return self._fetch(statement)
-
-    def proportion(self, n_rows: int) -> float | None:
-        """Return `n_rows` as a proportion of all rows, or None if the rows have not been counted."""
-        return n_rows / self._n_rows if self._n_rows else None
 
     def fingerprint(self) -> dict[str, Any]:
         """Return paths, sizes and modification times of the files, the column names, and the options."""
@@ -347,7 +342,7 @@ def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> 
 
 
 def _shared_formats(types: Mapping[str, TextType]) -> ReadOptions:
-    """Return as options the decimal mark and the date format, if it is the same in all columns that have one."""
+    """Return options with the decimal mark and the date format, each if it is the same in all columns that have one."""
     formats = [type_.format for type_ in types.values()]
     marks, dates = ({form[key] for form in formats if key in form} for key in ("decimal", "date"))
     mark, date_format = (values.pop() if len(values) == 1 else None for values in (marks, dates))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from aucforest.tables import spellings
-from aucforest.tables.database import text, texts
+from aucforest.tables.database import literal, literals
 from aucforest.tables.kinds import MISSING, WORDS
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, Readings, is_few
@@ -24,7 +24,7 @@ _MOST_EXACT, _END_OF_INT64 = 2**53, 2**63
 
 
 def _matches(pattern: str) -> str:
-    return f"regexp_matches({{0}}, {text(pattern)})"
+    return f"regexp_matches({{0}}, {literal(pattern)})"
 
 
 def _if(pattern: str, sql: str) -> str:
@@ -55,8 +55,9 @@ _INTERVAL = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*
 _LONG_DURATION = _if(spellings.DURATION, f"epoch_us(try_cast({_INTERVAL} AS INTERVAL))")
 _DURATION = f"coalesce({_LONG_DURATION}, epoch_us({_TIME}))"
 # Text, with NULL in place of missing-value markers.
-UNMARKED = f"CASE WHEN {{0}} NOT IN ({texts(MISSING)}) THEN {{0}} END"
-_FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({texts(WORDS[False])}) THEN false END"
+UNMARKED = f"CASE WHEN {{0}} NOT IN ({literals(MISSING)}) THEN {{0}} END"
+_TRUE, _FALSE = map(literals, WORDS.values())
+_FLAG = f"CASE WHEN {{0}} IN ({_TRUE}) THEN true WHEN {{0}} IN ({_FALSE}) THEN false END"
 
 
 class TextType(NamedTuple):
@@ -93,19 +94,19 @@ ZONED = TextType(pa.timestamp("us", "UTC"), _ZONED, "zoned date")
 def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
     """Return the type of numbers with a decimal mark, and possibly with marks between thousands and a unit."""
     decimal, unit = text_format["decimal"], text_format.get("unit", "")
-    digits = f"regexp_extract({{0}}, {text(spellings.DIGITS)})"
+    digits = f"regexp_extract({{0}}, {literal(spellings.DIGITS)})"
     if re.fullmatch(spellings.ABBREVIATIONS, unit):
-        digits = digits.replace("{0}", f"regexp_replace({{0}}, {text(spellings.ABBREVIATED)}, '')")
-    kept = f"replace(regexp_replace({digits}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
-    factors = " ".join(f"WHEN {text(letter)} THEN {value!r}" for letter, value in spellings.FACTORS.items())
+        digits = digits.replace("{0}", f"regexp_replace({{0}}, {literal(spellings.ABBREVIATED)}, '')")
+    kept = f"replace(regexp_replace({digits}, {literal(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
+    factors = " ".join(f"WHEN {literal(letter)} THEN {value!r}" for letter, value in spellings.FACTORS.items())
     value = f"try_cast({kept} AS DOUBLE)"
     if any(symbol in unit for symbol in spellings.SYMBOLS):  # zeros may be written as "$ -"
         value = f"CASE WHEN {_matches('[0-9]')} THEN {value} ELSE 0 END"
     number = _if(
         spellings.PATTERNS[decimal],
-        f"CASE WHEN {_UNIT} IN ('', {text(unit)}) THEN {value}"
+        f"CASE WHEN {_UNIT} IN ('', {literal(unit)}) THEN {value}"
         f" * CASE WHEN {_matches(spellings.MINUS)} THEN -1 ELSE 1 END"
-        f" * CASE regexp_extract({{0}}, {text(spellings.FACTOR)}, 1) {factors} ELSE 1 END END",
+        f" * CASE regexp_extract({{0}}, {literal(spellings.FACTOR)}, 1) {factors} ELSE 1 END END",
     )
     sql = f"coalesce({_PLAIN_NUMBER}, {number})" if decimal == "." else number
     return TextType(pa.float64(), sql, "number", format=text_format, note=note)
@@ -130,12 +131,12 @@ def dates_in(date_format: str, *, are_rare: bool = False) -> str:
     pattern = spellings.date_pattern(date_format)
     has_weekday = pattern is not None and spellings.has_month_name(date_format)
     day = f"regexp_replace({_ONE_SPACE}, '^{spellings.WEEKDAY}', '')" if has_weekday else _ONE_SPACE
-    date = f"try_strptime({day}, [{texts(formats)}])"
+    date = f"try_strptime({day}, [{literals(formats)}])"
     if pattern is None:
         return f"coalesce({_ISO}, {date})"
     # The date without its time of day is tested before the formats of all times are tried.
-    first = _ONE_SPACE.replace("{0}", f"regexp_extract({{0}}, {text(pattern)}, 1)")
-    is_date = f"try_strptime({first}, {text(date_format)}) IS NOT NULL" if are_rare else _matches(pattern)
+    first = _ONE_SPACE.replace("{0}", f"regexp_extract({{0}}, {literal(pattern)}, 1)")
+    is_date = f"try_strptime({first}, {literal(date_format)}) IS NOT NULL" if are_rare else _matches(pattern)
     return f"coalesce({_ISO}, CASE WHEN {is_date} THEN {date} END)"
 
 
@@ -196,7 +197,7 @@ def _n_rows(condition: str) -> str:
 
 
 # The unit of a number, "" if it has none, and the conditions that a value is a number with a decimal point or comma.
-_UNIT = f"regexp_replace({{0}}, {text(spellings.NO_UNIT)}, '', 'g')"
+_UNIT = f"regexp_replace({{0}}, {literal(spellings.NO_UNIT)}, '', 'g')"
 _POINT, _COMMA = (_matches(pattern) for pattern in spellings.PATTERNS.values())
 _MAY_BE_DATE = _matches(spellings.DATE_LIKE)
 N_ZEROS = f"count_if({_matches(spellings.ZEROS)})"

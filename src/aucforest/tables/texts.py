@@ -18,19 +18,19 @@ MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 
 _PLAIN_NUMBER = re.compile(PLAIN)
 _YEAR = r"\d{4}"
-_WORD = r"[^\W\d]"
+_LETTER = r"[^\W\d]"
 _DATE = re.compile(
     rf"\s*({_YEAR}([-./] ?|年)\d\d?([-./] ?|月)\d\d?[.日]?|\d\d?[-./] ?\d\d?[-./] ?({_YEAR}|\d\d)"
-    rf"|\d\d?[-. ]+{_WORD}{{3,9}}[-., ]+({_YEAR}|\d\d)|{_WORD}{{3,9}}\.? \d\d?,? {_YEAR}|\d\d?{_WORD}{{3}}{_YEAR}"
+    rf"|\d\d?[-. ]+{_LETTER}{{3,9}}[-., ]+({_YEAR}|\d\d)|{_LETTER}{{3,9}}\.? \d\d?,? {_YEAR}|\d\d?{_LETTER}{{3}}{_YEAR}"
     # with the day of the week
-    rf"|{_WORD}{{2,10}}[.,]? +(\d\d?[-. ]+{_WORD}{{3,9}}[-., ]+|{_WORD}{{3,9}}\.? \d\d?,? ){_YEAR})"
-    rf"([T ,:]+({_WORD}{{1,4}} ?)?\d\d?[:.]\d\d.*)?\s*"
+    rf"|{_LETTER}{{2,10}}[.,]? +(\d\d?[-. ]+{_LETTER}{{3,9}}[-., ]+|{_LETTER}{{3,9}}\.? \d\d?,? ){_YEAR})"
+    rf"([T ,:]+({_LETTER}{{1,4}} ?)?\d\d?[:.]\d\d.*)?\s*"
 )
 _ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")  # dates that need no format
 
 
 class StrayText(NamedTuple):
-    """The number and examples of the values of a column that are not of its `kind`, such as numbers or dates."""
+    """How many values of a column are not of its `kind`, such as "number" or "date", and examples of these values."""
 
     n_stray: int
     n_values: int
@@ -121,8 +121,7 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
 
 def _units_note(endings: Sequence[str]) -> str | None:
     """Return a note on numbers with a few different units, else None; single letters are probably parts of codes."""
-    letters = {ending for ending in endings if len(ending) == 1 and ending.isalpha()}
-    units = sorted({ending for ending in endings if ending.lower() not in _NO_UNITS} - letters)
+    units = sorted(unit for unit in endings if unit.lower() not in _NO_UNITS and not re.fullmatch(_LETTER, unit))
     if not 1 < len(units) <= _MOST_LISTED:
         return None
     listed_units = ", ".join(map(repr, units))
@@ -155,7 +154,7 @@ def folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def read_as_missing(name: str, stray: StrayText, can_be_text: bool) -> str:
+def stray_note(name: str, stray: StrayText, can_be_text: bool) -> str:
     """Return a note on stray text that is read as missing, with the option to read the column as text, if any."""
     option = "; --stray-text text (in Python, stray_text='text') reads the column as text" if can_be_text else ""
     return f"column {name!r}: {stray}, read as missing{option}"

@@ -21,12 +21,15 @@ from aucforest.metrics.validation import is_missing
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
 _PLAIN_TYPES = {str, bool, int, float, type(None)}  # the types of values that need no conversion
-# If a local time is beyond Python's calendar, the offset of its zone is that of a date this much further inside.
+# At an end of Python's calendar, a zone gets the offset that it has this much time away from the end.
 _ZONE_MARGIN = timedelta(2)
 
 
 def plain_values(values: list[Any]) -> list[Any]:
-    """Return values as text, booleans, numbers, datetimes, timedeltas, None or NaN if missing; TypeError for others."""
+    """Return values as str, bool, int, float, datetime or timedelta, and missing ones as None or NaN.
+
+    Raises TypeError for other values.
+    """
     if set(map(type, values)) <= _PLAIN_TYPES:
         return values
     return [None if is_missing(value) else _plain(value) for value in values]
@@ -34,15 +37,23 @@ def plain_values(values: list[Any]) -> list[Any]:
 
 def _plain(value: Any) -> Any:
     """Return a value as one of the types of `plain_values`, the same type for all equal values."""
+    if isinstance(value, str):
+        return str.__str__(value)  # subclasses become str, too
     if isinstance(value, np.datetime64):
         moment = value.astype("M8[us]").item()  # an integer if it is beyond the ends of Python's calendar
         return moment if isinstance(moment, datetime) else datetime.min if moment < 0 else datetime.max
     if isinstance(value, np.timedelta64):
         return value.astype("m8[us]").item()
-    if isinstance(value, date | time | timedelta):
-        return _plain_date(value)
-    if isinstance(value, str):
-        return str.__str__(value)  # subclasses become str, too
+    if isinstance(value, timedelta):
+        return timedelta(value.days, value.seconds, value.microseconds)
+    if isinstance(value, time):
+        return since_midnight(value)
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            return _plain(local_time(value, UTC)).replace(tzinfo=UTC)
+        return datetime.combine(value.date(), value.time())
+    if isinstance(value, date):
+        return datetime.combine(value, time())
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, Integral):
@@ -55,28 +66,12 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is none of text, numbers, booleans, dates and durations: convert it to text")
 
 
-def _plain_date(value: Any) -> datetime | timedelta:
-    """Return a date as datetime, in UTC if it has a zone, and a duration or a time of day as timedelta."""
-    if isinstance(value, timedelta):
-        return timedelta(value.days, value.seconds, value.microseconds)
-    if isinstance(value, time):
-        return since_midnight(value)
-    if not isinstance(value, datetime):
-        return datetime.combine(value, time())
-    if value.tzinfo is None:
-        return datetime.combine(value.date(), value.time())
-    moment = on_clock(value, UTC)
-    if not isinstance(moment, datetime):  # beyond the ends of Python's calendar
-        moment = datetime.min if value.year == 1 else datetime.max
-    return moment.replace(tzinfo=UTC)
-
-
 def since_midnight(value: time) -> timedelta:
     """Return a time of day as a duration."""
     return timedelta(0, (value.hour * 60 + value.minute) * 60 + value.second, value.microsecond)
 
 
-def on_clock(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
+def local_time(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
     """Return a date with a time zone as local time in another zone, without the zone.
 
     If the local time is beyond the ends of Python's calendar, it is a datetime64.
@@ -91,8 +86,8 @@ def on_clock(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
         return np.datetime64(value.replace(tzinfo=None), "us") + np.timedelta64(offset)
 
 
-def read_as(values: list[Any], categories: NDArray[Any]) -> list[Any]:
-    """Return values as they are, but text in ISO 8601 as dates or durations if the categories are such values."""
+def parse_dates(values: list[Any], categories: NDArray[Any]) -> list[Any]:
+    """Return the values; if the categories are dates or durations, text in ISO 8601 is parsed as such."""
     if len(categories) == 0 or not isinstance(categories[0], datetime | timedelta):
         return values
     parse = datetime.fromisoformat if isinstance(categories[0], datetime) else time.fromisoformat
@@ -101,7 +96,7 @@ def read_as(values: list[Any], categories: NDArray[Any]) -> list[Any]:
 
 def _parsed(text: str, parse: Any) -> Any:
     try:
-        return _plain_date(parse(text.strip()))
+        return _plain(parse(text.strip()))
     except ValueError:
         return text
 
