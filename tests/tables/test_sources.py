@@ -57,6 +57,7 @@ def test_location_is_the_file_and_the_number_of_the_row(folder):
     wanted = {0: "part1.parquet, row 1", 19: "part1.parquet, row 20", 20: "part3.parquet, row 1"}
     assert {row: source.location(row) for row in wanted} == wanted
     assert open_source(table()).location(4) == "the Table, row 5"
+    assert open_source([folder / "part1.parquet"]).name == "part1.parquet"
 
 
 def test_fingerprints_differ_between_files(folder):

@@ -156,5 +156,4 @@ def test_moments_beyond_the_calendar_of_python_are_its_ends():
 
 
 def test_text_is_not_converted_value_by_value():
-    values = ["b", None, "a"]
-    assert plain_values(values) is values
+    assert plain_values(values := ["b", None, "a"]) is values

@@ -39,7 +39,7 @@ Dates = dict[int, DateColumn]  # by the index of the column
 
 
 class _Kind(NamedTuple):
-    """What the values of a column of dates or durations are."""
+    """The kind of the values of a column of dates or durations."""
 
     type: str  # the name of their type in messages
     is_duration: bool  # also True for times of day

@@ -228,7 +228,8 @@ def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> A
     if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
         if not source:
             raise ValueError("source is an empty list: pass at least one file")
-        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text, options)
+        files = [Path(file) for file in source]
+        return _open_files(files, f"{len(files)} files" if files[1:] else files[0].name, as_text, options)
     if hasattr(source, "__next__"):
         raise TypeError(
             f"a {type(source).__name__} can be read only once, but the fit reads the rows three times: pass a table, a"

@@ -32,7 +32,8 @@ def _if(pattern: str, sql: str) -> str:
     return f"CASE WHEN {_matches(pattern)} THEN {sql} END"
 
 
-# Numbers as Python writes them, without 1_000, which the engine accepts. Its reader fails at casts without condition.
+# Numbers as Python writes them, without 1_000, which the engine accepts. The engine would do a cast without a condition
+# in its CSV reader, which raises an error for text that is no number.
 _PLAIN_NUMBER = "CASE WHEN NOT contains({0}, '_') THEN try_cast({0} AS DOUBLE) END"
 _INTEGER = (
     "CASE WHEN NOT contains({0}, '.') AND NOT contains({0}, '_') AND NOT contains({0}, 'e') AND NOT contains({0}, 'E')"
