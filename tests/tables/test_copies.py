@@ -35,6 +35,15 @@ def test_copies_are_removed_with_their_object(tmp_path):
     assert not copied.parent.exists()
 
 
+def open_pipe(path, content):
+    os.mkfifo(path)
+    writer = Thread(target=path.write_bytes, args=(content,), daemon=True)
+    writer.start()
+    source = open_source(path)
+    writer.join()
+    return source
+
+
 @pytest.mark.parametrize(
     "content",
     [b"a,b\n1,x\n", gzip.compress(b"a,b\n1,x\n"), "a,b\n1,x\n".encode("utf-16")],
@@ -44,11 +53,7 @@ def test_standard_input_and_pipes_can_be_read_again(tmp_path, monkeypatch, conte
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
     sources = [open_source(str(STANDARD))]
     if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "pipe.csv")
-        writer = Thread(target=(tmp_path / "pipe.csv").write_bytes, args=(content,))
-        writer.start()
-        sources.append(open_source(tmp_path / "pipe.csv"))
-        writer.join()
+        sources.append(open_pipe(tmp_path / "pipe.csv", content))
     for source, name in zip(sources, ["standard input", "pipe.csv"]):
         for _ in range(2):
             assert read_all(source).to_pydict() == {"a": [1], "b": ["x"]}
@@ -104,6 +109,8 @@ def test_hidden_sheets_are_skipped(tmp_path):
     book["rows"].sheet_state, book.active = "hidden", 1
     book.save(path)
     assert read_all(path).to_pydict() == {"a": [2], "b": ["u"]}
+    if hasattr(os, "mkfifo"):
+        assert read_all(open_pipe(tmp_path / "pipe.xlsx", path.read_bytes())).to_pydict() == {"a": [2], "b": ["u"]}
 
 
 def test_spreadsheets_that_cannot_be_read(tmp_path, monkeypatch):

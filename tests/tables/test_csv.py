@@ -237,8 +237,7 @@ def test_no_row_is_lost_after_a_quote_that_is_not_closed(written, text):
 def test_a_quote_within_a_value_beside_values_of_several_lines(written):
     path = written("a,b,c\n" + "".join(f'{i},"v\n","""\nw"\n' for i in range(500_000)) + '5,6",x\n')
     columns = as_written(path)
-    assert len(columns["a"]) == 500_001
-    assert [columns["b"][0], columns["c"][499_999], columns["b"][-1]] == ["v\n", '"\nw', '6"']
+    assert [len(columns["a"]), columns["b"][0], columns["c"][-2], columns["b"][-1]] == [500_001, "v\n", '"\nw', '6"']
 
 
 def test_files_without_quotes_are_not_read_in_one_thread(written, monkeypatch):

@@ -33,9 +33,8 @@ def test_a_number_is_rounded_if_python_says_so(size, n_zeros, sign):
 
 def test_other_values_are_not_rounded():
     values = [1.5e300, np.nan, None, pd.NA, "9007199254740993", True, 2**53, float("inf"), 1j]
-    assert not is_rounded(np.array(values, dtype=object))
-    assert not is_rounded(np.array([], dtype=np.int64))
-    assert not is_rounded(np.array([2**63 - 2**10, -(2**63)]))
+    for array in (np.array(values, dtype=object), np.array([], dtype=np.int64), np.array([2**63 - 2**10, -(2**63)])):
+        assert not is_rounded(array)
     assert is_rounded(np.array([10**400], dtype=object))
 
 

@@ -58,8 +58,7 @@ def test_batches_give_the_same_as_the_whole_column(kind, indices, cut, chunked):
 )  # fmt: skip
 def test_one_label_against_the_others(labels, positive, expected):
     classes, numbers = read(pa.array(labels[:1]), pa.array(labels[1:]), positive=positive)
-    assert classes.tolist() == [False, True]
-    assert numbers.tolist() == expected
+    assert (classes.tolist(), numbers.tolist()) == ([False, True], expected)
 
 
 @pytest.mark.parametrize(

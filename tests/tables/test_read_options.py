@@ -28,8 +28,7 @@ def test_the_decimal_mark_follows_from_the_thousands_separator():
     marks = {(None, None): None, (None, ","): ".", (None, "."): ",", (None, " "): None}
     for (decimal, thousands), mark in (marks | dict.fromkeys([(",", None), (",", "."), (",", " ")], ",")).items():
         assert ReadOptions(decimal=decimal, thousands=thousands).check().point_or_comma == mark
-    assert ReadOptions(r"\t").check().separator == "\t"
-    assert DEFAULT_OPTIONS.check() == DEFAULT_OPTIONS
+    assert (ReadOptions(r"\t").check().separator, DEFAULT_OPTIONS.check()) == ("\t", DEFAULT_OPTIONS)
 
 
 def test_formats_of_dates_may_have_a_time():

@@ -59,8 +59,8 @@ class Readable:
             with stream as content, self.path.open("wb") as copy:
                 shutil.copyfileobj(content, copy)
         if self.is_spreadsheet:
+            text, self.first_row = _spreadsheet_as_csv(self.path, self.name)
             self.path = self._new_path()
-            text, self.first_row = _spreadsheet_as_csv(file)
             self.path.write_text(text, "utf-8", newline="")
         elif compression_of(self.path) == "zip":
             what = "a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
@@ -124,22 +124,22 @@ def open_unpacked(path: Path) -> Any:
     return BufferedReader(pa.input_stream(str(path.absolute()), compression=compression))
 
 
-def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
+def _spreadsheet_as_csv(path: Path, name: str) -> tuple[str, int]:
     """Return the first visible sheet of a spreadsheet as a CSV, and the number of its first row that is not empty."""
-    calamine = import_optional("python_calamine", purpose=f"reading {file.name}", extra="xlsx")
+    calamine = import_optional("python_calamine", purpose=f"reading {name}", extra="xlsx")
     try:
-        with calamine.load_workbook(file) as book:
+        with calamine.load_workbook(path) as book:
             is_visible = [sheet.visible == calamine.SheetVisibleEnum.Visible for sheet in book.sheets_metadata]
             index, n_sheets = is_visible.index(True), sum(is_visible)
             sheet = book.get_sheet_by_index(index)
-            name, rows, start = sheet.name, sheet.to_python(), sheet.start
+            rows, start = sheet.to_python(), sheet.start
     except calamine.CalamineError as error:
-        raise ValueError(f"cannot read {file.name}: {error}") from error
+        raise ValueError(f"cannot read {name}: {error}") from error
     if n_sheets > 1:
-        warn(f"{file.name} has {n_sheets} sheets: the first, {name!r}, is read")
-    if _has_formula_without_result(file, index):
+        warn(f"{name} has {n_sheets} sheets: the first, {sheet.name!r}, is read")
+    if _has_formula_without_result(path, index):
         advice = "open it in a spreadsheet program and save it"
-        warn(f"{file.name} has formulas without stored results, which are read as missing: {advice}")
+        warn(f"{name} has formulas without stored results, which are read as missing: {advice}")
     # Spreadsheets store whole numbers as floats.
     cells = [[int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in row] for row in rows]
     content = StringIO()
@@ -147,9 +147,9 @@ def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
     return content.getvalue(), 1 if start is None else start[0] + 1
 
 
-def _has_formula_without_result(file: Path, index: int) -> bool:
+def _has_formula_without_result(path: Path, index: int) -> bool:
     """Return whether a sheet has a formula without a result, as programs that do not evaluate formulas write it."""
-    with ZipFile(file) as archive, suppress(KeyError):  # most programs name the files of sheets in this way
+    with ZipFile(path) as archive, suppress(KeyError):  # most programs name the files of sheets in this way
         return _FORMULA_ONLY.search(archive.read(f"xl/worksheets/sheet{index + 1}.xml")) is not None
     return False
 

@@ -301,12 +301,10 @@ class TextFiles(Files):
 
     def _first_row(self, condition: str, value: str = "NULL", *, raw: bool = False) -> list[Any]:
         """Return [(index, value)] of the first row for which a condition is true, or []; both are given as SQL."""
-
-        def statement() -> str:
-            columns = f"row_number() OVER () - 1 AS row, {value} AS value, {condition} AS is_wanted"
-            return f"SELECT row, value FROM (SELECT {columns} FROM {self._table({}, raw=raw)}) WHERE is_wanted LIMIT 1"
-
-        return self._fetch(statement)
+        columns = f"row_number() OVER () - 1 AS row, {value} AS value, {condition} AS is_wanted"
+        return self._fetch(
+            lambda: f"SELECT row, value FROM (SELECT {columns} FROM {self._table({}, raw=raw)}) WHERE is_wanted LIMIT 1"
+        )
 
     def fingerprint(self) -> dict[str, Any]:
         """Return paths, sizes and modification times of the files, the column names, and the options."""
