@@ -3,12 +3,14 @@
 import warnings
 from collections.abc import Callable
 from math import sqrt
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import check_scalar
 
 from aucforest.metrics.validation import FloatArray, as_column, check_weights, is_positive, require_weight
 
@@ -114,7 +116,7 @@ def bootstrap_interval(
     Raises
     ------
     ValueError, TypeError
-        As the metric. ValueError also if all weights are 0.
+        As the metric. ValueError also if all weights are 0, or `level` or `n_resamples` is out of range.
 
     Examples
     --------
@@ -128,6 +130,7 @@ def bootstrap_interval(
     0.90 [0.84, 0.96]
     """
     require_level(level)
+    check_scalar(n_resamples, "n_resamples", Integral, min_val=1)
     truth, scores = as_column(y_true), as_column(y_score)
     weights = check_weights(sample_weight, scores.size)
     require_weight(weights)

@@ -2,10 +2,12 @@
 
 import struct
 import zlib
+from numbers import Integral
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_scalar
 
 from aucforest._compile import kernel
 from aucforest.metrics.ranking import HALF, SIGN, WORD, ordered_key
@@ -67,9 +69,7 @@ class AUCSketch:
     """
 
     def __init__(self, bits: int = 18) -> None:
-        if not 4 <= bits <= 24:
-            raise ValueError(f"bits must be from 4 to 24, but is {bits}")
-        self.bits = int(bits)
+        self.bits = int(check_scalar(bits, "bits", Integral, min_val=4, max_val=24))
         self._counts = np.zeros((2, 1 << bits), np.int64)  # negatives, positives; in units of 2**-20
         self._rounded = np.zeros(2, np.int64)  # rows of each class with a rounded weight
         self._total = 0.0
