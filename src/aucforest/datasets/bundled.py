@@ -89,7 +89,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     bunch, categories = _read("page_blocks.csv", {})
     bunch.target -= 1  # The file has classes from 1 to 5.
     loaded = _as_returned(bunch, categories, return_X_y, as_frame)
-    # A frame names the column of the target by target_names, which has the names of the classes from here on.
+    # For the frame, target_names had the name of the target column.
     bunch.target_names = ["text", "horizontal line", "picture", "vertical line", "graphic"]
     return loaded
 

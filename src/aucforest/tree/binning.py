@@ -66,9 +66,9 @@ class BinnedMatrix(NamedTuple):
 def midway(low: float, high: float) -> float:
     """Return the threshold between two neighboring values: at least `low`, and less than `high`.
 
-    It increases with both values, so a split across empty bins sends a row to the same side by code and by value. An
-    infinite value is replaced by the largest finite one. Rounding can move the middle out of the interval. Then the
-    threshold is `low`.
+    The threshold does not decrease if a value increases. So if the bins between both sides of a split are empty in a
+    node, its rows go to the same side by value as by code. An infinite value is replaced by the largest finite value.
+    Rounding can move the middle out of the interval. Then the threshold is `low`.
     """
     middle = 0.5 * max(low, -_LARGEST) + 0.5 * min(high, _LARGEST)
     return middle if low <= middle < high else low
@@ -134,7 +134,7 @@ class _Stored(NamedTuple):
         return columns
 
     def with_rows(self, start: int, stop: int) -> "_Stored":
-        """Return a matrix that has the rows from `start` to `stop`, which kernels can read."""
+        """Return this matrix if kernels can read it, else a copy of the rows from `start` to `stop`."""
         if self._needs_no_copy:
             return self
         part = self.array[:, start:stop] if self.by_column else self.array[start:stop]
@@ -210,8 +210,9 @@ def _find_bins(values, weights, max_bins, lower, upper):
             value_weight += weights[i] if weighted else 1.0
             i += 1
         target = remaining / (max_bins - n_bins)
-        # The bin ends before this value if this brings its weight closer to the target, beyond rounding errors.
-        if bin_weight > 0.0 and bin_weight + 0.5 * value_weight > target * (1.0 + ROUNDING) and n_bins < max_bins - 1:
+        # The bin ends before this value if its weight is closer to the target without the value, beyond rounding
+        # errors. The last bin never ends, because its target is the whole remaining weight.
+        if bin_weight > 0.0 and bin_weight + 0.5 * value_weight > target * (1.0 + ROUNDING):
             n_bins += 1
             remaining -= bin_weight
             bin_weight = 0.0
@@ -224,7 +225,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
 
 @bare_kernel
 def add_all_distinct(column, max_bins, known, n_known):
-    """Insert the values of a column into the sorted known values; return how many are known, at most max_bins + 1."""
+    """Insert the values of a column into the sorted known values; return their number, or max_bins + 1 if greater."""
     for row in range(len(column)):
         value = np.float64(column[row])
         index = np.searchsorted(known[:n_known], value)
@@ -276,7 +277,7 @@ def encode_values(edges, values, missing_code, indices, codes):
 
 @bare_kernel
 def _encode(stored, rows, first, edges, buffers, codes):
-    """Write the codes of the rows from rows[0] to rows[1]; the two buffers are for the values and indices of a tile."""
+    """Write the codes of the rows from rows[0] to rows[1], tile by tile; the buffers are for the values and indices."""
     X, offset, (tile, indices) = stored.array, stored.first_row, buffers
     for f in range(len(first) - 1):
         feature_edges, n_bins = edges[first[f] : max(first[f + 1] - 1, first[f])], np.uint64(first[f + 1] - first[f])
@@ -315,7 +316,7 @@ def choose_bins(
     The values may be sorted in place. Weights may be empty. Sums of weights must be exact, because rounding errors
     would move bounds. A feature has at most `most` bins. If the sampled rows have at most `most` distinct values of
     feature f, all_distinct(f, values) adds the values of the other rows: it returns the sorted distinct values of all
-    rows, or None if there are more than `most`. Without `all_distinct`, the sample must have all rows.
+    rows, or None if there are more than `most`. Without `all_distinct`, other rows are ignored.
     """
     n_features, n_rows = columns.shape
     capacity = most if all_distinct is not None else min(most, max(n_rows, 1))
@@ -385,8 +386,8 @@ def bin_matrix(
 
     A feature has at most `max_bins` bins, 2 to 255; with None, each distinct value has a bin. Sample weights determine
     the sizes of bins. `run` is a parallel `map` in shared memory; the calls release the GIL. A feature with codes of
-    categories has n_codes[f] bins, one for each code, and greater codes are in the last bin. For a numeric feature,
-    n_codes[f] is 0.
+    categories has n_codes[f] bins, one for each code, and greater codes are in the last bin. n_codes[f] is 0 for a
+    numeric feature.
     """
     stored, (n_rows, n_features) = _Stored.of(X), X.shape
     rows = sample_rows(n_rows, max_bins)
@@ -398,7 +399,7 @@ def bin_matrix(
     def bin_group(first: int) -> BinValues:
         features = slice(first, min(first + group, n_features))
         columns, group_codes = stored.columns(rows, features), n_codes[features]
-        columns[group_codes > 0] = 0.0
+        columns[group_codes > 0] = 0.0  # bins of categories do not depend on the values
 
         def all_distinct(f: int, known: NDArray[np.float64]) -> NDArray[np.float64] | None:
             return known if group_codes[f] > 0 else add_distinct(X[:, first + f], known, most)

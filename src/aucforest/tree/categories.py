@@ -1,8 +1,8 @@
 """Categorical features: a split is a set of codes in place of a threshold.
 
 With two classes, the bins are sorted by the frequency of the second class. The best split in this order is the best of
-all subsets if the criterion is (quasi-)convex in the class totals of the left child (Fisher 1958; Breiman et al. 1984,
-theorem 4.5), as all in `criteria` are, and if leaves have no minimum size. Missing values may go to either side.
+all subsets if leaves have no minimum size, and if the criterion, like all criteria here, is (quasi-)convex in the class
+totals of the left child (Fisher 1958; Breiman et al. 1984, theorem 4.5). Missing values may go to either side.
 With more classes, the bins are sorted by the first principal component of their class frequencies, weighted by bin
 totals (Coppersmith, Hong, Hosking 1999). The random splitter samples a nonempty proper subset of the categories of the
 node uniformly. Codes that do not occur in a node go to the same side as missing values.
@@ -26,7 +26,7 @@ MOST_CODES = 256  # maximum number of codes of a categorical feature, including 
 class OrderBuffers(NamedTuple):
     """Buffers for sorting bins: their scores, their order, and copies of the arrays of the histogram in this order."""
 
-    entries: NDArray[np.uint32]  # (n_entries,) the cells of the bins, packed like the columns of a CSR matrix
+    entries: NDArray[np.uint32]  # (n_entries,) the entries of the histogram, bin after bin
     codes: NDArray[np.uint32]  # (256,), like the next four
     scores: NDArray[np.float64]
     order: NDArray[np.int64]
@@ -97,8 +97,8 @@ def _project(histogram, n_classes, buffers):
 def _update_direction(histogram, n_classes, buffers):
     """Multiply the direction by the covariance of the frequencies, normalize it, and return its squared change.
 
-    The product is the sum of w_i s_i f_i over the bins i, with weight w, score s and class frequencies f. So the matrix
-    is never computed.
+    The product is the sum of w_i s_i f_i over the bins i, with weight w, score s and class frequencies f. It needs no
+    covariance matrix.
     """
     direction, product = buffers.direction, buffers.product
     for k in range(n_classes):
@@ -132,8 +132,8 @@ def score_bins_of_two_classes(criterion, histogram, classes, buffers):
 def score_bins_of_more_classes(criterion, histogram, classes, buffers):
     """Score the bins by the first principal component of their class frequencies, computed by power iteration.
 
-    If the criterion is a mean over pairs of classes, all classes have equal weight. The covariance is positive
-    semidefinite, so the iteration does not flip the sign of the direction, and the order of the bins is deterministic.
+    If the criterion is a mean over pairs of classes, all classes have the same total weight. The covariance is positive
+    semidefinite, so no step flips the sign of the direction, which determines the order of the bins.
     """
     weight = 0.0
     for k in range(classes.n):
@@ -141,7 +141,7 @@ def score_bins_of_more_classes(criterion, histogram, classes, buffers):
         buffers.scale[k] = 1.0 / classes.totals[k] if criterion in (AUC, HELLINGER) else 1.0
         buffers.mean[k] = weight_of_class * buffers.scale[k]
         weight += buffers.mean[k]
-        # Multiples of the golden ratio, so that the direction is unlikely to be orthogonal to the component.
+        # Multiples of the golden ratio modulo 1: the direction is unlikely to be orthogonal to the component.
         buffers.direction[k] = ((k + 1) * 0.6180339887498949) % 1.0 - 0.5
     for k in range(classes.n):
         buffers.mean[k] /= weight
@@ -166,7 +166,7 @@ def sample_categories(histogram, feature, bins, key, buffers):
     The side of a category is derived from the category and not from its code, which may be a rank.
     """
     n_bins, n_left, attempt = histogram.n_bins, 0, 0
-    # Until the subset is nonempty and, if there is more than one bin, proper.
+    # Sample again if the subset is empty, or if it has all of several bins.
     while n_left == 0 or n_left == n_bins > 1:
         attempt_key = derive_key(key, ATTEMPT, attempt)
         attempt += 1

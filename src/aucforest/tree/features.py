@@ -1,6 +1,7 @@
-"""Sampling of features at a node, and the kinds of features, which determine the order of bins and the form of a split.
+"""Sampling of the features of a node, and the two kinds of features.
 
-If bins are in the order of the codes, a split has a threshold; otherwise it has the set of codes that go left.
+A numeric feature is split by a threshold, and its bins keep the order of their codes. A categorical feature is split by
+the set of codes that go left, and its bins are sorted first.
 """
 
 from typing import NamedTuple
@@ -110,7 +111,8 @@ def _sample_between(codes, feature, bins, key):
     """Sample a threshold uniformly between the least and the greatest of at least two codes (Geurts et al. 2006).
 
     The location of a code is the middle of its bin. A location of -inf is replaced by the least finite location minus
-    the range of finite locations, and +inf by the greatest plus the range. The range is 1 if one location is finite.
+    the range of finite locations, and +inf by the greatest plus the range. If only one location is finite, the range is
+    1. If none is finite, the threshold is 0.
     """
     low, high = 0, len(codes) - 1
     least, greatest = location(bins, feature, codes[low]), location(bins, feature, codes[high])
@@ -129,13 +131,13 @@ def _sample_between(codes, feature, bins, key):
 def _sample_threshold(histogram, feature, bins, key, buffers):
     """Sample a threshold of a numeric feature; return the index of the last bin on the left and the threshold.
 
-    A feature with a single bin besides missing values has one split, which separates the missing values.
+    If all values that are not missing are in one bin, the only split separates them from the missing values.
     """
     codes = histogram.codes[: histogram.n_bins]
     if len(codes) == 1:
         return 0, np.inf
     threshold = _sample_between(codes, feature, bins, key)
-    # Bisection that keeps at least one bin on each side.
+    # The bisection leaves at least one bin on each side.
     low, high = 0, len(codes) - 1
     while low + 1 < high:
         middle = (low + high) >> 1
@@ -148,6 +150,6 @@ def _sample_threshold(histogram, feature, bins, key, buffers):
 
 # f(kind, criterion, histogram, classes, buffers): sort the bins into the order in which they are split.
 order_bins = by_code({NUMERIC: _keep_order, CATEGORICAL: sort_category_bins})
-# f(kind, histogram, feature, bins, key, buffers) -> (index, threshold): sample the only split that the random splitter
-# evaluates, and sort the bins such that all bins up to the index are on the left.
+# f(kind, histogram, feature, bins, key, buffers) -> (index, threshold): sample one split, the only one that the random
+# splitter evaluates for a feature. Sort the bins so that all bins up to the index are on the left.
 sample_split = by_code({NUMERIC: _sample_threshold, CATEGORICAL: sample_categories})

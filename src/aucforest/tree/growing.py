@@ -1,19 +1,19 @@
 """Growing trees one after the other, depth first or best first.
 
-The samples of a tree are permuted such that every node is one slice, and a split partitions its slice:
+The samples of a node are a slice of the samples of the tree. A split reorders the slice:
 
     samples   | left child: start .. middle | right child: middle .. end |
 
-Depth first, nodes get indices when they are created: the two children of a node are adjacent, and all descendants of
-the left child come before those of the right child. Best first, the leaf with the greatest gain times weight is split
-next. Each leaf is split in advance to know its gain; `tree.depth_first` removes unused splits. The random numbers of a
-node only depend on its key, so both orders grow the same tree if the number of leaves is not limited.
+Depth first, the two children of a node have consecutive indices, and all descendants of the left child come before
+those of the right child. Best first, the leaf with the greatest gain times weight is split next. The gain of a leaf is
+only known after its split, so each leaf is split in advance, and `tree.depth_first` removes the unused splits. The
+random numbers of a node only depend on its key, so both orders grow the same tree if the number of leaves is unlimited.
 
 The rows of a small node are far apart in the matrix of all rows, where each access to a code waits for memory. If a
-node has at most an eighth of the rows of its matrix, its rows are copied, with all features, to a smaller matrix. The
-branch below the node grows from the copy, and may be copied again. The smallest matrix fits into the cache of a core.
-Its codes are replaced by ranks, which make histograms short, unless codes have one byte. Level 0 is the matrix of all
-rows. Each higher level is a smaller copy, and all copies are column ranges of one array.
+node has at most an eighth of the rows of its matrix, its rows are copied, with all features, to a smaller matrix. All
+descendants of the node grow from the copy, which may be copied again. The smallest matrix fits into the cache of a
+core. Its codes are replaced by their ranks, so that histograms are shorter, unless codes have one byte. Level 0 is the
+matrix of all rows, and each higher level is a smaller copy. All copies are stored in one array, side by side.
 """
 
 from typing import NamedTuple
@@ -58,7 +58,7 @@ from aucforest.tree.splitter import (
 )
 from aucforest.tree.tree import ClassTotals, Nodes, depth_first, first_nodes, make_nodes
 
-# Maximum number of rows of a call that grows several trees, and of their codes if each tree has a copy of its rows.
+# If a call grows several trees, the maximum number of their rows, and of codes if each tree has a copy of its rows.
 _CALL_ROWS, _CALL_CODES = 2**16, 2**22
 # Maximum numbers of codes and of rows of the smallest matrix, so that it fits into the cache of a core.
 _BRANCH_CELLS = 1 << 18
@@ -69,11 +69,11 @@ _RATIO = 8
 
 
 class Copies(NamedTuple):
-    """The copies of the branches that are being grown, with one branch for each level."""
+    """Copied rows. A branch is a node with all its descendants; each level has a range of rows, those of one branch."""
 
     most_rows: NDArray[np.int64]  # (n_levels,) the maximum number of rows; at level 0 the number of all rows
     first: NDArray[np.int64]  # (n_levels,) the first row of a level in `codes`
-    height: NDArray[np.int64]  # (n_levels,) the branch is finished if the stack is lower than this
+    height: NDArray[np.int64]  # (n_levels,) if the stack of nodes is lower than this, the branch is finished
     codes: Codes  # (n_features, n_copied)
     weights: NDArray[np.int64]  # (n_copied,), or empty
     n_bins: NDArray[np.int64]  # (n_features,) number of bins at the last level
@@ -135,14 +135,14 @@ class Batch(NamedTuple):
     weights: NDArray[np.int64]  # (n_counts,), or (0,) if the counts are the weights
     starts: NDArray[np.int64]  # (n_trees + 1,) where the counts of each tree start
     first_rows: NDArray[np.int64]  # the first row of each tree; 0 if all trees have the same rows
-    criteria: NDArray[np.int64]  # this and the next two are fields of `TreeParams`
+    criteria: NDArray[np.int64]  # replaces a field of `TreeParams`, as do the next two
     random_splits: NDArray[np.bool_]
     min_weight_leaf: NDArray[np.int64]
     ends: NDArray[np.int64]  # output: where the nodes of each tree end
 
 
 def rows_per_call(n_classes: int, n_row_codes: int = 1) -> int:
-    """Return the maximum number of rows of a call, summed over trees; fewer for many classes, to limit class totals.
+    """Return the maximum number of rows of a call, summed over trees; many classes need more memory for each row.
 
     `n_row_codes` is the number of codes of a row if each tree has a copy of its rows.
     """
@@ -159,7 +159,7 @@ def branch_rows(n_features: int, max_features: int) -> int:
 def level_rows(n_rows: int, n_samples: int, last_rows: int) -> list[int]:
     """Return the maximum number of rows of a branch at each level; level 0 has all n_rows rows.
 
-    A tree has at most n_samples samples. The last level is for branches of up to last_rows rows; 0 to copy no branches.
+    A tree has at most n_samples samples. The last level has branches of up to last_rows rows; 0 to copy no branches.
     """
     most_rows = [n_rows]
     while last_rows > 0 and most_rows[-1] // _RATIO >= 2 * last_rows:
@@ -183,7 +183,7 @@ def _make_copies(columns: Columns, sizes: Sizes) -> Copies:
 
 
 def make_workspace(columns: Columns, params: TreeParams, sizes: Sizes, table: NDArray[np.float64]) -> Workspace:
-    """Allocate the buffers; pages never written take no memory. `table` is the result of `entropy_table`."""
+    """Allocate the buffers; memory pages that are never written take no memory. `table` is from `entropy_table`."""
     n_features, max_n_bins = len(columns.n_bins), int(columns.n_bins.max())
     if sizes.n_rows > MOST_ROWS:
         raise ValueError(
@@ -258,7 +258,7 @@ def _rank_codes(columns, samples, first, copies, buffers):
 
 @bare_device
 def _copy_branch(columns, samples, level, copies, buffers):
-    """Copy the rows of a branch to a level, and let its samples refer to the copies."""
+    """Copy the rows of a branch to a level, and write the new row indices to its samples."""
     first = copies.first[level]
     if level + 1 == len(copies.most_rows) and len(copies.code_of_rank) > 0:
         _rank_codes(columns, samples, first, copies, buffers)
@@ -331,7 +331,7 @@ def _record_split(split, columns, params, nodes, node, left_child):
 
 @bare_device
 def _pass_limits(limits, nodes, node, split, signs):
-    """Set the limits of the children of a split node; `scan` explains them."""
+    """Set the limits of the children of a split node; the module `scan` explains limits."""
     left = np.int64(nodes.left_child[node])
     for child in (left, left + 1):
         limits[child, 0], limits[child, 1] = limits[node, 0], limits[node, 1]
@@ -482,6 +482,7 @@ def _grow(find, columns, params, n_samples, key, work):
             else:
                 height = _push_children(pending, params, work, height)
             n_nodes += 2
+    # If one more leaf is allowed, the best split is used, without splitting its children. Other splits are undone.
     if best_first and n_heap > 0:
         _take_from_heap(work.heap, n_heap, work.nodes)
         n_heap -= 1

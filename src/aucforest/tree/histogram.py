@@ -1,7 +1,7 @@
 """The histogram of a feature in a node: the class totals of the bins that contain samples of the node.
 
-The weights of samples are summed in cells. With two classes, a code has one cell, and each class has half of its bits.
-For large weights, each class has a cell. With more than two classes, class k of a code has the cell
+The weights of samples are summed in cells. With two classes, both classes share the cell of a code, and each has half
+of its bits. In nodes of large weight, each class has a cell. With more than two classes, class k of a code has the cell
 (code << shift) + k, and the cells of positive weight are listed. They are called entries.
 """
 
@@ -51,7 +51,7 @@ class Histogram(NamedTuple):
     n_missing: int | np.int64  # number of samples with a missing value; only set like `n_samples`
     cells: NDArray[np.int64]
     shift: np.uint64  # as in `Classes`
-    n_listed: int | np.int64  # number of codes (-1: all) or, for more classes, of entries, including missing values
+    n_listed: int | np.int64  # number of listed codes (-1 if none are listed) or, for more classes, of entries
     starts: NDArray[np.int64]  # only set for more than two classes, like `entries`
     entries: NDArray[np.uint32]
 
@@ -80,7 +80,7 @@ class HistogramBuffers(NamedTuple):
             cells=np.zeros((2, n_cells), dtype=np.int64),
             n_samples_of_code=np.zeros(n_codes, dtype=np.int64),
             mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
-            # One more is allocated, because a code is written before it is known whether the code is listed.
+            # One item more, because a code is written before it is known whether the next code overwrites it.
             codes=np.empty(n_codes + 1, dtype=np.uint32),
             starts=np.empty(n_codes + 1, dtype=np.int64),
             entries=np.empty(n_cells + 1, dtype=np.uint32),
@@ -96,7 +96,7 @@ def index_two_classes(labels, totals, weight, indices):
     """Return the `Classes` of a node with two classes, given their totals and the weight of the node."""
     indices[labels[0]], indices[labels[1]] = 0, 1
     shift = np.uint64(0) if weight < _SHARED_LIMIT else np.uint64(1)
-    # Compilers know the length of these slices.
+    # The slices have a known length, so the compiler can unroll loops over the classes.
     return Classes(2, shift, np.uint64(labels[1]), weight, indices, labels[:2], totals[:2])
 
 
@@ -141,7 +141,7 @@ def _add_to_cells(cells, code, index, weight, shift):
 
 @bare_device
 def _key_of(code, sample, classes):
-    """Return the key of a sample in the list of keys: its code for two classes, its cell for more classes."""
+    """Return the key by which a sample is listed: its code for two classes, its cell for more classes."""
     return code if classes.n == 2 else (code << classes.shift) + np.uint64(classes.indices[label_of(sample)])
 
 
@@ -175,7 +175,7 @@ def _fill(codes, read_code, feature, search, marks, cells):
             _add_to_cells(cells, code, k, weight_of(samples[i], weights), classes.shift)
             if marks:
                 add_code(mask, _key_of(code, samples[i], classes))
-    elif classes.shift == 0:  # this loop and the next one are faster, for packed weights
+    elif classes.shift == 0:  # this loop and the next one are for packed weights, and are faster
         for i in range(len(samples)):
             code, k = read_code(codes, (feature, row_of(samples[i]))), np.int64(label_of(samples[i]) == classes.last)
             cells[code] += packed_weight(samples[i]) << (k * _HALF)
@@ -212,7 +212,10 @@ def _count_samples(codes, read_code, feature, search):
 
 @outlined_device
 def _count_sparse(columns, samples, feature, classes, with_samples, buffers):
-    """Count sparse codes and return the number of listed keys. All samples start at the code of zero."""
+    """Count sparse codes and return the number of listed keys.
+
+    The weights of all samples are added at the code of zero. Then samples with a stored code are moved to this code.
+    """
     n_found, zero = find_codes(columns, feature), np.uint64(columns.sparse.zeros[feature])
     n_codes, cells, mask, is_pair = columns.n_bins[feature] + 1, buffers.cells[0], buffers.mask, classes.n == 2
     for k in range(classes.n):
@@ -330,10 +333,10 @@ def _count_dense_two_classes(codes, read_code, search, features, t, compact):
     """Count two classes by dense codes; return the number of listed codes, -1 for all codes, and the cells."""
     columns, n, buffers = search.node.columns, len(search.node.samples), search.buffers.histogram
     feature, n_codes = np.uint64(features[t]), columns.n_bins[features[t]] + 1
-    # The bit mask of few codes is short, so a few samples are marked rather than sorted.
+    # If there are few codes, their bit mask is short. Then marking codes takes less time than sorting samples.
     sorts = n <= SORT_SAMPLES and n_codes > 64 * n
     marks = not sorts and n_codes > 2 * n
-    # If `paired`, the cells of two features are filled in one pass over the samples.
+    # If `paired`, the cells of feature t, for an even t, and of the next feature are filled at once.
     paired = search.classes.shift == 0 and len(columns.weights) == 0 and n >= JOINT_SAMPLES
     cells = buffers.cells[t & 1 if paired else 0]
     if paired and t & 1 == 0 and t + 1 < len(features):
@@ -435,7 +438,7 @@ def _make_histogram(n_entries, feature, search, cells):
     for t in range(np.uint64(n_entries)):
         code = np.uint64(entries[t]) >> shift
         n_filled += np.uint64((t == np.uint64(0)) | (code != last))
-        # The end of a bin is written for each of its entries, which is cheaper than an unpredictable branch.
+        # Each entry overwrites the end of its bin, which takes less time than an unpredictable branch.
         codes[n_filled - np.uint64(1)], starts[n_filled] = code, t + np.uint64(1)
         last = code
     n_bins = np.int64(n_filled)

@@ -82,7 +82,7 @@ def read_categories(digits, categories):
 
 @bare_kernel
 def _sort_by_category(categories, order, labels, indices, samples):
-    """Write the samples of each category in the given order; `indices` has the starts of the categories."""
+    """Write the samples of each category in the given order; `indices`, the starts of categories, is overwritten."""
     for i in range(len(order)):
         category = categories[order[i]]
         if category >= 0:
@@ -126,15 +126,13 @@ class SampleData(NamedTuple):
 
 
 class _Buffers(NamedTuple):
-    """Buffers for the totals of preceding samples of a category, and for a tile, which is some consecutive samples.
+    """Buffers for the totals of preceding samples of a category, and for a tile, which is some consecutive samples."""
 
-    `last` has the category of the last sample. With groups, it also has the index of the first sample of this category
-    that is not yet in the totals.
-    """
-
-    totals: NDArray[np.float64]  # (n_tables, n_parts)
-    counts: NDArray[np.float64]  # (n_tables, n_parts, n_classes)
-    last: NDArray[np.int64]  # (n_tables, 2)
+    totals: NDArray[np.float64]  # (n_tables, n_parts) weights of samples
+    counts: NDArray[np.float64]  # (n_tables, n_parts, n_classes) weights of the samples of each class
+    # (n_tables, 2) the category of the last sample, and the index of its first sample that is not yet in the totals,
+    # which is only used with groups
+    last: NDArray[np.int64]
     parts: NDArray[np.int64]  # (_TILE,)
     rates: NDArray[np.float64]  # (n_features, _TILE)
     indices: NDArray[np.uint64]  # (_TILE,) of edges
@@ -157,7 +155,7 @@ class _Buffers(NamedTuple):
 
 @bare_device
 def _part_of(rule, data, table, sample):
-    """Return the part of a sample in a table: 0 in the table of categories alone, -1 if no part contains its code."""
+    """Return the part that a sample belongs to in a table: 0 in table 0, -1 if no part contains its code."""
     return np.int64(0) if table == 0 else rule.parts[table, data.codes[rule.code_rows[table], sample]]
 
 

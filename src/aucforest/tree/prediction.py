@@ -1,10 +1,9 @@
 """Tree traversal: raw values are compared with thresholds, and codes of categories are looked up in sets.
 
 The rows of a group descend a tree together, by two levels in each pass over the rows. The steps of different rows are
-independent, so the processor overlaps their memory reads. Every few passes, rows in a leaf are removed from the list of
-active rows. A check in each pass would take more time than needless steps. Before the first check, all rows descend.
-All groups descend one tree before the next tree, so that a tree stays in the cache. Meanwhile, the next tree is
-prefetched.
+independent, so the processor overlaps their memory reads. Rows that reach a leaf stay there. Every few passes, they are
+removed from the list of active rows; doing so in each pass would take more time. All groups of rows descend one tree
+before the next tree, so that a tree stays in the cache. Meanwhile, the next tree is prefetched.
 """
 
 from collections.abc import Sequence
@@ -21,9 +20,10 @@ from aucforest.tree.tree import LEAF, MISSING_CODE, SHARED_CODE, Tree
 GROUP_ROWS = 128  # rows that descend together; their values fit into the first-level cache
 # Number of passes over the rows before the first check for rows in a leaf, and between two checks.
 _FIRST_PASSES, _PASSES = 4, 2
-# The next tree is prefetched if all trees have _MANY_NODES nodes, which exceed the cache of a core, and if it has up to
-# _NODES_PER_ROW nodes per row, so that most are visited. A cache line has data of at least _NODES_PER_LINE nodes.
-_MANY_NODES, _NODES_PER_ROW, _NODES_PER_LINE = 2**17, 8, 8
+# The next tree is prefetched if the trees have at least _MANY_NODES nodes in total, which exceed the cache of a core,
+# and if the next tree has up to _NODES_PER_ROW nodes per row, so that most of its nodes are visited.
+_MANY_NODES, _NODES_PER_ROW = 2**17, 8
+_NODES_PER_LINE = 8  # a cache line has the words, thresholds or numbers of at least this number of nodes
 
 _MISSING_CODE, _SHARED_CODE = np.float64(MISSING_CODE), np.float64(SHARED_CODE)
 _CODE_BITS = np.uint64(0xFF)
@@ -49,8 +49,9 @@ class TreeNodes(NamedTuple):
 class WalkNodes(NamedTuple):
     """The nodes of some trees in the layout for traversal, in the order of `Tree`.
 
-    A word contains, from the lowest bit on: the feature, a bit for missing values that go right, a bit for a split by a
-    set, and, from bit `shift` on, left_child[i] - i for node i. A leaf has word 0 and threshold +inf, so rows stay.
+    The word of node i contains, from the lowest bit on: the feature, whether missing values go right (one bit), whether
+    the split is by a set (one bit), and, from bit `shift` on, left_child[i] - i. A leaf has word 0 and threshold +inf,
+    so the next node of its rows is the leaf itself.
     """
 
     words: NDArray[np.unsignedinteger]
@@ -70,7 +71,7 @@ class WalkNodes(NamedTuple):
 
 
 class TreeArrays(NamedTuple):
-    """The arrays of `PackedTrees` that kernels read: `nodes` of all trees, and the others of consecutive trees."""
+    """The arrays of `PackedTrees` that kernels read. Only `nodes` has all trees, the others have consecutive trees."""
 
     nodes: WalkNodes
     first: NDArray[np.int64]
@@ -91,13 +92,13 @@ class WalkBuffers(NamedTuple):
 
 
 class BagCounts(NamedTuple):
-    """Counts that restrict the prediction to out-of-bag rows; empty arrays to predict all rows."""
+    """Counts by which only out-of-bag rows are predicted; with empty arrays, all rows are predicted."""
 
     counts: NDArray[np.uint16]  # (n_trees, n_rows), how often each row is in the bootstrap sample of each tree
     n_trees: NDArray[np.int64]  # (n_rows,), increased by one for every tree for which a row is out of bag
 
 
-# Predict all rows. The arrays have the types of other counts, so kernels are not compiled again.
+# Predict all rows. Empty arrays have the same types as other counts, so kernels are not compiled again.
 ALL_ROWS = BagCounts(np.empty((0, 0), dtype=np.uint16), np.empty(0, dtype=np.int64))
 
 
@@ -112,7 +113,7 @@ class PackedTrees:
     rounded: NDArray[np.float32]
     first: NDArray[np.int64]  # (n_trees + 1,) the index of the first node of each tree
     # (n_stored, n_classes) the predictions of the leaves. Without shrinkage, leaves of a single class are left out.
-    # Only `take_predictions` sets them, because predictions of many classes take most of the memory.
+    # Predictions of many classes take most of the memory. Only `take_predictions` sets them; `find_leaves` needs none.
     values: NDArray[np.float64]
     first_leaf: NDArray[np.int64]  # (n_trees + 1,) the index in `values` of the first leaf of each tree
 
@@ -164,25 +165,26 @@ class PackedTrees:
         return part
 
     def as_read(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return rows in C order, as float32 if all values are float32 values, else as float64.
+        """Return rows in C order, as float32 if this is exact for all values, else as float64.
 
-        This saves memory and time. With sets, rows are always float64, because indices of sets must not be rounded.
+        With float32, traversal takes less memory and time. With sets, rows are always float64: thresholds of the same
+        type contain the indices of sets, which must not be rounded.
         """
         is_narrow = self.nodes.sets is None and (X.dtype == np.float32 or (_is_float32(X[:1]) and _is_float32(X)))
         # Kernels would be compiled again for a read-only array.
         return np.require(X, np.float32 if is_narrow else np.float64, ["C", "W"])
 
     def arrays_for(self, X: NDArray[Any], trees: range | None = None) -> TreeArrays:
-        """Return the arrays of some or all trees, with thresholds of the dtype of X, a result of `as_read`."""
+        """Return the arrays of some or all trees, with thresholds of the dtype of X, which is from `as_read`."""
         trees = range(len(self.first) - 1) if trees is None else trees
         first, first_leaf = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
         values = self.values[first_leaf[0] : first_leaf[-1]]
         return TreeArrays(self._nodes_for(X), first, values, first_leaf - first_leaf[0])
 
     def find_leaves(self, X: NDArray[Any], counts: NDArray[np.uint16] | None = None) -> NDArray[np.int64]:
-        """Return the index of the leaf of each row in each tree, (n_trees, n_rows); X is a result of `as_read`.
+        """Return the index of the leaf of each row in each tree, (n_trees, n_rows); X is from `as_read`.
 
-        With counts, as in `BagCounts`, the leaves of rows that are not out of bag are undefined.
+        With the counts of `BagCounts`, only the leaves of out-of-bag rows are defined.
         """
         if counts is None:
             counts = np.zeros((len(self.first) - 1, len(X)), dtype=np.uint16)
@@ -248,13 +250,13 @@ def _find_only_classes(frequencies, only_class):
             n_present += frequencies[node, k] != 0.0
             if frequencies[node, k] == 1.0:
                 only_class[node] = k
-        if n_present > 1:  # the 1.0 is rounded
+        if n_present > 1:  # a frequency just below 1 was rounded to 1.0
             only_class[node] = -1
 
 
 @bare_kernel
 def _number_leaves(feature, only_class, numbers):
-    """Write the numbers of the leaves of a tree, given `_only_classes`; return the number of leaves in `values`."""
+    """Write the numbers of the leaves of a tree, see `add_leaf`; return how many leaves have several classes."""
     n_stored = 0
     for node in range(len(feature)):
         if feature[node] == LEAF:
@@ -286,9 +288,9 @@ def _any_missing(X):
 def is_right_of_set(sets, number, value):
     """Return 1 if the index of a category, or a missing value, is not in a set, else 0.
 
-    The categories from `SHARED_CODE` on have this code.
+    All indices of at least `SHARED_CODE` have the code `SHARED_CODE`.
     """
-    # The conversion is to signed integers first, because processors have no instruction from float to unsigned.
+    # The value is converted to a signed integer first: processors have no instruction from floats to unsigned integers.
     code = np.uint64(np.int64(min(value, _SHARED_CODE) if value == value else _MISSING_CODE)) & _CODE_BITS
     return (~sets[np.uint64(np.int64(number)), code >> np.uint64(6)] >> (code & np.uint64(63))) & np.uint64(1)
 
@@ -338,13 +340,13 @@ def _next_node(nodes, sets, index, X, row, any_missing):
 def _advance(nodes, sets, index, X, row, any_missing):
     """Return the node two steps further on the path of a row, or one step further if there are sets."""
     index = _next_node(nodes, sets, index, X, row, any_missing)
-    # A lookup in a set takes so long that a second step would wait for the first one.
+    # With a lookup in a set, the first step takes so long that the second step would have to wait for it.
     return index if sets is not None else _next_node(nodes, sets, index, X, row, any_missing)
 
 
 @bare_device
 def _descend(nodes, sets, X, any_missing, active, reached):
-    """Move the active rows from the nodes in `reached` to leaves; if all rows are active, the list is not read."""
+    """Move the active rows from the nodes in `reached` to leaves; `active` is not read if it is as long as X."""
     n_active = np.uint64(len(active))
     if n_active == np.uint64(len(X)):
         for _ in range(_FIRST_PASSES):
@@ -384,7 +386,7 @@ def walk(nodes, X, any_missing, active, reached):
 @bare_device
 def _walk_from(nodes, X, any_missing, active, reached):
     """Move the rows in `active` from the nodes in `reached` to their leaves."""
-    # With constants, two versions of the loop are compiled. That without missing values is much faster.
+    # With constants, two versions of the loop are compiled. The version without missing values is much faster.
     if any_missing:
         _descend(nodes, nodes.sets, X, True, active, reached)
     else:
@@ -435,7 +437,7 @@ def _list_out_of_bag(counts, active):
 
 @bare_device
 def _prefetch_next(trees, tree, start, n_rows):
-    """Prefetch some nodes of the next tree; the groups of rows, of which one starts at `start`, share this work."""
+    """Prefetch the next tree: each group of rows prefetches a part of its nodes; this group starts at row `start`."""
     nodes, first = trees.nodes, trees.first
     if len(nodes.words) < _MANY_NODES or tree + 2 == len(first):
         return

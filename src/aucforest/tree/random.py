@@ -20,14 +20,16 @@ TREE = 0
 BLOCK, ROW = 1, 2  # bootstrap samples: a block of rows of a tree, a sampled row of a block
 CHILD, FEATURE, SPLIT = 3, 4, 5  # for a node: a child, a sampled feature, the random split of a feature
 ATTEMPT, CATEGORY = 6, 7  # random sets of categories: an attempt to sample a set, the side of a category in it
-# The next purposes are for NumPy's generators, which are seeded with a purpose and a key or seed. In this order: the
-# numbers of rows of blocks, the rows scored out of bag, the rows of a paired comparison and its halves of trees, the
-# rows and the resampled trees that measure the spread of a threshold, and the rows that a stack samples.
-BLOCK_SIZES, SCORED_SAMPLE, PAIRED_SAMPLE, PAIRED_TREES, SPREAD_SAMPLE, RESAMPLED_TREES, STACK_SAMPLE = range(8, 15)
 RATE_ORDER = 15  # for a tree: the order of samples for target rates, and the choice of interactions
-HALF_SAMPLES = 16  # for NumPy's generators: half-samples shared by trees, and rows that measure the dispersion of trees
-PARTS_OF_ROWS = 17  # for NumPy's generators: the parts of rows for cross-validation and the jackknife, for every seed
-# For each purpose of a key, indices are less than 2**48.
+# The other purposes are for NumPy's generators, which are seeded with a purpose and a key or seed.
+BLOCK_SIZES = 8  # the numbers of sampled rows of the blocks
+SCORED_SAMPLE = 9  # the rows scored out of bag
+PAIRED_SAMPLE, PAIRED_TREES = 10, 11  # a paired comparison: the rows, and the halves of the trees
+SPREAD_SAMPLE, RESAMPLED_TREES = 12, 13  # the spread of a threshold: the rows, and the resampled trees
+STACK_SAMPLE = 14  # the rows that a stack samples
+HALF_SAMPLES = 16  # half-samples shared by trees, and rows that measure the dispersion of trees
+PARTS_OF_ROWS = 17  # the parts of rows for cross-validation and the jackknife, the same for every seed
+# Indices are less than 2**48, so that the purposes of a key have different streams.
 _INDEX_BITS = np.uint64(48)
 
 

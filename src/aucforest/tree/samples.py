@@ -2,7 +2,7 @@
 
 A sample is one uint64: the row of the training data (32 bits), the class (16) and the weight (16). For float or large
 weights, the bits of the weight are 0 and `Columns.weights[row]` is the weight as a fixed-point int64. Sums of integers
-do not depend on the order of the samples, so trees do not either.
+do not depend on the order of the samples. So trees do not depend on it.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 
 MAX_CLASSES = 0xFFFF
-# Indices of nodes have 32 bits, and growing a tree takes up to four nodes per row.
+# Indices of nodes are int32. A tree has less than two nodes per row, so half of the indices are never used.
 MOST_ROWS = 2**29 - 1
-# The `bin_of_rank` of `CodeBins` if codes are not replaced by ranks.
+# `CodeBins.bin_of_rank` if codes are not replaced by ranks.
 NO_RANKS = np.empty((0, 0), dtype=np.uint32)
 _CODE_TYPES = [np.dtype("u1"), np.dtype("u2"), np.dtype("u4")]
 _ROW = np.uint64(0xFFFFFFFF)
@@ -26,7 +26,10 @@ _WEIGHT_SHIFT = np.uint64(48)
 
 
 class Codes(NamedTuple):
-    """Codes of one, two or four bytes each. The other two arrays are empty, so that numba compiles only one type."""
+    """Codes of one, two or four bytes, in one of three arrays; the other two are empty.
+
+    The type does not depend on the size of the codes, so numba compiles kernels only once.
+    """
 
     n_bytes: int
     one: NDArray[np.uint8]
@@ -114,7 +117,7 @@ class CodeBins(NamedTuple):
 class Columns(NamedTuple):
     """The training data as input of the splitter; a greater code is a greater value."""
 
-    codes: Codes  # (n_features, n_rows), or (n_features, 0); code n_bins[f] is a missing value
+    codes: Codes  # (n_features, n_rows), or (n_features, 0) if codes are sparse; code n_bins[f] is a missing value
     n_bins: NDArray[np.int64]  # (n_features,)
     weights: NDArray[np.int64]  # (n_rows,), or empty if the samples contain the weights
     bins: CodeBins
@@ -257,17 +260,17 @@ def partition(codes, read_code, feature, left, samples, spill):
 
 
 class FixedPoint(NamedTuple):
-    """Conversion of weights to integers: they are divided by `divisor` and multiplied by 2 ** `exponent`."""
+    """Conversion of weights to integers: weights are divided by `divisor`, multiplied by 2**exponent and rounded."""
 
     divisor: float
     exponent: int
 
     @classmethod
     def of(cls, weights: NDArray[np.float64], n_draws: int) -> "FixedPoint":
-        """Choose the unit of weights, not all 0, for sums of n_draws terms.
+        """Choose the unit of weights, not all 0, such that sums of n_draws weights do not overflow.
 
-        Multiples of one weight become small integers, for which AUC scores are exact: sums are below 2**31, and
-        products of two sums fit into int64. Other weights get as many bits as possible without overflow.
+        If all weights are multiples of 1 or of the least weight, they become small integers, for which AUC scores are
+        exact: sums are below 2**31, and products of two sums fit into int64. Else, they get as many bits as possible.
         """
         positive = weights[weights > 0]
         least, most = float(positive.min()), float(positive.max())
@@ -283,8 +286,8 @@ class FixedPoint(NamedTuple):
 
     @classmethod
     def for_sums(cls, most: float, n_draws: int) -> "FixedPoint":
-        """Choose a unit for which sums of n_draws weights up to `most` have as many bits as possible."""
-        # Unlike with a logarithm, weights scaled by a power of two become the same integers.
+        """Choose the smallest unit for which sums of n_draws weights up to `most` do not overflow."""
+        # `frexp` has no rounding errors, unlike a logarithm. So weights times a power of two become the same integers.
         return cls(1.0, 61 - int(np.frexp(most)[1]) - n_draws.bit_length())
 
     @property
@@ -298,5 +301,5 @@ class FixedPoint(NamedTuple):
 
 
 def exact_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return `FixedPoint` integers as float64. They have 8 bits less than in a tree, so that float64 sums are exact."""
+    """Return weights as integers in float64. Integers of `FixedPoint` have 8 bits less here, so that sums are exact."""
     return FixedPoint.of(weights, len(weights) << 8).apply(weights).astype(np.float64)

@@ -7,7 +7,7 @@ the other, so that no later split can reverse the order. Other splits pass the l
 that only separates missing values from other values may have any order.
 
 Within a node, scores rank splits as gains do, but the unit of a score depends on the criterion. Indices of bins are
-np.uint64, because numba checks whether a signed index is negative, and then counts it from the end of the array.
+np.uint64. For signed indices, compiled code checks whether they are negative, which takes time.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class Constraint(NamedTuple):
     """The monotonic constraint of a feature in a node."""
 
     is_active: bool  # whether any feature is constrained; if not, the other fields are ignored
-    sign: int  # 1 if the frequency of the second class must increase with the feature, -1 if decrease, 0 if free
+    sign: int  # 1 if the frequency of the second class must increase with the feature, -1 if it must decrease, else 0
     low: float  # limits of the frequencies in both children
     high: float
 
@@ -91,7 +91,7 @@ def _bits_of(score):
 
 @bare_device
 def _scan_integer_scores(criterion, splits, left, best_score, buffers):
-    """Return (score, index) of the best split for AUC with exact integer scores; this takes no branches."""
+    """Return (score, index) of the best split for AUC with exact integer scores, without branches."""
     left_0, left_1 = left
     totals, best, index = splits.classes.totals, _bits_of(best_score), np.int64(-1)
     for t in range(np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))):
@@ -109,7 +109,7 @@ def _scan_bins(criterion, splits, left, best_score, buffers):
     left_0, left_1 = left
     total_0, total_1 = splits.classes.totals[0], splits.classes.totals[1]
     rounding, index = pair_rounding(criterion.code, total_0, total_1), np.int64(-1)
-    bar = best_score + rounding  # a better score must exceed it
+    bar = best_score + rounding  # a better split has a score above the bar
     t, stop = np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))
     while t < stop:
         may_win = False

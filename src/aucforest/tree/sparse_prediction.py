@@ -1,7 +1,7 @@
 """Tree traversal of sparse rows: a few rows at a time are made dense.
 
-Most values are zeros, so trees of sparse rows are deep on one side, and the paths of rows differ much in length. So a
-few rows descend a tree together, and a row that has reached a leaf is replaced by the next row.
+Most values are zeros, so trees of sparse rows are deep on one side, and the paths of rows differ much in length. A few
+rows descend a tree together. When a row has reached a leaf, the next row takes its place.
 """
 
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.prediction import add_leaf, nodes_of, prefetch_leaf
 
-# Maximum numbers of rows and of values that are dense at a time, and of rows that descend a tree together.
-_DENSE_ROWS, _MOST_CELLS, _LANES = 32, 2**22, 8
+_DENSE_ROWS, _MOST_CELLS = 32, 2**22  # maximum numbers of rows and of values that are dense at a time
+_LANES = 8  # maximum number of rows that descend a tree together
 
 
 def dense_rows(n_features: int) -> int:
@@ -98,7 +98,7 @@ def _descend(nodes, dense, any_missing, work):
 
 @bare_kernel
 def add_sparse(trees, stored, start, work, total):
-    """Add the leaf predictions of all trees, in order, to totals of rows from `start` on; trees must have no sets."""
+    """Add the leaf predictions of all trees, in order, to the totals of rows from `start` on; trees have no sets."""
     n_dense = len(work.dense)
     for begin in range(0, len(total), n_dense):
         sums = total[begin : begin + n_dense]

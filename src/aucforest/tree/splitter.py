@@ -177,7 +177,7 @@ _with_gain = replacing(Split, "gain")
 
 @bare_device
 def _needs_no_histogram(search):
-    """Return whether random splits of numeric features are computed without a histogram in a small node."""
+    """Return whether a small node computes random splits of numeric features without a histogram."""
     params, columns = search.params, search.node.columns
     # For more classes, scores agree with those of a histogram up to `ROUNDING` only if sums of weights are exact.
     is_exact = search.classes.n == 2 or len(columns.weights) == 0
@@ -243,7 +243,8 @@ def _find_split(functions, node, params, buffers):
     search, none = Search(functions, node, classes, params, buffers), np.int64(-1)
     left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
     best = Split(none, none, none, False, 0.0, 0.0, left, buffers.codes_left, buffers.codes_right)
-    # Larger nodes may count two features at once, so all their features are sampled first.
+    # A small node samples one feature at a time, and stops at a split that is known to be optimal. A larger node counts
+    # the histograms of two features at once if possible, so it samples all features first.
     may_stop = len(node.samples) < JOINT_SAMPLES and params.criterion != CUSTOM_CRITERION
     without_histogram = may_stop and _needs_no_histogram(search)
     n_sampled, n_candidates = 0, 0
@@ -315,7 +316,8 @@ def threshold_of(split, columns, random_splits):
     index, next_index = bin_of(columns.bins, feature, split.code), bin_of(columns.bins, feature, split.next_code)
     low, high = values.upper[index], values.lower[next_index]
     if random_splits and columns.is_sampled:
-        # Values between bins are encoded by edges, so the threshold must not be outside the edges between both bins.
+        # Rows outside the sample may have values between two bins, which are encoded by the edge. So the threshold is
+        # at least the upper edge of the left bin, and at most the lower edge of the right bin.
         lowest = midway(low, values.lower[index + 1])
         return min(max(split.threshold, lowest), midway(values.upper[next_index - 1], high))
     return split.threshold if random_splits and low <= split.threshold < high else midway(low, high)
@@ -324,7 +326,7 @@ def threshold_of(split, columns, random_splits):
 @bare_device
 def write_set(split, bins, words):
     """Write the set of categories that go left. The codes of the split are bins or, in a copied branch, ranks."""
-    # All codes start on the side of missing values. Then the codes of the node on the other side are flipped.
+    # First, all categories go to the side of missing values. Then the bits of those on the other side are flipped.
     flipped = split.codes_right if split.missing_left else split.codes_left
     words[:] = ~np.uint64(0) if split.missing_left else np.uint64(0)
     for code in range(64 * SET_WORDS):

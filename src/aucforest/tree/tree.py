@@ -19,11 +19,11 @@ from aucforest._compile import bare_kernel
 LEAF = -1
 # With at least this number of classes, frequencies are stored as a sparse matrix if most of them are 0.
 _MANY_CLASSES = 16
-# Float64 sums of integers above this depend on the order of the terms. `ClassTotals.sum` always uses the same order.
+# If a float64 sum of integers exceeds this, it depends on the order of the terms. `ClassTotals.sum` has a fixed order.
 _EXACT_SUMS = 2.0**53
 _DENSE_CELLS = 2**20  # maximum number of class totals, zeros included, that are summed at once
 # In sets of codes, MISSING_CODE stands for missing values. The code of a category is its index, but all categories with
-# an index of at least SHARED_CODE have this code.
+# an index of at least SHARED_CODE have the code SHARED_CODE.
 MISSING_CODE = 255
 SHARED_CODE = MISSING_CODE - 1
 SET_WORDS = 4
@@ -36,7 +36,7 @@ _NO_SETS.setflags(write=False)
 class ClassTotals(NamedTuple):
     """The class totals of nodes in units of weight, without zeros, as in a sparse matrix with a row for each node.
 
-    The slice starts[i]:starts[i + 1] of `labels` and `values` is for node i. It is in the order of the classes.
+    Node i has the slice starts[i]:starts[i + 1] of `labels` and `values`, in the order of the classes.
     """
 
     n_classes: int
@@ -128,7 +128,7 @@ def depth_first(nodes: Nodes) -> Nodes:
     n_classes, starts, labels, values = nodes.totals
     counts = np.diff(starts)[order]
     ends = np.cumsum(counts)
-    # The indices of the stored totals. With a sparse matrix of scipy, fits of small trees would take a fifth longer.
+    # The indices of the stored totals of these nodes. With scipy, fits of small trees would take a fifth longer.
     indices = np.arange(ends[-1]) + np.repeat(starts[order] - ends + counts, counts)
     totals = ClassTotals(n_classes, np.append(0, ends), labels[indices], values[indices])
     ordered = Nodes._make([*(column[order] if len(column) > 0 else column for column in nodes[:-1]), totals])
@@ -270,7 +270,7 @@ class Tree:
             part.setflags(write=False)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy with read-only arrays; kernels would be compiled again for writeable arrays."""
+        """Restore a tree with read-only arrays; kernels would be compiled again for writeable arrays."""
         vars(self).update(state)
         self.__post_init__()
 
@@ -389,7 +389,7 @@ class Tree:
         arrays = self.feature, self.threshold, self.left_child, self.gain, self.n_samples, self.weight
         index = _find_fault(arrays, self.value, self.n_features, np.zeros(n_nodes, dtype=np.bool_))
         yield index >= 0, _FAULTS[index].format(n_features=self.n_features)
-        # Infinity is valid: `shrinkage_` times a large mean weight may overflow. Then all nodes predict the same.
+        # Infinity is valid: `shrinkage_` times a large mean weight may overflow. Then all nodes predict as the root.
         yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
         yield from self._check_sets()
 
@@ -517,9 +517,9 @@ def shrink(
     """Return the class frequencies of the nodes of a `Tree` after shrinkage by an amount in units of weight.
 
     This is hierarchical shrinkage (Agarwal, Tan, Ronen, Singh, Yu 2022, ICML). With p_t the class frequencies of node t
-    and n_t its weight, h_root = p_root and h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent). Children of a
-    node of small weight differ little from it after shrinkage. h_t is a weighted mean of the class frequencies on the
-    path to t, so shrinkage preserves monotonic constraints.
+    and n_t its weight, the result is h_root = p_root and h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent).
+    So children of a node of small weight differ little from the node. h_t is a weighted mean of the class frequencies
+    on the path to t, so shrinkage preserves monotonic constraints.
     """
     shrunk = np.empty(value.shape)
     _shrink(left_child, weight, value, amount, shrunk)

@@ -17,7 +17,7 @@ from aucforest.tree.criteria.criterion import (
 )
 
 # The fractions of classes on the left are fixed-point integers, because sums of integers are exact in any order and can
-# be vectorized. The sum over all pairs is below 2**60, which leaves the sign and a spare bit.
+# be vectorized. They are scaled such that the sum over all pairs, and its upper bounds, are below 2**60.
 PAIR_SUM_LIMIT = 2.0**60
 # Up to this number of classes, an upper bound of the sum over pairs takes less time than keeping the classes sorted.
 _FEW_CLASSES = 10
@@ -36,7 +36,7 @@ def _may_exceed(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _leave_right(k, n_right, buffers):
-    """Remove a class from those wholly on the right, which come first; return its new index and how many remain."""
+    """Remove a class from the classes wholly on the right, which come first; return its new index and their number."""
     index, last = buffers.index_of[k], np.uint64(n_right - 1)
     if np.int64(index) >= n_right:
         return index, n_right
@@ -62,8 +62,8 @@ def _start(totals, bar, crowded, buffers):
 
     The pair sum is the sum of |f_i - f_j| over pairs of classes, with f the integer fractions on the left. The pair sum
     times the unit is the gain, the mean of 0.5 |a_i - a_j| over n (n - 1) / 2 pairs. The limit is the pair sum for
-    which the gain equals the bar. For few classes, or if bins are crowded, so that many classes move at once, classes
-    are not kept sorted. Then the number of classes is -1, and the pair sum is an upper bound, which takes less time.
+    which the gain equals the bar. To save time, the classes are not kept sorted if they are few, or if bins are
+    crowded, so that many classes move at once. Then the number of classes is -1, and the pair sum is an upper bound.
     """
     n = len(totals)
     unit = n / ((n - 1) * PAIR_SUM_LIMIT)
@@ -83,7 +83,8 @@ def _move(state, k, left, moved_weight, totals, buffers):
     last, fraction, position = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
     buffers.fraction[k] = fraction
     if n_right < 0:
-        return pair_sum + (fraction - position) * last, n_right, limit, unit  # as if all others were smaller
+        # An upper bound, which is exact if all other fractions are smaller.
+        return pair_sum + (fraction - position) * last, n_right, limit, unit
     index, n_right = _leave_right(k, n_right, buffers)
     while index < np.uint64(last):
         other = buffers.order[index + np.uint64(1)]

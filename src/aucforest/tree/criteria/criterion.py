@@ -49,7 +49,7 @@ def _always(left_0, left_1, total_0, total_1, bar):
 
 
 class Criterion(NamedTuple):
-    """A criterion: its code, the compiled function that defines it, and optional faster functions.
+    """A criterion: its code, the compiled function that defines the gain, and optional functions that take less time.
 
     gain(left, right) : the definition
         The gain of a split from the class totals of both children; 0 if it separates nothing.

@@ -40,7 +40,7 @@ def prepare_node(custom, classes):
         custom.totals[classes.labels[k]] = classes.totals[k] * custom.unit
     for k in range(len(custom.totals)):
         if custom.totals[k] == 0.0:
-            custom.lefts[:, k] = 0.0
+            custom.lefts[:, k] = 0.0  # `add_split` only writes the classes of the node
 
 
 @bare_device
@@ -54,7 +54,7 @@ def add_split(custom, n_pending, left, classes, index):
 
 @bare_device
 def score_pending(custom, n_pending, gain, index):
-    """Return the gain and index of the best split, the given one or a pending one; the first wins a tie."""
+    """Return the gain and index of the best of the given split and the pending splits; in a tie, the first one wins."""
     if call_scorer(custom.address, custom.lefts, custom.totals, custom.scores, n_pending) != 0:
         custom.failed[0] = True
         return gain, index

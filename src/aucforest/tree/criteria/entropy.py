@@ -32,9 +32,9 @@ def _x_log_x(x: float) -> float:
 
 @bare_device
 def _n_log_n(n, weight, table):
-    """Return n log2 n from the table; without one, return n log2 (n / weight).
+    """Return n log2 n from the table; without a table, return n log2 (n / weight).
 
-    The two differ by a multiple of n. Such terms cancel in a decrease of the entropy.
+    The two results differ by a multiple of n. Such terms cancel in a decrease of the entropy.
     """
     if len(table) > 0:
         return table[np.uint64(np.int64(n))]
