@@ -1,4 +1,4 @@
-"""Grow one tree from plain arrays, for the tests of the engine."""
+"""Growing of one tree from plain arrays, for the tests of `aucforest.tree`."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -33,7 +33,7 @@ class Grown(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How to grow a tree; `last_rows` None is what the engine would choose, `by_set` are the categorical features."""
+    """How to grow a tree; `by_set` has the categorical features. If `last_rows` is None, `branch_rows` chooses it."""
 
     criterion: str | Callable[..., Any] = "auc"
     max_features: int = NO_LIMIT
@@ -53,7 +53,7 @@ class Growth(NamedTuple):
 
 
 def sparse_codes(binned: BinnedMatrix) -> SparseCodes:
-    """Return the codes that are not those of zero, which must be a value of each column."""
+    """Return the codes of nonzeros. Each column must have a bin for zero."""
     zeros = np.array([
         int(np.flatnonzero(binned.values.lower[first:stop] == 0.0)[0]) for first, stop in pairwise(binned.values.first)
     ])  # fmt: skip
@@ -70,7 +70,7 @@ def bin_for(X, max_bins: int | None = 255, n_bytes: int = 1) -> BinnedMatrix:
 
 
 def make_columns(binned: BinnedMatrix, weights=(), kinds=None) -> Columns:
-    """Return the columns that kernels read; without kinds all features are numeric."""
+    """Return the columns that kernels read; without `kinds`, all features are numeric."""
     kinds = np.zeros(len(binned.codes), dtype=np.int8) if kinds is None else kinds
     bins = CodeBins(NO_RANKS, binned.values)
     return Columns(
@@ -120,7 +120,7 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
         ends=np.empty(1, dtype=np.int64),
     )
     nodes = grow_trees(columns._replace(node=work.sparse_node), params, batch, work)
-    # The next search relies on clean buffers.
+    # The next search requires that these buffers are zero.
     for name in ("cells", "n_samples_of_code", "mask"):
         assert not np.any(getattr(work.buffers.histogram, name)), name
     assert np.array_equal(work.buffers.features.features, np.arange(n_features))
@@ -138,7 +138,7 @@ def grow(X, labels, max_bins=255, n_bytes=1, n_classes=None, counts=None, weight
 
 
 def preorder(tree: Tree) -> list[int]:
-    """Return the nodes, parents first and left before right."""
+    """Return the nodes in preorder."""
     order, stack = [], [0]
     while stack:
         node = stack.pop()
@@ -149,7 +149,7 @@ def preorder(tree: Tree) -> list[int]:
 
 
 def canonical(grown: Grown) -> list[tuple]:
-    """Return what a tree says of its nodes: split, categories on the left, gain, samples and class totals."""
+    """Return the nodes of a tree in preorder: split, categories on the left, gain, samples and class totals."""
     tree = grown.tree
     return [
         (

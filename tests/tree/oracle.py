@@ -1,4 +1,4 @@
-"""Compare grown trees with the reference that tries every split."""
+"""Comparison of grown trees with those of the reference, which evaluates every split."""
 
 import math
 from itertools import pairwise
@@ -13,7 +13,7 @@ from tests.tree.growing import Grown, Growth, bin_for, canonical, grow_binned
 
 
 def make_table(binned, labels, n_classes, counts=None, weights=None, by_set=()) -> tuple[reference.Table, list[int]]:
-    """Return the reference's view of binned data, and the rows in the bootstrap sample."""
+    """Return binned data in the form of the reference, and the rows in the bootstrap sample."""
     columns = [
         [None if code == n else code for code in codes.tolist()] for codes, n in zip(binned.codes, binned.values.n_bins)
     ]
@@ -32,7 +32,7 @@ def make_rules(how: Growth) -> reference.Rules:
 
 
 def threshold(bins, split: reference.Split) -> float:
-    """Return the drawn threshold, where it lies between the two sides, or else the value midway."""
+    """Return the threshold that was sampled if it is between the values of both sides, else their middle."""
     if split.next_code is None:
         return math.inf
     low, high = bins[split.codes[-1]][1], bins[split.next_code][0]
@@ -43,13 +43,13 @@ def threshold(bins, split: reference.Split) -> float:
 
 
 def canonical_reference(root: reference.Node, table: reference.Table) -> list[tuple]:
-    """Return what `canonical` says of a grown tree, for one of the reference."""
-    said = []
+    """Return the nodes of a tree of the reference in the form of `canonical`."""
+    nodes = []
     for node in root:
         counted = len(node.rows), *table.totals(node.rows)
         split = node.split
         if split is None:
-            said.append((-1, 0.0, False, (), 0.0, *counted))
+            nodes.append((-1, 0.0, False, (), 0.0, *counted))
             continue
         bins, gain = table.bins[split.feature], pytest.approx(float(split.gain), abs=1e-12)
         if split.feature in table.by_set:
@@ -59,12 +59,12 @@ def canonical_reference(root: reference.Node, table: reference.Table) -> list[tu
             index, left = 0.0, tuple(np.flatnonzero(goes_left).tolist())
         else:
             index, left = pytest.approx(threshold(bins, split), rel=1e-12, abs=1e-12), ()
-        said.append((split.feature, index, split.missing_left, left, gain, *counted))
-    return said
+        nodes.append((split.feature, index, split.missing_left, left, gain, *counted))
+    return nodes
 
 
 def check_tree(X, labels, how: Growth, max_bins=255, n_bytes=1, n_classes=None, counts=None, weights=None) -> Grown:
-    """Grow a tree and check every node of it."""
+    """Grow a tree, check each of its nodes, and return the tree."""
     n_classes = int(max(labels)) + 1 if n_classes is None else n_classes
     binned = bin_for(X, max_bins, n_bytes)
     grown = grow_binned(binned, labels, how, n_classes, counts, weights)
@@ -75,7 +75,7 @@ def check_tree(X, labels, how: Growth, max_bins=255, n_bytes=1, n_classes=None, 
 
 
 def check_trees(how: Growth, n_classes=None, max_bins=255, n_bytes=1, **data) -> list[Grown]:
-    """Check four trees of random data, of rows weighed in four ways; without n_classes, of 2 and 3 classes in turn."""
+    """Check trees of random data with each of the `weighings`; without n_classes, they have 2 and 3 classes in turn."""
     grown = []
     for seed in range(4):
         n_present = n_classes or 2 + seed % 2
@@ -86,8 +86,8 @@ def check_trees(how: Growth, n_classes=None, max_bins=255, n_bytes=1, **data) ->
     return grown
 
 
-def check_rows_land(grown: Grown, X, labels, counts=None) -> None:
-    """Check that rows land by value in the leaves where they went by code."""
+def check_rows_by_value(grown: Grown, X, labels, counts=None) -> None:
+    """Check that rows reach the same leaves by their values as by their codes."""
     tree, counts = grown.tree, np.ones(len(X), dtype=int) if counts is None else counts
     leaves = np.array([leaf_of(tree, row) for row in X])
     for node in np.flatnonzero(tree.is_leaf):
@@ -97,9 +97,9 @@ def check_rows_land(grown: Grown, X, labels, counts=None) -> None:
 
 
 def weighings(seed: int, n_rows: int) -> list[dict]:
-    """Return the ways to weigh rows: alike, as a bootstrap sample does, by small and by large fixed-point weights.
+    """Return weights of rows in four forms: equal weights, the counts of a bootstrap sample, and fixed-point weights.
 
-    Those with small weights are some of the rows.
+    Small fixed-point weights are for some of the rows, large ones for all rows.
     """
     rng = np.random.default_rng(seed)
     uniform, counts = rng.uniform(1, 2, n_rows), rng.poisson(1.2, n_rows)
@@ -108,12 +108,12 @@ def weighings(seed: int, n_rows: int) -> list[dict]:
 
 
 def random_data(seed: int, n_classes: int, n_rows=60, n_features=4, n_values=7, missing=0.15):
-    """Draw small data full of ties: few values, some missing, classes that lean on the features, and one constant."""
+    """Return random data with many ties: few values, some missing, a constant, and labels that depend on features."""
     rng = np.random.default_rng(seed)
     n_values = rng.integers(2, n_values + 1, n_features)
     X = rng.integers(0, n_values, (n_rows, n_features)).astype(float) * 0.5 - 1.0
-    lean = X[:, 0] - X[:, -1] + rng.normal(0, 1.5, n_rows)
-    labels = np.clip(np.floor(lean + n_classes / 2), 0, n_classes - 1).astype(int)
+    score = X[:, 0] - X[:, -1] + rng.normal(0, 1.5, n_rows)
+    labels = np.clip(np.floor(score + n_classes / 2), 0, n_classes - 1).astype(int)
     X[rng.random(X.shape) < missing] = np.nan
     X[:, rng.integers(n_features)] = rng.choice([np.nan, 3.0])
     return X, labels

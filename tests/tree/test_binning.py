@@ -1,4 +1,4 @@
-"""Values to codes and back: order, edges, the size of bins, and rows that the sample left out."""
+"""Binning: the order of codes, edges, the weights of bins, and rows outside the sample."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +21,13 @@ COLUMNS = st.lists(VALUES, min_size=1, max_size=60)
 
 
 def bounds_of(binned, feature: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lower and upper values of the codes of a feature."""
+    """Return the lower and the upper bounds of the bins of a feature."""
     part = slice(*binned.values.first[feature : feature + 2])
     return binned.values.lower[part], binned.values.upper[part]
 
 
 def check_codes(column, binned, feature: int) -> None:
-    """Check what must hold for the codes of a feature whose rows were all sampled."""
+    """Check the codes and the bounds of a feature whose rows are all in the sample."""
     codes, n_bins = binned.codes[feature].astype(int), int(binned.values.n_bins[feature])
     lower, upper = bounds_of(binned, feature)
     missing = np.isnan(column)
@@ -42,18 +42,18 @@ def check_codes(column, binned, feature: int) -> None:
 
 
 def bins_by_definition(column, weights, max_bins):
-    """Return the values of every bin: one ends where its weight is nearest to an equal share of what is left."""
+    """Return the values of each bin. A bin ends where its weight is closest to its share of the remaining weight."""
     values = np.unique(column[~np.isnan(column)]).tolist()
     if max_bins is None or len(values) <= max_bins:
         return [[value] for value in values]
     weight = {value: sum(map(Fraction, weights[column == value])) for value in values}
-    bins, left = [[]], sum(weight.values())
+    bins, remaining = [[]], sum(weight.values())
     for value in values:
         inside = sum(weight[other] for other in bins[-1])
-        share = left / (max_bins - len(bins) + 1) * (1 + Fraction(ROUNDING))
-        if bins[-1] and inside + weight[value] / 2 > share and len(bins) < max_bins:
+        share = remaining / (max_bins - len(bins) + 1) * (1 + Fraction(ROUNDING))
+        if bins[-1] and inside + weight[value] / 2 > share:
             bins.append([])
-            left -= inside
+            remaining -= inside
         bins[-1].append(value)
     return bins
 
@@ -73,23 +73,23 @@ def test_bins_are_those_of_the_definition_and_codes_keep_their_order(column, max
 
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
-def test_midway_parts_two_values(a, b):
+def test_midway_separates_two_values(a, b):
     low, high = min(a, b), max(a, b)
     if low < high:
         assert low <= midway(low, high) < high
         if np.isfinite(low) and np.isfinite(high):
             middle = float((Fraction(low) + Fraction(high)) / 2)
-            # Halves of the smallest values are rounded.
+            # The half of a subnormal number is rounded.
             assert midway(low, high) == pytest.approx(middle if middle < high else low, rel=0, abs=1e-323)
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=3, max_size=3, unique=True))
-def test_midway_never_falls_when_a_side_rises(values):
+def test_midway_does_not_decrease_if_a_value_increases(values):
     low, middle, high = sorted(values)
     assert midway(low, middle) <= midway(low, high) <= midway(middle, high)
 
 
-def test_the_code_of_missing_values_fits_as_well():
+def test_code_dtype_has_a_code_for_missing_values():
     assert [code_dtype(n) for n in (0, 255, 256, 2**16 - 1, 2**16)] == 2 * [np.uint8] + 2 * [np.uint16] + [np.uint32]
 
 
@@ -101,8 +101,8 @@ def test_all_255_bins_and_missing_values_fit_a_byte():
 
 
 @pytest.mark.parametrize("late", [1, 511, 512, 513, 699])
-def test_features_of_every_kind_side_by_side(late, monkeypatch):
-    """Wherever a third value is, in whatever order they are in memory, and whether threads bin them in parts."""
+def test_features_with_different_numbers_of_bins(late, monkeypatch):
+    """The position of a third distinct value, the memory order and the parts of threads have no effect."""
     X = np.random.default_rng(3).normal(size=(700, 7))
     X[:, 1:6] = [np.nan, 2.0, -0.0, 5.0, -np.inf]
     X[::2, 3:5], X[late, 4], X[::9, 5:], X[1, 5] = [7.0, 3.0], 4.0, np.nan, 0.0
@@ -120,7 +120,7 @@ def test_features_of_every_kind_side_by_side(late, monkeypatch):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_feature_costs_no_calls_of_python(weighted):
+def test_the_number_of_python_calls_does_not_depend_on_features(weighted):
     X, weights = np.random.default_rng(0).normal(size=(50, 4000)), np.linspace(1, 2, 50) if weighted else None
 
     def count(n_features):
@@ -132,7 +132,7 @@ def test_a_feature_costs_no_calls_of_python(weighted):
             sys.setprofile(None)
         return len(calls)
 
-    count(4)  # loads compiled code
+    count(4)  # compiles
     assert count(4000) < count(400) + 100
 
 
@@ -148,7 +148,7 @@ def test_the_sample_is_the_rows_with_the_smallest_hashes(monkeypatch):
             assert sample_rows(n_rows, 255).tolist() == expected
 
 
-def test_the_sample_takes_less_memory_than_a_few_bytes_a_row():
+def test_sampling_takes_less_than_four_bytes_per_row():
     n_rows = 8_000_000
     sample_rows(200_001, 255)  # compiles
     with peak_below(4 * n_rows):
@@ -161,7 +161,7 @@ def small_sample(monkeypatch):
     return sample_rows(2000, 255)
 
 
-def test_few_distinct_values_are_all_kept_though_the_sample_misses_some(small_sample):
+def test_few_distinct_values_are_all_kept_if_the_sample_lacks_some(small_sample):
     column = np.repeat([3.0, 1.0], 1000)
     unseen = np.setdiff1d(np.arange(2000), small_sample)
     column[unseen[:5]] = [2.0, -np.inf, np.nan, 9.0, 2.0]
@@ -170,7 +170,7 @@ def test_few_distinct_values_are_all_kept_though_the_sample_misses_some(small_sa
     check_codes(column, binned, 0)
 
 
-def test_values_that_the_sample_missed_go_by_the_edges(small_sample):
+def test_values_outside_the_sample_are_encoded_by_edges(small_sample):
     column = np.random.default_rng(5).normal(size=2000)
     column[::50] = np.nan
     binned = bin_matrix(column[:, None], max_bins=20)
@@ -183,7 +183,7 @@ def test_values_that_the_sample_missed_go_by_the_edges(small_sample):
     assert binned.codes[0].tolist() == expected.tolist()
 
 
-def test_too_many_values_for_the_bins_are_binned_by_the_sample(small_sample):
+def test_more_values_than_bins_are_binned_by_the_sample(small_sample):
     column = np.repeat([1.0, 2.0], 1000)
     unseen = np.setdiff1d(np.arange(2000), small_sample)
     column[unseen[:50]] = 3.0 + np.arange(50)

@@ -1,4 +1,4 @@
-"""Splits of categorical features against all subsets, and against the order along the principal component."""
+"""Splits of categorical features: the best of all subsets, or in the order along the principal component."""
 
 import numpy as np
 import pytest
@@ -6,17 +6,17 @@ import pytest
 from aucforest.tree.binning import bin_matrix
 from tests.reference.subsets import best_gain, component_scores, ordered_gain
 from tests.tree.growing import NAMES, Growth, grow
-from tests.tree.oracle import check_rows_land, check_trees
+from tests.tree.oracle import check_rows_by_value, check_trees
 
 ROUNDING = 1e-9
 
 
 def one_column(seed, n_classes=2, n_categories=8, n_rows=120, missing=0.15):
-    """Draw one categorical column with classes that lean on it, and weights."""
+    """Return a random categorical column, labels that depend on it, and weights."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, n_categories, n_rows)
-    lean = rng.normal(0, 1.5, (n_categories, n_classes))
-    labels = np.argmax(lean[codes] + rng.gumbel(size=(n_rows, n_classes)), axis=1)
+    logits = rng.normal(0, 1.5, (n_categories, n_classes))
+    labels = np.argmax(logits[codes] + rng.gumbel(size=(n_rows, n_classes)), axis=1)
     labels[:n_classes] = np.arange(n_classes)
     X = codes.astype(float)[:, None]
     X[rng.random(X.shape) < missing] = np.nan
@@ -48,7 +48,7 @@ def test_of_two_classes_the_split_is_the_best_of_all_subsets(criterion, n_catego
     {"max_features": 2, "max_leaf_nodes": 9}, {"min_samples_leaf": 5, "min_weight_leaf": 8}, {"signs": (1, 0, -1, -1)}
 ])  # fmt: skip
 def test_of_two_classes_the_order_is_that_of_the_second_frequency(criterion, how):
-    """If leaves have a minimum size, another subset may be better, but only this order is promised."""
+    """If leaves have a minimum size, another subset may be better, but only subsets in this order are searched."""
     check_trees(Growth(criterion, by_set=(0, 2), **how), 2, n_rows=100, n_values=30)
 
 
@@ -72,7 +72,7 @@ def test_of_more_classes_the_order_is_that_of_the_principal_component(criterion,
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_sets_are_drawn_as_the_reference_draws_them(n_classes):
+def test_random_sets_are_those_of_the_reference(n_classes):
     check_trees(Growth(random=True, by_set=(0, 2), max_features=3), n_classes, n_rows=100, n_values=30)
 
 
@@ -83,10 +83,10 @@ def test_all_255_codes(n_classes, n_bytes):
     X = np.column_stack((np.repeat(np.arange(255.0), 8), rng.integers(0, 9, 2040)))
     labels = rng.integers(0, n_classes, 255)[X[:, 0].astype(int)]
     labels[::9] = rng.integers(0, n_classes, len(labels[::9]))
-    check_rows_land(grow(X, labels, by_set=(0,), n_bytes=n_bytes), X, labels)
+    check_rows_by_value(grow(X, labels, by_set=(0,), n_bytes=n_bytes), X, labels)
 
 
-def test_max_bins_leaves_categories_alone():
+def test_max_bins_does_not_apply_to_categories():
     X = np.repeat(np.arange(40.0), 5)[:, None]
     labels = (X[:, 0].astype(int) * 7 % 40 < 20).astype(int)
     assert grow(X, labels, by_set=(0,)).tree.n_nodes == 3

@@ -1,4 +1,4 @@
-"""Whole trees: node for node as the reference, in whatever order they grow and wherever rows are kept."""
+"""Whole trees are those of the reference, depth first and best first, with and without copies of branches."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aucforest.tree.growing import Sizes, level_rows, make_workspace
 from aucforest.tree.samples import MOST_ROWS
 from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow, make_columns, make_params
-from tests.tree.oracle import check_rows_land, check_tree, check_trees, datasets, random_data
+from tests.tree.oracle import check_rows_by_value, check_tree, check_trees, datasets, random_data
 
 
 @pytest.mark.parametrize("criterion", NAMES)
@@ -21,7 +21,7 @@ def test_the_reference_grows_the_same_tree(criterion, max_bins, how):
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("max_leaf_nodes", [2, 13])
 @pytest.mark.parametrize("how", [{}, {"max_features": 2, "max_depth": 4}, {"min_samples_leaf": 3}, {"random": True}])
-def test_the_leaf_that_gains_most_is_split_next(criterion, max_leaf_nodes, how):
+def test_the_leaf_with_the_greatest_gain_is_split_next(criterion, max_leaf_nodes, how):
     grown = check_trees(Growth(criterion, max_leaf_nodes=max_leaf_nodes, **how), n_rows=100, n_values=12)
     assert all(one.tree.n_leaves <= max_leaf_nodes for one in grown)
 
@@ -40,7 +40,7 @@ def test_of_equal_leaves_the_first_one_is_split_next(criterion):
 @pytest.mark.parametrize("how", [{}, {"random": True}, {"min_samples_leaf": 4, "min_weight_leaf": 6}])
 def test_copies_of_branches_change_nothing(n_classes, n_bytes, weighted, by_set, how, monkeypatch):
     X, labels = random_data(3, n_classes, n_rows=1000, n_values=150)
-    X = 2 * X + 2  # categories count from 0
+    X = 2 * X + 2  # categories are integers from 0 on
     weights = np.rint(np.random.default_rng(0).uniform(1, 2, 1000) * 2**50) if weighted else None
     how = {"weights": weights, "n_bytes": n_bytes, "by_set": by_set, "max_features": 2, "n_classes": n_classes, **how}
     for criterion in ("auc", "entropy"):
@@ -51,7 +51,7 @@ def test_copies_of_branches_change_nothing(n_classes, n_bytes, weighted, by_set,
             assert canonical(grow(X, labels, criterion=criterion, last_rows=last_rows, **how)) == plain
 
 
-def test_copies_are_as_large_as_the_samples():
+def test_copies_have_at_most_the_rows_of_the_sample():
     assert level_rows(10**6, 632_000, 4096) == [10**6, 125_000, 15_625, 4096]
     assert level_rows(10**8, 50_000, 4096) == [10**8, 50_000, 4096]
     assert level_rows(10**8, 2_000, 4096) == [10**8, 2_000, 4096]
@@ -61,7 +61,7 @@ def test_copies_are_as_large_as_the_samples():
 @pytest.mark.parametrize(
     ("n_rows", "dtype"), [(3000, np.uint16), pytest.param(70_000, np.uint32, marks=pytest.mark.slow)]
 )
-def test_exact_mode_finds_what_bins_hide(n_rows, dtype):
+def test_without_bins_all_thresholds_are_found(n_rows, dtype):
     X, cuts = np.arange(2.0 * n_rows).reshape(n_rows, 2), np.array([0.1, 0.4, 0.7, 0.98]) * n_rows + 1
     X[:, 1] = np.random.default_rng(0).permutation(n_rows)
     labels = np.digitize(X[:, 0] / 2, cuts) % 2
@@ -80,7 +80,7 @@ def test_constant_features_make_one_leaf(n_classes, value):
 
 
 @pytest.mark.parametrize("criterion", NAMES)
-def test_min_gain_is_a_least_gain(criterion):
+def test_min_gain_is_inclusive(criterion):
     X, labels = random_data(5, 2)
     gain = float(grow(X, labels, criterion=criterion).tree.gain[0])
     assert grow(X, labels, criterion=criterion, min_gain=gain, max_depth=1).tree.n_nodes == 3
@@ -88,7 +88,7 @@ def test_min_gain_is_a_least_gain(criterion):
 
 
 @given(datasets(), st.sampled_from(NAMES), st.sampled_from([2, 5, 255, None]), st.integers(0, 2**64 - 1), st.data())
-def test_any_tree_is_that_of_the_reference_and_rows_land_by_value_where_they_went_by_code(
+def test_any_tree_is_that_of_the_reference_and_rows_reach_the_same_leaves_by_value(
     data, criterion, max_bins, key, more
 ):
     X, labels, counts, n_classes = data
@@ -104,10 +104,10 @@ def test_any_tree_is_that_of_the_reference_and_rows_land_by_value_where_they_wen
         last_rows=more.draw(st.sampled_from([0, 5, 100])),
     )
     grown = check_tree(X, labels, how, max_bins, 1 if max_bins else 2, n_classes, counts)
-    check_rows_land(grown, X, labels, counts)
+    check_rows_by_value(grown, X, labels, counts)
 
 
-def test_more_rows_than_nodes_have_numbers_for_are_refused():
+def test_too_many_rows_are_refused():
     params, columns = make_params(Growth(), 3), make_columns(bin_for(np.ones((2, 3))))
     with pytest.raises(ValueError, match="536,870,912 samples are more than the 536,870,911 that a tree can grow from"):
         make_workspace(columns, params, Sizes(MOST_ROWS + 1, 9, 2, 0), np.empty(0))

@@ -1,4 +1,4 @@
-"""Histograms of nodes of all sizes, by the trees that grow from them."""
+"""Histograms of nodes of all sizes, tested by the trees that are grown with them."""
 
 import pytest
 
@@ -19,6 +19,6 @@ def test_nodes_of_every_size(n_classes, n_rows, n_values, how):
 
 
 @pytest.mark.parametrize(("n_codes", "n_classes"), [(2**31 + 1, 2), (2**25, 129)])
-def test_cells_that_32_bits_cannot_number(n_codes, n_classes):
+def test_too_many_cells_are_refused(n_codes, n_classes):
     with pytest.raises(ValueError, match=f"^{n_codes} bins with {n_classes} classes are too many"):
         HistogramBuffers.of(n_codes, n_classes)

@@ -19,7 +19,7 @@ N_CATEGORIES, N_PARTS = 7, 3
 
 
 def make_rule(classes, rng):
-    """Return a rule of one column alone and with another feature, whose last code has no part."""
+    """Return a rule with two tables: a column alone, and with another feature, whose last code has no part."""
     n_features = 2 * len(classes)
     edges = [np.sort(rng.uniform(0.0, 1.0, n_edges)) for n_edges in (40, 2, 0, 1)[:n_features]]
     return RateRule(

@@ -1,4 +1,4 @@
-"""Walks of compiled code against a row that goes from node to node in plain Python."""
+"""Traversal of trees by compiled code, compared with traversal of single rows in Python."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ EXTREMES = [-np.inf, np.inf, np.nan, 0.0, -0.0, 5e-324, 1e308, -1e308]
 
 @pytest.fixture(scope="module", params=[2, 3])
 def trees(request):
-    """Trees of different sizes on the same classes, a single leaf among them; some roots part all from missing."""
+    """Trees of different sizes, one of them a single leaf; the last two roots only separate missing values."""
     trees = [make_tree(i, n, n_features=4, n_classes=request.param) for i, n in enumerate(N_SPLITS)]
     trees[3:] = [replace(tree, threshold=np.append(np.inf, tree.threshold[1:])) for tree in trees[3:]]
     return [replace(tree, shrinkage=float(i)) for i, tree in enumerate(trees)]
@@ -34,7 +34,7 @@ def trees(request):
 
 @pytest.fixture(scope="module", params=[2, 3, 20])
 def pure_trees(request):
-    """Trees without shrinkage, most of whose leaves hold one class, stored as a sparse matrix or not."""
+    """Trees without shrinkage, in which most leaves have a single class; some have sparse frequencies."""
     X, labels = random_data(0, request.param, n_rows=300, n_values=99)
     how = {"max_features": 1, "n_classes": request.param}
     trees = [grow(X, labels, key=i, max_depth=depth, **how).tree for i, depth in enumerate([2, 99, 0, 8, 11])]
@@ -42,7 +42,7 @@ def pure_trees(request):
 
 
 def rows_for(trees, n_rows: int, seed: int = 0) -> np.ndarray:
-    """Return rows whose values lie on, just beside and far from the thresholds of the trees, missing and infinite."""
+    """Return rows with values that are equal to thresholds, next to thresholds, random, missing or infinite."""
     rng = np.random.default_rng(seed)
     X = rng.normal(0, 2, (n_rows, trees[0].n_features))
     for tree in trees:
@@ -57,32 +57,32 @@ def rows_for(trees, n_rows: int, seed: int = 0) -> np.ndarray:
 
 
 def scratch(n_rows: int):
-    """Return buffers whose content must not matter."""
+    """Return buffers with values that must have no effect."""
     return WalkBuffers(np.full(n_rows, 2**63, dtype=np.uint64), np.full(n_rows, 99, dtype=np.uint32))
 
 
 def check_leaves(trees, X, expected=None) -> None:
-    """Check the leaf of every row in every tree: that of a naive walk of these trees, or of others."""
+    """Check the leaf of each row in each tree against naive traversal of `expected`, by default the same trees."""
     packed, naive = PackedTrees(trees), [[leaf_of(tree, row) for row in X] for tree in expected or trees]
     assert packed.find_leaves(packed.as_read(X)).tolist() == naive
 
 
-def check_sums(trees, X, drawn=None) -> None:
-    """Check the sums of the probabilities of all trees, or of those that did not draw a row, and their number."""
-    counts = np.zeros((len(trees), len(X)), dtype=np.uint16) if drawn is None else drawn
+def check_sums(trees, X, bag_counts=None) -> None:
+    """Check the sums of predictions; with bag counts, only of out-of-bag rows, and the number of trees of each row."""
+    counts = np.zeros((len(trees), len(X)), dtype=np.uint16) if bag_counts is None else bag_counts
     packed, expected = PackedTrees(trees).take_predictions(trees), np.full((len(X), trees[0].n_classes), 0.1)
     total, n_trees = expected.copy(), np.full(len(X), 7)
-    out_of_bag = ALL_ROWS if drawn is None else BagCounts(counts, n_trees)
-    add_probabilities(packed.arrays_for(X), X, scratch(len(X)), total, out_of_bag)
-    for tree, of_tree in zip(trees, counts):
-        for row in np.flatnonzero(of_tree == 0):
+    bags = ALL_ROWS if bag_counts is None else BagCounts(counts, n_trees)
+    add_probabilities(packed.arrays_for(X), X, scratch(len(X)), total, bags)
+    for tree, tree_counts in zip(trees, counts):
+        for row in np.flatnonzero(tree_counts == 0):
             expected[row] += tree.prediction[leaf_of(tree, X[row])]
     assert np.array_equal(total, expected)
-    assert np.array_equal(n_trees, 7 + np.sum(counts == 0, axis=0) * (drawn is not None))
+    assert np.array_equal(n_trees, 7 + np.sum(counts == 0, axis=0) * (bag_counts is not None))
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, GROUP_ROWS + 90])
-def test_rows_reach_the_leaves_of_a_naive_walk(trees, n_rows):
+def test_rows_reach_the_leaves_of_a_naive_traversal(trees, n_rows):
     X = rows_for(trees, n_rows)
     check_leaves(trees, X)
     X[np.isnan(X)] = 0.0
@@ -90,7 +90,7 @@ def test_rows_reach_the_leaves_of_a_naive_walk(trees, n_rows):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_values_that_float32_holds_are_walked_in_it(trees, dtype):
+def test_float32_values_are_compared_as_float32(trees, dtype):
     with np.errstate(over="ignore"):
         X = np.asfortranarray(rows_for(trees, GROUP_ROWS + 90).astype(np.float32).astype(dtype))
     assert PackedTrees(trees).as_read(X).dtype == np.float32
@@ -108,7 +108,7 @@ def test_nodes_of_many_features_have_wide_words(trees):
     check_leaves(wide, rows_for(trees, 90), trees)
 
 
-def test_sets_of_codes_are_walked(trees):
+def test_splits_by_sets(trees):
     mixed = [make_tree(i, n, 4, trees[0].n_classes, by_set=[3]) for i, n in enumerate(N_SPLITS)]
     mixed[1] = trees[1]
     X = rows_for(trees, GROUP_ROWS + 90)
@@ -126,10 +126,10 @@ def test_probabilities_are_added_in_the_order_of_trees(trees, pure_trees, n_rows
         check_sums(some, rows_for(some, n_rows, seed=1))
 
 
-def test_out_of_bag_rows_alone_are_walked(trees, pure_trees):
+def test_only_out_of_bag_rows_are_predicted(trees, pure_trees):
     n_rows = GROUP_ROWS + 90
     counts = np.random.default_rng(0).poisson(1.0, (len(trees), n_rows)).astype(np.uint16)
-    # All rows are out of the bag of the first tree, none of that of the second.
+    # All rows are out of bag for the first tree, and no row for the second.
     counts[0], counts[1] = 0, 1
     for some in (trees, pure_trees):
         X, packed = rows_for(some, n_rows, seed=2), PackedTrees(some)
@@ -147,7 +147,7 @@ def test_leaves_of_one_class_are_not_stored(trees, pure_trees):
     assert values.ctypes.data % 64 == 0  # a row of 8 classes is in one cache line
 
 
-def test_one_row_goes_down_all_trees_at_once(trees, pure_trees):
+def test_one_row_descends_all_trees_at_once(trees, pure_trees):
     for some in (trees, pure_trees):
         packed = PackedTrees(some).take_predictions(some)
         for row in rows_for(some, 20, seed=3):

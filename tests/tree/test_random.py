@@ -1,4 +1,4 @@
-"""Keys and draws against the published generator, and against what their distribution must be."""
+"""Random numbers: keys are outputs of the published generator, and purposes have different streams."""
 
 import numpy as np
 from hypothesis import given
@@ -22,7 +22,7 @@ def bounded(bits, bound):
     return random.bounded(bits, bound)
 
 
-# Outputs of the SplitMix64 of its authors for the seed 1234567.
+# The outputs of the authors' SplitMix64 for the seed 1234567.
 KNOWN = [0x599ED017FB08FC85, 0x2C73F08458540FA5, 0x883EBCE5A3F27C77, 0x3FBEF740E9177B3F, 0xE3B8346708CB5ECD]
 
 

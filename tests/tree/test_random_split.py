@@ -1,4 +1,4 @@
-"""Random splits without a histogram are those with one, which sparse codes always have."""
+"""Random splits without a histogram are those with a histogram, which sparse codes always need."""
 
 import numpy as np
 import pytest

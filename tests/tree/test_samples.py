@@ -1,4 +1,4 @@
-"""Samples: what packing keeps and what is taken. Weights as integers: sums are exact."""
+"""Packed samples, and weights as integers, whose sums are exact."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def repack(row, label, weight, other_row):
 
 
 @given(ROWS, HALVES, HALVES, ROWS)
-def test_samples_hold_what_was_packed(row, label, weight, other_row):
+def test_fields_of_packed_samples(row, label, weight, other_row):
     assert repack(row, label, weight, other_row) == (row, other_row, label, weight)
 
 
@@ -39,9 +39,9 @@ def test_fixed_point_weights(weights, n_draws, exponent):
     fixed, unit = fixed_point(weights, n_draws)
     assert fixed.dtype == np.int64
     assert fixed.min() > 0
-    # However the bootstrap samples fall, the sum fits: none holds a row more than n_draws times.
+    # The sum over any bootstrap sample fits, because it is a sum of n_draws weights.
     assert int(fixed.max()) * n_draws <= 2**61
-    # Ratios that rounding may have parted are the same integers.
+    # Ratios that only differ by rounding errors become the same integers.
     np.testing.assert_allclose(fixed * unit, weights, rtol=2.0**-50, atol=weights.max() * n_draws * 2.0**-58)
     scaled, scaled_unit = fixed_point(np.ldexp(weights, exponent), n_draws)
     np.testing.assert_array_equal(scaled * scaled_unit, np.ldexp(fixed * unit, exponent))
@@ -49,7 +49,7 @@ def test_fixed_point_weights(weights, n_draws, exponent):
 
 @pytest.mark.parametrize("exponent", range(-6, 7))
 def test_a_power_of_two_changes_no_bit(exponent):
-    # Logarithms of 1 / 49 and 49 add up to something beside 0 that depends on the power.
+    # The sum of the logarithms of 1 / 49 and 49 is not exactly 0, and its rounding error depends on the exponent.
     weights = np.array([1 / 49, 1 / 50])
     scaled, unit = fixed_point(np.ldexp(weights, exponent), 49 * 4)
     expected, expected_unit = fixed_point(weights, 49 * 4)
@@ -66,7 +66,7 @@ def test_integer_weights_become_coprime(weights, n_draws):
 
 @given(arrays(np.float64, st.integers(1, 20), elements=st.integers(1, 1000)), st.floats(1e-9, 1e9))
 def test_multiples_of_any_weight_are_integers(multiples, weight):
-    # One row of the weight itself tells that the others are multiples of it.
+    # The least weight must be the weight itself, so that the others are multiples of the least.
     weights = np.append(multiples, 1.0) * weight
     fixed, unit = fixed_point(weights, 100)
     np.testing.assert_array_equal(fixed, np.append(multiples, 1.0))

@@ -1,4 +1,4 @@
-"""Admissible splits: bounds on the children, and monotonic constraints."""
+"""Admissible splits: minimum sizes of children, and monotonic constraints."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tests.tree.oracle import check_trees, datasets
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(("min_samples_leaf", "min_weight_leaf"), [(4, 0), (1, 9), (3, 8), (20, 0), (1, 200)])
-def test_children_keep_to_both_bounds(criterion, n_classes, min_samples_leaf, min_weight_leaf):
+def test_children_have_minimum_sizes(criterion, n_classes, min_samples_leaf, min_weight_leaf):
     how = Growth(criterion, min_samples_leaf=min_samples_leaf, min_weight_leaf=min_weight_leaf)
     check_trees(how, n_classes, missing=0.3)
 
@@ -21,12 +21,12 @@ def test_children_keep_to_both_bounds(criterion, n_classes, min_samples_leaf, mi
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("signs", [(1, 0, 0, -1), (-1, -1, 1, 1), (1, 1, 1, 1), (0, 0, 0, 0)])
 @pytest.mark.parametrize("how", [{}, {"random": True, "min_samples_leaf": 2}, {"max_leaf_nodes": 9}])
-def test_every_node_holds_the_best_allowed_split(criterion, signs, how):
+def test_every_node_has_the_best_allowed_split(criterion, signs, how):
     check_trees(Growth(criterion, max_features=3, signs=signs, **how), 2, n_rows=100, n_values=12)
 
 
 def assert_monotone(tree, X, signs):
-    """Move every row along every constrained feature, through all thresholds."""
+    """Assert that predictions are monotone if a constrained feature of a row takes values between all thresholds."""
     for feature, sign in enumerate(signs):
         grid = [-np.inf, *np.sort(tree.threshold[tree.feature == feature]), np.inf]
         for row in X[:20] if sign != 0 else []:

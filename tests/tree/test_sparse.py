@@ -1,4 +1,4 @@
-"""Trees of sparse codes are those of dense ones, whether a node links its codes or looks its rows up."""
+"""Trees of sparse codes are those of dense codes, whether nodes list their codes or look up rows."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ RANDOM = np.random.default_rng(0)
 N_ROWS = 300
 WORDS = np.where(RANDOM.random((N_ROWS, 40)) < 0.06, RANDOM.integers(-3, 9, (N_ROWS, 40)), 0).astype(float)
 WORDS[RANDOM.random(WORDS.shape) < 0.005] = np.nan
-# A column of few zeros, one of two values, one without values and one with a value in all rows but one.
+# Columns of few zeros, of two values, of zeros only, and of nonzeros except in one row.
 WORDS[:, 0] = RANDOM.integers(0, 4, N_ROWS)
 WORDS[:, 1] = RANDOM.random(N_ROWS) < 0.5
 WORDS[:, 2] = 0.0
@@ -39,11 +39,11 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("links", [None, 0, 1], ids=["both ways", "rows are looked up", "codes are linked"])
+@pytest.mark.parametrize("lists", [None, 0, 1], ids=["both ways", "rows are looked up", "codes are listed"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_trees_are_those_of_dense_codes(options, links, monkeypatch):
-    if links is not None:
-        monkeypatch.setattr(growing, "most_listed", lambda n_stored, *_: n_stored * links)
+def test_trees_are_those_of_dense_codes(options, lists, monkeypatch):
+    if lists is not None:
+        monkeypatch.setattr(growing, "most_listed", lambda n_stored, *_: n_stored * lists)
     dense, sparse = (canonical(grow(WORDS, sparse=way, **{"labels": LABELS, **options})) for way in (False, True))
     assert len(dense) > 9
     assert sparse == dense
@@ -63,7 +63,7 @@ def test_any_matrix(seed, n_rows, n_features, density):
     assert sparse == dense
 
 
-def test_nodes_link_few_codes():
+def test_nodes_list_few_codes():
     assert most_listed(240_000, 2_000, 44) == 2_640
     assert most_listed(40, 2_000, 44) == 40
     assert most_listed(10_000, 10**6, 3) == 64

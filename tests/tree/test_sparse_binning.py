@@ -18,7 +18,7 @@ def stored(dense, is_stored) -> StoredColumns:
 
 
 def check(dense, is_stored=None, **options) -> None:
-    """Check that both ways give the same bins and codes."""
+    """Check that `bin_sparse` returns the bins and codes of `bin_matrix`."""
     expected = bin_matrix(dense, **options)
     codes, values = bin_sparse(stored(dense, dense != 0.0 if is_stored is None else is_stored), **options)
     np.testing.assert_array_equal(values.first, expected.values.first)

@@ -1,4 +1,4 @@
-"""Predictions of sparse rows are those of dense ones, to the last bit."""
+"""Predictions of sparse rows are those of dense rows, to the last bit."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_sums_are_those_of_dense_rows(n_rows, n_classes, density, missing):
     X, (total, sums) = packed.as_read(dense), np.zeros((2, n_rows, n_classes))
     add_probabilities(packed.arrays_for(X), X, WalkBuffers.of(len(X)), total, ALL_ROWS)
     work, arrays = SparseWalk.of(dense.shape[1], rows.dtype), packed.arrays_for(rows.stored.values)
-    # The rows begin in the middle.
+    # The second half of the rows comes first.
     for some in (slice(n_rows // 2, n_rows), slice(0, n_rows // 2)):
         add_sparse(arrays, rows.stored, some.start, work, sums[some])
     np.testing.assert_array_equal(sums, total)

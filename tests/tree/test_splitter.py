@@ -1,4 +1,4 @@
-"""The best split of a node against the reference that tries every split: features, weights, missing values, ties."""
+"""The best split of a node is that of the reference, which evaluates every split."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.tree.oracle import check_tree, check_trees, random_data, weighings
 @pytest.mark.parametrize(("n_classes", "n_bytes"), [(2, 1), (3, 2), (6, 4)])
 @pytest.mark.parametrize("how", [{}, {"min_samples_leaf": 3, "min_weight_leaf": 6}])
 @pytest.mark.parametrize("random", [False, True])
-def test_every_node_holds_the_best_split(criterion, n_classes, n_bytes, how, random):
+def test_every_node_has_the_best_split(criterion, n_classes, n_bytes, how, random):
     check_trees(Growth(criterion, max_features=3, random=random, **how), n_classes, n_bytes=n_bytes)
 
 
@@ -45,10 +45,10 @@ def test_many_classes(n_classes):
 @pytest.mark.parametrize("unit", [1, 2**28, 2**50 + 1])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_equal_weights_of_any_size_give_one_tree(criterion, unit, n_classes):
-    """The products of class totals reach past 2**53, where floats lose units."""
+    """The products of class totals exceed 2**53, so they are rounded in float64."""
     for seed in range(3):
         X, labels = random_data(seed, n_classes)
-        # A feature that only just loses, and its double, which ties with it.
+        # A feature that ties with the first one, and a feature that differs from it in one row.
         X = np.column_stack((X, X[:, 0], np.where(np.arange(len(X)) == 7, 9.0, X[:, 0])))
         expected = grow(X, labels, criterion=criterion, key=seed)
         grown = check_tree(X, labels, Growth(criterion, key=seed), weights=np.full(len(labels), unit))
@@ -58,8 +58,8 @@ def test_equal_weights_of_any_size_give_one_tree(criterion, unit, n_classes):
 
 
 @pytest.mark.parametrize(("excess", "feature"), [(3, "first"), (2**20, "better")])
-def test_scores_that_rounding_may_have_parted_tie(excess, feature):
-    """One of two features moves a little more weight: by less than 1e-12 of all it is not better."""
+def test_scores_that_differ_by_a_rounding_error_tie(excess, feature):
+    """The split of one of two features has a greater gain. It only counts as better if the gains differ by 1e-12."""
     labels = np.repeat([0, 1], 3)
     weights = np.array([2**40, 2**40, 2**40, 2**40, 2**40 - excess, 2**40 + excess])
     X = np.array([[0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0]], dtype=float).T
@@ -71,7 +71,7 @@ def test_scores_that_rounding_may_have_parted_tie(excess, feature):
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_useless_splits_are_not_taken(criterion, n_classes):
-    """Every value holds the classes in the same frequencies: whatever rounding does, there is nothing to gain."""
+    """All values have the same class frequencies, so the gains of all splits are rounding errors."""
     frequencies = np.array([3, 1, 7, 5, 2])[:n_classes]
     labels = np.tile(np.repeat(np.arange(n_classes), frequencies), 40)
     X = np.repeat(np.arange(40.0), frequencies.sum())[:, None]
@@ -84,7 +84,7 @@ def test_useless_splits_are_not_taken(criterion, n_classes):
 
 # Another implementation of the AUC of two classes.
 PEER = json.loads((Path(__file__).parents[1] / "data" / "rfsrc_auc_two_class.json").read_text())["cases"]
-# There the peer takes another of several equally good splits, and a greedy search ends elsewhere.
+# In these cases, the peer chooses another of several splits of equal gain, so later splits differ.
 TIED = [10, 56]
 
 

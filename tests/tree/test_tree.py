@@ -1,4 +1,4 @@
-"""The invariants of a tree: grown ones keep them, and breaking any is refused in one sentence."""
+"""The arrays of a tree: validation, copies, frequencies of many classes, and shrinkage."""
 
 import copy
 import pickle
@@ -20,7 +20,7 @@ NODE_ARRAYS = [f.name for f in fields(Tree) if f.name not in ("n_features", "set
 
 
 def small_tree() -> Tree:
-    """Return a tree of two splits: the root, a leaf on its left, a split on its right."""
+    """Return a tree of two splits: the left child of the root is a leaf, and the right child is split."""
     return Tree(
         feature=np.array([1, LEAF, 0, LEAF, LEAF], dtype=np.int32),
         threshold=np.array([0.5, 0.0, np.inf, 0.0, 0.0]),
@@ -35,7 +35,7 @@ def small_tree() -> Tree:
 
 
 def set_tree(**changes) -> Tree:
-    """Return the same tree with a set of codes, 1, 64 and 254, in the split on the right."""
+    """Return the tree of `small_tree`, but its second split has the set of codes 1, 64 and 254."""
     words = np.array([[2, 1, 0, 2**62]], dtype=np.uint64)
     parts = {"threshold": np.array([0.5, 0.0, 0.0, 0.0, 0.0]), "set_nodes": np.array([2]), "sets": words}
     return replace(small_tree(), **(parts | changes))
@@ -48,7 +48,7 @@ def single_leaf(**changes) -> Tree:
     return Tree(**{**parts, "n_features": 2, **changes})
 
 
-def test_the_codes_of_a_set_are_told():
+def test_goes_left_has_the_codes_of_a_set():
     assert np.flatnonzero(set_tree().goes_left(2)).tolist() == [1, 64, 254]
     assert set_tree().goes_left(2).shape == (255,)
     for node in (0, 1, 4):
@@ -74,12 +74,12 @@ BROKEN_SETS = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "sentence"), BROKEN_SETS)
-def test_broken_sets_and_shrinkages_are_refused(changes, sentence):
-    assert sentence in refusal(set_tree(**changes))
+@pytest.mark.parametrize(("changes", "message"), BROKEN_SETS)
+def test_invalid_sets_and_shrinkages_are_refused(changes, message):
+    assert message in error_of(set_tree(**changes))
 
 
-def test_what_follows_from_the_arrays():
+def test_properties_are_computed_from_the_arrays():
     tree, importances = small_tree(), np.ones(2)
     assert (tree.n_nodes, tree.n_classes, tree.n_leaves, tree.max_depth) == (5, 2, 3, 2)
     assert tree.is_leaf.tolist() == [False, True, False, True, True]
@@ -131,7 +131,7 @@ def test_frequencies_of_many_classes_are_read_only_too():
     assert tree.value_of(3).shape == (40,)
 
 
-# (attribute, index, wrong value, part of the sentence)
+# (attribute, index, wrong value, part of the message)
 CORRUPTIONS = [
     ("feature", 0, 2, "a feature is not in [-1, 2)"), ("feature", 2, -2, "a feature is not in [-1, 2)"),
     ("left_child", 3, 1, "a leaf has a child"), ("left_child", 2, 1, "a child does not come after its parent"),
@@ -155,8 +155,8 @@ CORRUPTIONS = [
 ]  # fmt: skip
 
 
-def refusal(tree: Tree) -> str:
-    """Return the sentence in which a tree is refused."""
+def error_of(tree: Tree) -> str:
+    """Return the message of the error that an invalid tree raises."""
     with pytest.raises(ValueError) as caught:
         tree.validate()
     message = str(caught.value)
@@ -165,18 +165,18 @@ def refusal(tree: Tree) -> str:
     return message
 
 
-@pytest.mark.parametrize(("name", "index", "wrong", "sentence"), CORRUPTIONS)
-def test_a_broken_invariant_is_refused(name, index, wrong, sentence):
+@pytest.mark.parametrize(("name", "index", "wrong", "message"), CORRUPTIONS)
+def test_a_broken_invariant_is_refused(name, index, wrong, message):
     array = getattr(small_tree(), name).copy()
     array[index] = wrong
-    assert sentence in refusal(replace(small_tree(), **{name: array}))
+    assert message in error_of(replace(small_tree(), **{name: array}))
 
 
 @pytest.mark.parametrize("name", [name for name in NODE_ARRAYS if name != "frequencies"])
 def test_wrong_types_and_shapes_are_refused(name):
     array = getattr(small_tree(), name)
     for wrong in (array.astype(np.float32), array[:4], array[:, None]):
-        message = refusal(replace(small_tree(), **{name: wrong}))
+        message = error_of(replace(small_tree(), **{name: wrong}))
         # The number of nodes is the length of `feature`.
         assert (f"tree: {name} must be {array.dtype} of shape (5,)" in message) or len(wrong) == 4
 
@@ -184,11 +184,11 @@ def test_wrong_types_and_shapes_are_refused(name):
 def test_other_faults_are_refused():
     value = small_tree().value
     for wrong in (value.astype(np.float32), value[:4], value[:, 0]):
-        assert "frequencies must be float64, (5, n_classes)" in refusal(replace(small_tree(), frequencies=wrong))
+        assert "frequencies must be float64, (5, n_classes)" in error_of(replace(small_tree(), frequencies=wrong))
     nothing = {name: getattr(small_tree(), name)[:0] for name in NODE_ARRAYS}
-    assert "at least one node" in refusal(single_leaf(**nothing))
+    assert "at least one node" in error_of(single_leaf(**nothing))
     for tree in (replace(small_tree(), n_samples=np.array([4, 0, 4, 3, 1])), single_leaf(n_samples=np.array([0]))):
-        assert "samples of two children" in refusal(tree)
+        assert "samples of two children" in error_of(tree)
 
 
 @pytest.mark.parametrize("n_splits", [0, 1, 2, 30])
@@ -210,7 +210,7 @@ def class_totals(dense) -> ClassTotals:
 
 
 def random_nodes(seed: int, n_nodes: int, dense) -> Nodes:
-    """Return nodes with anything in them, and their class totals."""
+    """Return nodes with random values and the given class totals."""
     rng, nodes = np.random.default_rng(seed), make_nodes(n_nodes, 2, by_set=True)
     for column in nodes[:-1]:
         column[:] = rng.integers(0, 2, column.shape)
@@ -242,7 +242,7 @@ def test_trees_that_grew_together_are_slices_of_one_copy(n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [3, 20])
-def test_weights_that_are_no_exact_sums(n_classes, monkeypatch):
+def test_weights_whose_float64_sums_are_not_exact(n_classes, monkeypatch):
     monkeypatch.setattr(tree_module, "_DENSE_CELLS", 50)
     rng = np.random.default_rng(n_classes)
     dense = rng.integers(2**52, 2**55, (61, n_classes)) * (rng.random((61, n_classes)) < 0.3)
@@ -253,7 +253,7 @@ def test_weights_that_are_no_exact_sums(n_classes, monkeypatch):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(0, 1e6) | st.floats(1e-30, 1e-12), st.booleans())
-@example(29, 2, 1e-20, True)  # where rounding errors lead out of [0, 1]
+@example(29, 2, 1e-20, True)  # rounding errors lead out of [0, 1]
 def test_shrink(seed, n_classes, amount, pure):
     tree = make_tree(seed, seed % 12, n_classes=n_classes, whole=False)
     value = tree.value.copy()
@@ -265,7 +265,7 @@ def test_shrink(seed, n_classes, amount, pure):
 
 
 @pytest.mark.parametrize("amount", [2.0, np.inf])
-def test_a_tree_predicts_what_it_is_shrunk_to(amount):
+def test_predictions_are_shrunk(amount):
     tree = small_tree()
     assert tree.prediction is tree.value
     shrunk = replace(tree, shrinkage=amount)

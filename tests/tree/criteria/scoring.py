@@ -13,13 +13,13 @@ from aucforest.tree.random_split import _score_more_classes
 from tests.reference.growing import rank_of
 from tests.tree.growing import NAMES
 
-# Beside all criteria one that has its definition alone.
-ALONE = 10
-_ROWS = [*TABLE.values(), Criterion(ALONE + CRITERIA["gini"], TABLE["gini"].gain)]
-FORMS = [*((name, 0) for name in NAMES), ("gini", ALONE)]
-_score_pair = by_criterion(bare_device(lambda criterion, *arguments: criterion.pair_score(*arguments)), _ROWS)
-_exceeds = by_criterion(bare_device(lambda criterion, *arguments: criterion.may_exceed(*arguments)), _ROWS)
-_score_more_classes = by_criterion(_score_more_classes, _ROWS)
+# All criteria, and Gini without fast forms, whose code is greater by _OFFSET.
+_OFFSET = 10
+_CRITERIA = [*TABLE.values(), Criterion(_OFFSET + CRITERIA["gini"], TABLE["gini"].gain)]
+FORMS = [*((name, 0) for name in NAMES), ("gini", _OFFSET)]
+_score_pair = by_criterion(bare_device(lambda criterion, *arguments: criterion.pair_score(*arguments)), _CRITERIA)
+_exceeds = by_criterion(bare_device(lambda criterion, *arguments: criterion.may_exceed(*arguments)), _CRITERIA)
+_score_more_classes = by_criterion(_score_more_classes, _CRITERIA)
 
 
 @bare_kernel
@@ -33,7 +33,7 @@ def exceeds(code, left, totals, bar):
 
 
 @bare_kernel
-def are_apart(code, left, totals):
+def is_best(code, left, totals):
     return is_optimal(code, left, totals)
 
 
@@ -57,7 +57,7 @@ def gain(criterion: str, left, right) -> float:
 
 @st.composite
 def children(draw, most=10**6):
-    """Class totals of two children that hold something, at least two classes of it."""
+    """Class totals of two nonempty children that have at least two classes in total."""
     n_classes = draw(st.integers(2, 6))
     totals = st.lists(st.integers(0, draw(st.sampled_from([3, 50, most]))), min_size=n_classes, max_size=n_classes)
     left, right = draw(totals), draw(totals)
@@ -66,10 +66,10 @@ def children(draw, most=10**6):
 
 
 def check_weights_far_apart(criterion):
-    """Check scores where the weight on the right of the split is lost in the sum of all weights."""
-    for alone in (1, 200):
+    """Check scores of splits whose weight on the right is below the rounding error of the node weight."""
+    for weight_right in (1, 200):
         totals = np.array([2**60, 2**40])
-        left = totals - (0, alone)
+        left = totals - (0, weight_right)
         _, expected = rank_of(criterion, left.tolist(), (totals - left).tolist())
         score = score_pair(CRITERIA[criterion], left, totals, ScoreBuffers.of(2, np.empty(0)))
         assert score == pytest.approx(expected, rel=1e-9, abs=0.1 * ROUNDING)

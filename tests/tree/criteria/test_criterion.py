@@ -1,4 +1,4 @@
-"""Splits that separate nothing."""
+"""Splits without a gain."""
 
 import pytest
 from hypothesis import assume, given

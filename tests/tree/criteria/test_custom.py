@@ -29,7 +29,7 @@ HOWS = [{}, {"random": True}, {"min_samples_leaf": 3, "min_weight_leaf": 5}]
 
 @pytest.mark.parametrize("name", CUSTOM)
 @pytest.mark.parametrize(("n_classes", "how"), [*product((2, 3, 6), HOWS), (2, {"signs": (1, -1, 0, 1)})])
-def test_every_node_holds_the_best_split_by_a_custom_criterion(name, n_classes, how):
+def test_every_node_has_the_best_split_by_a_custom_criterion(name, n_classes, how):
     for seed in range(3):
         X, labels = random_data(seed, n_classes, n_rows=100, n_values=90)
         growth = Growth(CUSTOM[name], max_features=3, key=seed, **how)
@@ -43,7 +43,7 @@ def test_more_splits_than_are_scored_at_once():
     check_tree(X, labels, Growth(own_auc, max_depth=3))
 
 
-def test_totals_stand_in_the_order_of_classes():
+def test_totals_are_in_the_order_of_classes():
     @numba.njit
     def of_the_last_class(left, node):
         return left[3] / node[3] if node[3] > 0 and left[:3].sum() == 0 else 0.0
@@ -55,7 +55,7 @@ def test_totals_stand_in_the_order_of_classes():
 
 @pytest.mark.parametrize("score", [0.0, -1.0, math.nan, math.inf])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_what_is_not_finite_and_positive_is_no_split(score, n_classes):
+def test_scores_that_are_not_finite_and_positive_are_no_splits(score, n_classes):
     criterion, data = numba.njit(lambda left, node: score), random_data(0, n_classes)
     assert all(grow(*data, criterion=criterion, random=random).tree.n_nodes == 1 for random in (False, True))
 
