@@ -111,8 +111,8 @@ def _sample_between(codes, feature, bins, key):
     """Sample a threshold uniformly between the least and the greatest of at least two codes (Geurts et al. 2006).
 
     The location of a code is the middle of its bin. A location of -inf is replaced by the least finite location minus
-    the range of finite locations, and +inf by the greatest plus the range. If only one location is finite, the range is
-    1. If none is finite, the threshold is 0.
+    the range of finite locations, and +inf by the greatest plus the range. With only one finite location, the range is
+    taken as 1. Without finite locations, the threshold is 0.
     """
     low, high = 0, len(codes) - 1
     least, greatest = location(bins, feature, codes[low]), location(bins, feature, codes[high])

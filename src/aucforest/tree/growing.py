@@ -135,14 +135,14 @@ class Batch(NamedTuple):
     weights: NDArray[np.int64]  # (n_counts,), or (0,) if the counts are the weights
     starts: NDArray[np.int64]  # (n_trees + 1,) where the counts of each tree start
     first_rows: NDArray[np.int64]  # the first row of each tree; 0 if all trees have the same rows
-    criteria: NDArray[np.int64]  # replaces a field of `TreeParams`, as do the next two
+    criteria: NDArray[np.int64]  # `TreeParams.criterion` of each tree; the next two are also fields of `TreeParams`
     random_splits: NDArray[np.bool_]
     min_weight_leaf: NDArray[np.int64]
     ends: NDArray[np.int64]  # output: where the nodes of each tree end
 
 
 def rows_per_call(n_classes: int, n_row_codes: int = 1) -> int:
-    """Return the maximum number of rows of a call, summed over trees; many classes need more memory for each row.
+    """Return the maximum number of rows of a call, summed over trees; it is smaller for many classes, to save memory.
 
     `n_row_codes` is the number of codes of a row if each tree has a copy of its rows.
     """

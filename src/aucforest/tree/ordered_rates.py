@@ -104,9 +104,9 @@ def sort_by_category(
 
 
 class SampleData(NamedTuple):
-    """The other features, groups and weights of samples; without groups or weights, their arrays are empty."""
+    """Groups, weights and codes of the features of interactions; without groups or weights, their arrays are empty."""
 
-    codes: NDArray[np.unsignedinteger]  # (n_rows_of_codes, n_samples), the codes of the other features
+    codes: NDArray[np.unsignedinteger]  # (n_rows_of_codes, n_samples)
     groups: NDArray[np.int64]  # (n_samples,)
     weights: NDArray[np.float64]  # (n_samples,)
 

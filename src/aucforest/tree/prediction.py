@@ -170,6 +170,7 @@ class PackedTrees:
         With float32, traversal takes less memory and time. With sets, rows are always float64: thresholds of the same
         type contain the indices of sets, which must not be rounded.
         """
+        # Most float64 data have a value in the first row that float32 would round, so the first row is checked first.
         is_narrow = self.nodes.sets is None and (X.dtype == np.float32 or (_is_float32(X[:1]) and _is_float32(X)))
         # Kernels would be compiled again for a read-only array.
         return np.require(X, np.float32 if is_narrow else np.float64, ["C", "W"])

@@ -301,5 +301,5 @@ class FixedPoint(NamedTuple):
 
 
 def exact_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weights as integers in float64. Integers of `FixedPoint` have 8 bits less here, so that sums are exact."""
+    """Return the integers of `FixedPoint` for weights, with 8 bits less than in trees: float64 sums are exact."""
     return FixedPoint.of(weights, len(weights) << 8).apply(weights).astype(np.float64)
