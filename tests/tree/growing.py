@@ -90,7 +90,7 @@ def make_params(how: Growth, n_features: int) -> TreeParams:
 
 
 def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, counts=None, weights=None) -> Grown:
-    """Grow a tree; `counts` is a bootstrap sample, `weights` are fixed-point weights in place of it."""
+    """Grow a tree; `counts` are those of a bootstrap sample, and `weights` are fixed-point weights, else the counts."""
     labels, n_features = np.asarray(labels, dtype=np.uint16), len(binned.codes)
     n_classes = int(labels.max()) + 1 if n_classes is None else n_classes
     counts = np.ones(len(labels), np.uint16) if counts is None else np.asarray(counts, np.uint16)

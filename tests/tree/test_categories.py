@@ -35,7 +35,7 @@ def root_split(X, labels, weights, **how):
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_categories", [2, 3, 5, 8])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_of_two_classes_the_split_is_the_best_of_all_subsets(criterion, n_categories, missing):
+def test_the_split_of_two_classes_is_the_best_of_all_subsets(criterion, n_categories, missing):
     for seed in range(4):
         X, labels, weights = one_column(seed, n_categories=n_categories, missing=missing)
         expected = best_gain(as_codes(X), labels.tolist(), weights.tolist(), 2, criterion)
@@ -47,7 +47,7 @@ def test_of_two_classes_the_split_is_the_best_of_all_subsets(criterion, n_catego
 @pytest.mark.parametrize("how", [
     {"max_features": 2, "max_leaf_nodes": 9}, {"min_samples_leaf": 5, "min_weight_leaf": 8}, {"signs": (1, 0, -1, -1)}
 ])  # fmt: skip
-def test_of_two_classes_the_order_is_that_of_the_second_frequency(criterion, how):
+def test_bins_of_two_classes_are_sorted_by_the_second_frequency(criterion, how):
     """If leaves have a minimum size, another subset may be better, but only subsets in this order are searched."""
     check_trees(Growth(criterion, by_set=(0, 2), **how), 2, n_rows=100, n_values=30)
 
@@ -55,7 +55,7 @@ def test_of_two_classes_the_order_is_that_of_the_second_frequency(criterion, how
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [3, 6])
 @pytest.mark.parametrize("n_rows", [16, 150])
-def test_of_more_classes_the_order_is_that_of_the_principal_component(criterion, n_classes, n_rows):
+def test_bins_of_more_classes_are_sorted_along_the_principal_component(criterion, n_classes, n_rows):
     n_checked = 0
     for seed in range(40):
         X, labels, weights = one_column(seed, n_classes, 7, n_rows)

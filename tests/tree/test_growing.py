@@ -27,7 +27,7 @@ def test_the_leaf_with_the_greatest_gain_is_split_next(criterion, max_leaf_nodes
 
 
 @pytest.mark.parametrize("criterion", NAMES)
-def test_of_equal_leaves_the_first_one_is_split_next(criterion):
+def test_the_first_of_equal_leaves_is_split_next(criterion):
     X = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 4, axis=0)
     labels = np.repeat([0, 0, 1, 1, 1, 0], [4, 2, 2, 4, 2, 2])
     tree = check_tree(X, labels, Growth(criterion, max_leaf_nodes=3)).tree

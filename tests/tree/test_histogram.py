@@ -14,7 +14,7 @@ SIZES = [5, SORT_SAMPLES, SORT_SAMPLES + 1, JOINT_SAMPLES - 1, JOINT_SAMPLES, JO
 @pytest.mark.parametrize("n_values", [3, 70, 600])
 @pytest.mark.parametrize("how", [{}, {"min_samples_leaf": 3}, {"random": True}])
 def test_nodes_of_every_size(n_classes, n_rows, n_values, how):
-    """Codes of small nodes are sorted, those of large nodes counted."""
+    """The codes of small nodes are sorted, and the codes of larger nodes are marked or counted."""
     check_trees(Growth(**how), n_classes, n_rows=n_rows, n_values=n_values)
 
 
