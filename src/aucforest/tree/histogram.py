@@ -212,10 +212,7 @@ def _count_samples(codes, read_code, feature, search):
 
 @outlined_device
 def _count_sparse(columns, samples, feature, classes, with_samples, buffers):
-    """Count sparse codes and return the number of listed keys.
-
-    The weights of all samples are added at the code of zero. Then samples with a stored code are moved to this code.
-    """
+    """Count sparse codes; return the number of listed keys. All samples are first counted at zero, then moved."""
     n_found, zero = find_codes(columns, feature), np.uint64(columns.sparse.zeros[feature])
     n_codes, cells, mask, is_pair = columns.n_bins[feature] + 1, buffers.cells[0], buffers.mask, classes.n == 2
     for k in range(classes.n):

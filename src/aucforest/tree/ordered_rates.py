@@ -130,9 +130,7 @@ class _Buffers(NamedTuple):
 
     totals: NDArray[np.float64]  # (n_tables, n_parts) weights of samples
     counts: NDArray[np.float64]  # (n_tables, n_parts, n_classes) weights of the samples of each class
-    # (n_tables, 2) the category of the last sample, and the index of its first sample that is not yet in the totals,
-    # which is only used with groups
-    last: NDArray[np.int64]
+    last: NDArray[np.int64]  # (n_tables, 2) the last category and, with groups, its first sample not yet in the totals
     parts: NDArray[np.int64]  # (_TILE,)
     rates: NDArray[np.float64]  # (n_features, _TILE)
     indices: NDArray[np.uint64]  # (_TILE,) of edges

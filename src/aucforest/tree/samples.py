@@ -26,10 +26,7 @@ _WEIGHT_SHIFT = np.uint64(48)
 
 
 class Codes(NamedTuple):
-    """Codes of one, two or four bytes, in one of three arrays; the other two are empty.
-
-    The type does not depend on the size of the codes, so numba compiles kernels only once.
-    """
+    """Codes of one, two or four bytes, in one of three arrays. So all sizes have one type, which is compiled once."""
 
     n_bytes: int
     one: NDArray[np.uint8]

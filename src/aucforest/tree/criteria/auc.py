@@ -83,8 +83,7 @@ def _move(state, k, left, moved_weight, totals, buffers):
     last, fraction, position = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
     buffers.fraction[k] = fraction
     if n_right < 0:
-        # An upper bound, which is exact if all other fractions are smaller.
-        return pair_sum + (fraction - position) * last, n_right, limit, unit
+        return pair_sum + (fraction - position) * last, n_right, limit, unit  # exact if all others are smaller
     index, n_right = _leave_right(k, n_right, buffers)
     while index < np.uint64(last):
         other = buffers.order[index + np.uint64(1)]
