@@ -94,6 +94,7 @@ def test_tables_that_are_refused(tmp_path, folder):
         (table().to_reader(), TypeError, "a RecordBatchReader can be read only once, but"),
         (iter(table().to_batches()), TypeError, "can be read only once"),
         ([], ValueError, "source is an empty list"),
+        ([tmp_path / "empty"], ValueError, "empty is a folder: pass it by itself"),
         (3, TypeError, "is a int"),
     ]
     for given, error, sentence in cases:

@@ -169,8 +169,10 @@ def report(
         import_optional(module, purpose="a report", extra="report")
     given_facts = dict(facts or {})
     if isinstance(model_or_comparison, CriteriaComparison):
-        if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
-            raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
+        of_models = X_test, y_test, sample_weight, X_train, y_train, sample_weight_train, intended_use, by, cost
+        if any(given is not None for given in of_models):
+            names = "X_test, y_test, sample_weight, X_train, y_train, sample_weight_train, intended_use, by and cost"
+            raise ValueError(f"the report of a comparison takes no rows or models: {names} must be None")
         title = "Comparison of split criteria" if title is None else title
         with drawing():
             shown, content = model_comparison.criteria_content(model_or_comparison)

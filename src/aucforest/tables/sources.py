@@ -229,6 +229,8 @@ def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> A
         if not source:
             raise ValueError("source is an empty list: pass at least one file")
         files = [Path(file) for file in source]
+        for folder in filter(Path.is_dir, files):
+            raise ValueError(f"{folder} is a folder: pass it by itself, without a list")
         return _open_files(files, f"{len(files)} files" if files[1:] else files[0].name, as_text, options)
     if hasattr(source, "__next__"):
         raise TypeError(
