@@ -57,7 +57,7 @@ def test_where_nothing_has_changed_the_old_model_stays(old):
 
 
 def test_intervals_on_noise():
-    """Where neither model knows anything, an interval leaves out 0 in few cases."""
+    """The interval of the difference contains 0 in almost all cases."""
     model = small_forest(20).fit(*draw(200, np.zeros(4), 3))
     found = (refresh(model, *draw(150, np.zeros(4), seed)).roc_auc for seed in range(10, 20))
     assert sum(auc.low <= 0.0 <= auc.high for auc in found) >= 9
@@ -105,7 +105,7 @@ def test_the_interval_is_that_of_delong(old):
 
 
 def test_the_interval_of_groups_is_that_of_a_jackknife(old):
-    """Each part without which both AUCs are computed holds whole groups."""
+    """The parts that the jackknife leaves out contain whole groups."""
     X, y = draw(300, AFTER, 8)
     groups = np.arange(300) // 3
     refreshed = refresh(old, X, y, groups=groups, level=0.9)
@@ -177,8 +177,8 @@ def test_what_cannot_refresh(old):
             refresh(old, *data, **options)
 
 
-def test_the_old_model_may_change_afterwards(old):
-    """And the rows of an older member are no new ones."""
+def test_the_old_model_may_change_afterwards(old, request):
+    """The rows that its member "old" was fitted to are refused, too, and columns without names before the fit."""
     X, y = draw(400, AFTER, 1)
     model = small_forest(30).fit(*OLD)
     refreshed = refresh(model, X, y).model
@@ -190,6 +190,7 @@ def test_the_old_model_may_change_afterwards(old):
     with pytest.raises(ValueError, match=r"^these are the rows that the old model was fitted to"):
         refresh(refreshed, *OLD)
     named = small_forest(30).fit(pd.DataFrame(OLD[0]).add_prefix("x"), OLD[1])
+    request.getfixturevalue("nothing_grows")
     with (
         pytest.warns(UserWarning, match="X does not have valid feature names"),
         pytest.raises(ValueError, match=r"^X must be like the rows .* was fitted to: columns with names"),

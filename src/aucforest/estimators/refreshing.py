@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest._sklearn import num_samples
+from aucforest._sklearn import get_feature_names, num_samples
 from aucforest.estimators._evidence import jackknife_error
 from aucforest.estimators._validation import check_weights, encode_labels
 from aucforest.estimators.forest import AUCForestClassifier
@@ -47,7 +47,7 @@ class Refresh:
     model : AUCStackingClassifier
         The refreshed model.
     old_weight : float
-        The weight of the old model in it; 0 if the old model no longer helps and is not a member.
+        The weight of the old model in ``model``; 0 if the old model no longer helps and is not a member.
     roc_auc : Difference
         ``new`` and ``old``, the ROC AUC of both models on the new rows, and ``low`` and ``high``, the interval of the
         difference.
@@ -141,21 +141,23 @@ def refresh(
         raise TypeError(f"refresh needs an AUCForestClassifier or an AUCStackingClassifier, got {type(model).__name__}")
     check_is_fitted(model, "classes_")
     weights = check_weights(X, sample_weight)
-    labels = _check_rows(model, X, y, weights, None if groups is None else check_groups(groups, num_samples(X)))
+    groups = None if groups is None else check_groups(groups, num_samples(X))
+    labels = _check_rows(model, X, y, weights, groups)
     proba = model.predict_proba(X)
+    has_names = hasattr(model, "feature_names_in_")
+    if (get_feature_names(X) is not None) != has_names:
+        has = "columns with names" if has_names else "an array, without names of columns"
+        raise ValueError(f"X must be like the rows that the old model was fitted to: {has}")
     new = _unfitted(model)
     with new._fitting():
         new._fit_members(X, y, sample_weight, groups, cost, old=(copy(model), proba))
-    if hasattr(new, "feature_names_in_") != hasattr(model, "feature_names_in_"):
-        has = "columns with names" if hasattr(model, "feature_names_in_") else "an array, without names of columns"
-        raise ValueError(f"X must be like the rows that the old model was fitted to: {has}")
     if hasattr(model, "text_formats_"):
         new.text_formats_ = model.text_formats_
     is_oob = np.isfinite(new.oob_decision_function_[:, 0])
     labels, old_proba, new_proba = labels[is_oob], proba[is_oob], new.oob_decision_function_[is_oob]
     weights = None if weights is None else weights[is_oob]
-    group_indices = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][is_oob]
-    roc_auc = _compare(labels, new_proba, old_proba, weights, group_indices, level)
+    groups = None if groups is None else groups[is_oob]
+    roc_auc = _compare(labels, new_proba, old_proba, weights, groups, level)
     losses = log_loss(labels, new_proba, weights), log_loss(labels, old_proba, weights)
     old_weight = float(new.weights_[0]) if "old" in new.members_ else 0.0
     return Refresh(new, old_weight, roc_auc, losses)
@@ -198,7 +200,7 @@ def _compare(
     new: NDArray[np.float64],
     old: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
-    groups: NDArray[np.int64] | None,
+    groups: NDArray[Any] | None,
     level: float,
 ) -> Difference:
     """Return the ROC AUC of both models, with an interval of the difference by DeLong or by a jackknife over parts."""
