@@ -14,13 +14,8 @@ def make_rated(n_rows=600, n_classes=2, seed=0):
     score = np.random.default_rng(1).normal(0.0, 2.0, N_MERCHANTS)[merchant] + 0.7 * amount + 0.3 * kind
     score += random.logistic(size=n_rows)
     names = np.array([f"m{i:02}" for i in range(N_MERCHANTS)], dtype=object)
-    X = pd.DataFrame(
-        {
-            "merchant": pd.Categorical(names[merchant]),
-            "amount": amount,
-            "kind": pd.Categorical(np.array(list("abc"))[kind]),
-        }
-    )
+    kinds = pd.Categorical(np.array(list("abc"))[kind])
+    X = pd.DataFrame({"merchant": pd.Categorical(names[merchant]), "amount": amount, "kind": kinds})
     return X, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
 
 
@@ -30,7 +25,5 @@ def make_interaction(n_rows=1500, seed=0):
     merchant, night, shop = (random.integers(0, n, n_rows) for n in (60, 2, 300))
     effect = random.normal(0.0, 1.5, (60, 2))
     y = (effect[merchant, night] + random.logistic(size=n_rows) > 0).astype(int)
-    X = pd.DataFrame({"merchant": merchant, "night": night, "shop": shop}).astype(
-        {"merchant": "category", "shop": "category"}
-    )
-    return X, y
+    X = pd.DataFrame({"merchant": merchant, "night": night, "shop": shop})
+    return X.astype({"merchant": "category", "shop": "category"}), y

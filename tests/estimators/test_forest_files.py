@@ -1,4 +1,4 @@
-"""What files hold of forests: every option, threshold and target rate comes back; what would do harm is refused."""
+"""Forests in model files: forests of all options are restored to the last bit, and damaged files are refused."""
 
 import copy
 from itertools import product
@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, LinearAUCClassifier
-from tests.estimators.data import assert_same, make_table, own_auc, small_forest, small_tree
-from tests.estimators.rated import make_interaction, make_rated
-from tests.estimators.test_model_files import array, assert_same_predictions, at, check_refused, read, saved
+
+from .data import assert_same, make_table, own_auc, small_forest, small_tree
+from .rated import make_interaction, make_rated
+from .test_model_files import array, assert_same_predictions, at, check_metadata, check_refused, read, saved
 
 N_ROWS = 60
 RANDOM = np.random.default_rng(0)
@@ -20,7 +21,7 @@ ENCODINGS = ["auto", "sets", "rates", "interactions", ["sets", "rates"]]
 
 
 def frame():
-    """Return a frame with columns of all kinds, some without a value; the same one at every call."""
+    """Return a frame with columns of all kinds, some of them empty. All calls return the same values."""
     random = np.random.default_rng(0)
     columns = pd.DataFrame(X, columns=["[", '{"}', "\N{SNOWMAN}\n\0", "b"])
     columns["letter"] = pd.Categorical(random.choice(list("vwxyz"), N_ROWS))
@@ -31,7 +32,7 @@ def frame():
     return columns
 
 
-# Files of these tables hold different things: labels, thresholds, weights, names and categories.
+# Forests of these tables have different labels, thresholds, weights, names and categories.
 TABLES = {
     "two classes": (X, Y, None),
     "many classes": (X, np.arange(N_ROWS) % 20, None),
@@ -57,7 +58,7 @@ OPTIONS = [
 
 
 def come_back(model, folder, X):
-    """Return a model that went through a file, and is the same."""
+    """Save and load a model, assert that it is the same, and return it."""
     loaded = saved(model, folder)
     own = callable(getattr(model, "criterion", None))
     assert_same(model.set_params(criterion=None) if own else model, loaded)
@@ -181,7 +182,7 @@ def test_lengths_of_texts_are_checked(tmp_path):
     content = read(tmp_path / "model")
     for change in (lambda lengths: np.append(lengths, [1, 1]).astype(np.uint8), lambda lengths: lengths[::-1] - 1):
         check_refused(content, values("categories.0.lengths", change), "do not add up", tmp_path)
-    # cut within letters of two bytes
+    # The boundaries of labels are then within letters of two bytes.
     check_refused(content, values("categories.0.text", lambda text: np.roll(text, -1)), "utf-8", tmp_path)
 
 
@@ -194,21 +195,19 @@ def values(name, change):
 
 
 def order(*indices):
-    """Return what brings the tables in another order, with their arrays."""
+    """Return a function that brings the tables in another order, with their arrays."""
 
     def change(arrays, metadata):
         metadata["rates"]["tables"] = [metadata["rates"]["tables"][index] for index in indices]
         before = dict(arrays)
-        for number, index in enumerate(indices):
-            for name in ("totals", "edges"):
-                arrays[f"rates.{number}.{name}"] = before[f"rates.{index}.{name}"]
+        for (number, index), name in product(enumerate(indices), ("totals", "edges")):
+            arrays[f"rates.{number}.{name}"] = before[f"rates.{index}.{name}"]
 
     return change
 
 
 HOSTILE = {
     "a number": (item(0, 0, 1), "rates of feature 1, which has no categories"),
-    "a feature that is a float": (item(0, 0, 0.0), "a table of rates must be two features"),
     "with itself": (item(1, 1, 0), "rates of feature 0 interact with feature 0"),
     "with nothing": (item(1, 1, -2), "rates of feature 0 interact with feature -2"),
     "alone with parts": (item(1, 1, -1), "wrong number of parts or edges"),
@@ -242,6 +241,11 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_rates_are_refused(name, content, tmp_path):
     check_refused(content, *HOSTILE[name], tmp_path)
+
+
+def test_damaged_metadata_are_refused_by_a_sentence(content, content_of_stack, tmp_path):
+    check_metadata(content, tmp_path)
+    check_metadata(content_of_stack, tmp_path, but="forest")
 
 
 def test_stacks_come_back(tmp_path):

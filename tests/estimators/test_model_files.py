@@ -25,6 +25,7 @@ from tests.estimators.data import assert_same, make_table, own_auc, small_forest
 from tests.persistence.trees import change_bytes
 
 DATA = Path(__file__).parents[1] / "data"
+OTHERS = "three", "tree", "linear"  # models besides a forest of two classes
 
 
 def make_frame(n_rows=240, seed=0):
@@ -71,7 +72,7 @@ def test_parameters_that_are_no_plain_values_are_left_out_with_a_warning(tmp_pat
 
 def test_a_name_of_another_format_gets_a_word(tmp_path):
     model = small_tree().fit(*make_table())
-    with pytest.warns(UserWarning, match=r"^m.pkl is no pickle, as its name says: load it by aucforest.load$"):
+    with pytest.warns(UserWarning, match=r"^m.pkl is not a pickle, despite its name: load it by aucforest.load$"):
         model.save(tmp_path / "m.pkl")
     model.save(tmp_path / "pkl")
 
@@ -138,7 +139,7 @@ def test_pickle_and_skops(model):
 
 
 def n_compiled():
-    """Return the number of compilations of all kernels there are."""
+    """Return the number of compiled variants of all kernels."""
     modules = [module for name, module in sys.modules.items() if name.startswith("aucforest")]
     parts = {part for module in modules for part in vars(module).values() if isinstance(part, Compiled)}
     return sum(len(part.signatures) for part in parts if "dispatcher" in vars(part) and hasattr(part, "signatures"))
@@ -177,10 +178,41 @@ def contents(tmp_path_factory):
     for name, model in models.items():
         model.save(folder / name)
     found = {name: read(folder / name) for name in models}
-    for name, content in found.items():  # nothing is wrong without a change
+    for name, content in found.items():  # unchanged content is accepted
         write_model(folder / "again", *content)
         assert_same(models[name], aucforest.load(folder / "again"))
+    found["forest"][1]["text_formats"] = {"a": {"decimal": ","}}
     return found
+
+
+@pytest.mark.parametrize("name", ["forest", *OTHERS])
+def test_damaged_metadata_are_refused_by_a_sentence(name, contents, tmp_path):
+    check_metadata(contents[name], tmp_path)
+
+
+def places(metadata, *keys):
+    """Yield the keys of each item of nested metadata, but of the first two items of lists only."""
+    is_dict, is_list = isinstance(metadata, dict), isinstance(metadata, list)
+    for key, item in metadata.items() if is_dict else enumerate(metadata[:2] if is_list else ()):
+        yield *keys, key
+        yield from places(item, *keys, key)
+
+
+def check_metadata(content, folder, but=""):
+    """Load files in which an item of the metadata is missing or has another type; errors must be from the package."""
+    for *outer, key in (keys for keys in places(content[1]) if keys[0] != but):
+        for value in ("missing", None, -1, 2**80, "x", [], [5], [[]], {}, {"x": 5}):
+            arrays, metadata = copy.deepcopy(content)
+            item = reduce(operator.getitem, outer, metadata)
+            item[key] = value
+            if value == "missing":
+                del item[key]
+            write_model(folder / "model", arrays, metadata)
+            try:
+                aucforest.load(folder / "model")
+            except ModelFormatError as error:
+                is_own = isinstance(error.__cause__, ModelFormatError) or " parameter of " in str(error)
+                assert is_own, (*outer, key, value)
 
 
 def at(*keys, put):
@@ -205,11 +237,10 @@ HOSTILE = {
     "no features": ("tree", at("n_features", put=0), "n_features is 0"),
     "one class": ("tree", at("classes", "values", put=[1]), "there are 1 classes"),
     "equal classes": ("tree", at("classes", "values", put=[1, 1]), "the classes are not sorted"),
-    "classes without order": ("tree", at("classes", put={**LABELS, "values": ["a", 1]}), "'<' not supported"),
+    "classes without order": ("tree", at("classes", put={**LABELS, "values": ["a", 1]}), "some classes are strings"),
     "more classes": ("tree", at("classes", "values", put=[0, 1, 2]), "tree.total must be"),
     "too many classes": ("tree", at("classes", "values", put=list(range(2**16))), "there are 65536 classes"),
     "a name too few": ("tree", at("feature_names", "values", put=["a", "b", "c"]), "feature_names are not 4 strings"),
-    "categories of text": ("tree", at("categories", put=[["2", LABELS]]), "there are categories of feature 2"),
     "categories beyond": ("tree", at("categories", put=[[4, LABELS]]), "categories of feature 4"),
     "categories before": ("tree", at("categories", put=[[-1, LABELS]]), "categories of feature -1"),
     "categories forgotten": ("tree", at("categories", put=[]), "a categorical split is on a numeric feature"),
@@ -242,7 +273,7 @@ def test_hostile_models_are_refused(name, contents, tmp_path):
 
 
 def check_refused(content, change, message, folder):
-    """Load a file with another content, which is refused with the name of the file."""
+    """Assert that a file with changed content is refused, with the name of the file in the message."""
     arrays, metadata = copy.deepcopy(content)
     change(arrays, metadata)
     write_model(folder / "model", arrays, metadata)
@@ -267,9 +298,7 @@ def test_deep_parameters_are_refused(contents, tmp_path, monkeypatch):
         aucforest.load(tmp_path / "model")
 
 
-@pytest.mark.parametrize(
-    "name", ["forest", *(pytest.param(name, marks=pytest.mark.slow) for name in ("three", "tree", "linear"))]
-)
+@pytest.mark.parametrize("name", ["forest", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_change_is_refused_or_makes_a_model_that_works(name, contents, tmp_path, data):
@@ -280,7 +309,7 @@ def test_any_change_is_refused_or_makes_a_model_that_works(name, contents, tmp_p
 
 
 def check_works(arrays, metadata, table, folder):
-    """Load a model with changed arrays, unless it is refused, and predict and save it."""
+    """Assert that a file with changed arrays is refused, or that its model predicts and can be saved."""
     write_model(folder / "model", arrays, metadata)
     try:
         model = aucforest.load(folder / "model")
@@ -307,7 +336,7 @@ def test_linear_classifiers_of_two_solvers_load(tmp_path):
 
 @pytest.fixture(scope="module")
 def known():
-    """Return rows, and what the command line predicted of them by the models when it wrote them."""
+    """Return rows, and the predictions of the command line when it wrote the models."""
     return json.loads((DATA / "positive_first.json").read_text())
 
 
@@ -331,7 +360,7 @@ def test_older_files_predict_as_they_did(known, tmp_path):
 
 
 def test_samples_of_older_files_cannot_be_taken_again(known):
-    """Random numbers were not divided by purpose."""
+    """In older versions, the samples of a tree were drawn from other random numbers."""
     forest, X = aucforest.load(DATA / "positive_first_forest.safetensors"), pd.DataFrame(known["rows"])
     with pytest.raises(ValueError, match=r"with aucforest 0\.2, and aucforest 0\.3 may take different ones"):
         oob_permutation_importance(forest, X, known["label"])

@@ -58,7 +58,9 @@ def test_columns_and_features():
         ([1, ["time"]], "each item of dates must be a feature, its parts and a zone"),
         ([9, ["time"], None], "feature 9 of dates or integers is unknown or repeated"),
         ([2, ["time"], None], "there are categories of feature 2, which is a number"),
+        ([1, "time", None], "the parts of dates are unknown"),
         ([1, ["month", "time"], None], "the parts of dates are unknown"),
+        ([1, ["time"], 5], "the zone of dates is unknown"),
         ([1, ["time"], "../etc"], "the zone of dates is unknown"),
     ],
 )
@@ -91,9 +93,7 @@ def test_dates_can_be_refused():
 
 def test_warm_start_needs_the_same_dates():
     model = small_forest(20, warm_start=True).fit(X, Y).set_params(n_estimators=22)
-    with pytest.raises(
-        ValueError, match=r"^warm_start: the dates of column 1 have another type, zone or parts than before"
-    ):
+    with pytest.raises(ValueError, match=r"^warm_start: the dates of column 1 have another type, zone or parts than"):
         model.fit(X.assign(booked=X["booked"].dt.tz_localize("Asia/Tokyo")), Y)
     np.testing.assert_array_equal(model.fit(X, Y).predict_proba(X), small_forest(22).fit(X, Y).predict_proba(X))
 

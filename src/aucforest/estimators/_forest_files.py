@@ -26,7 +26,7 @@ from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 
-_MOST_CHARACTERS = 100  # of the name of a criterion, a splitter or an encoding
+_MOST_CHARACTERS = 100  # maximum length of the name of a criterion, a splitter or an encoding
 
 
 def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
@@ -48,11 +48,14 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _restore_trees(model: Any, stored: StoredModel) -> None:
-    columns = (stored.take(name, list) if name in stored else [] for name in ("dates", "integers"))
-    model.expanded_ = _restore_expanded(model, *columns)
+    dates = stored.take_list("dates", list) if "dates" in stored else []
+    integers = stored.take_list("integers", int) if "integers" in stored else []
+    model.expanded_ = _restore_expanded(model, dates, integers)
     n_features = model.n_features_in_ + n_added(model.expanded_)
     model.categories_ = {}
-    for feature, labels in stored.take("categories", list):
+    for item in stored.take_list("categories", list):
+        require(len(item) == 2, "each item of categories must be a feature and its labels")
+        feature, labels = item
         is_feature = type(feature) is int and 0 <= feature < n_features
         require(is_feature, f"there are categories of feature {feature}, but {n_features} features")
         model.categories_[feature] = unfold_labels(labels, stored, f"categories.{feature}")
@@ -65,7 +68,7 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
 
 
-def _restore_expanded(model: Any, dates: list[Any], integers: list[Any]) -> Expanded:
+def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[int]) -> Expanded:
     expanded = dict[int, DateColumn | IntegerColumn]()
 
     def add(feature: Any, column: DateColumn | IntegerColumn) -> None:
@@ -76,8 +79,8 @@ def _restore_expanded(model: Any, dates: list[Any], integers: list[Any]) -> Expa
     for item in dates:
         require(len(item) == 3, "each item of dates must be a feature, its parts and a zone")
         feature, parts, zone = item
-        require(are_parts(parts), "the parts of dates are unknown")
-        require(zone is None or is_zone(zone), "the zone of dates is unknown")
+        require(isinstance(parts, list) and are_parts(parts), "the parts of dates are unknown")
+        require(zone is None or (isinstance(zone, str) and is_zone(zone)), "the zone of dates is unknown")
         add(feature, DateColumn(tuple(parts), zone))
     for feature in integers:
         add(feature, IntegerColumn())
@@ -93,7 +96,7 @@ def _check_categories(model: Any) -> None:
     for feature, column in integers.items():
         values = model.categories_.get(feature, np.empty(0))
         are_integers = values.dtype == np.int64 and len(values) > 0 and np.all((values >= -(2**53)) & (values <= 2**53))
-        # Categories that are repeated or not in order are not found, or get other codes.
+        # `encode_numbers` searches the categories, so they must be distinct and in order.
         is_valid = are_integers and np.array_equal(encode_numbers(values, values), np.arange(len(values)))
         require(is_valid, f"the categories of column {column} are not integers up to 2**53, or not in order")
 
@@ -106,14 +109,14 @@ def _store_rates(rates: TargetRates) -> tuple[Arrays, dict[str, Any]]:
 
 
 def describe_rate_table(table: RateTable) -> list[Any]:
-    """Return the metadata of a table of rates, without its edges and totals."""
+    """Return the metadata of a rate table; its edges and totals are stored as arrays."""
     return [table.feature, table.other, table.n_parts, table.smoothing]
 
 
 def _restore_rates(model: Any, stored: StoredModel, n_features: int) -> TargetRates:
-    """Return the target rates of a file; `n_features` is the number of features without them."""
+    """Return the target rates of a file; `n_features` is the number of features without target rates."""
     metadata, n_classes = StoredModel({}, stored.take("rates", dict)), len(model.classes_)
-    items, classes = metadata.take("tables", list), metadata.take("classes", list)
+    items, classes = metadata.take_list("tables", list), metadata.take_list("classes", int)
     metadata.check_taken()
     known = [1] if n_classes == 2 else sorted(set(range(n_classes)).intersection(classes))
     require(classes == known, "the classes of rates are unknown or not in order")
@@ -137,8 +140,8 @@ def _restore_rates(model: Any, stored: StoredModel, n_features: int) -> TargetRa
     return TargetRates(tuple(tables), np.array(classes, dtype=np.int64), frequencies, factors)
 
 
-def restore_rate_table(item: Any, stored: StoredModel, name: str, model: Any, n_features: int) -> RateTable:
-    """Return a table of a file without totals; `n_features` is the number of features without target rates.
+def restore_rate_table(item: list[Any], stored: StoredModel, name: str, model: Any, n_features: int) -> RateTable:
+    """Return a rate table of a file, without its totals; `n_features` is the number of features without target rates.
 
     `item` is the result of `describe_rate_table`, and `name` the prefix of the names of arrays.
     """
@@ -185,9 +188,10 @@ def _is_threshold(values: NDArray[np.float64], model: Any) -> Any:
 
 
 def _are_sampled_groups(groups: NDArray[np.int32], forest: Any) -> Any:
-    """Return whether groups of rows are those of a sample record of the forest."""
+    """Return whether the group indices of the rows are those of a sample record of the forest."""
     sampled = [(record.n_rows, record.n_groups, record.groups) for record in forest._sample_records]
-    return groups.min() >= 0 and (len(groups), int(groups.max()) + 1, digest_groups(groups)) in sampled
+    found = len(groups), int(groups.max(initial=-1)) + 1, digest_groups(groups)
+    return groups.min(initial=0) >= 0 and found in sampled
 
 
 # The class frequencies, threshold and out-of-bag results of a forest or a stack.
@@ -232,15 +236,21 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: str, *columns: str) -> list[Any]:
-    """Return the variant or the encoding of each tree. Set `mixture_` or `encoding_mixture_`, if it is stored."""
-    names, indices = stored.take(name, list), stored.take_array(name, "q", (len(forest.trees_),))
+    """Return the variant or the encoding of each tree. Set `mixture_` or `encoding_mixture_`, if it is stored.
+
+    A variant is a list of two names. An encoding is a name, so `encoding_mixture_` is stored as a list of names.
+    """
+    kind: type[Any] = list if len(columns) > 1 else str
+    names, indices = stored.take_list(name, kind), stored.take_array(name, "q", (len(forest.trees_),))
     require(np.all((indices >= 0) & (indices < len(names))), f"the {name} of trees are unknown")
     if mixture in stored:
-        values = stored.take(mixture, list)
-        of_column = dict(zip(columns, values if len(columns) > 1 else [values], strict=True))
+        values = stored.take_list(mixture, kind)
+        values = values if len(columns) > 1 else [values]
+        require(len(values) == len(columns), f"{mixture} must have {len(columns)} lists of names")
+        of_column = dict(zip(columns, values))
         n_trees = stored.take_array(f"{mixture}_n_trees", "q", (-1,))
-        for given in of_column.values():
-            are_names = isinstance(given, list) and len(given) == len(n_trees) > 1 and {*map(type, given)} == {str}
+        for given in values:
+            are_names = len(given) == len(n_trees) > 1 and {*map(type, given)} == {str}
             # An array of names takes the number of names times the length of the longest.
             is_short = are_names and max(map(len, given)) <= _MOST_CHARACTERS
             require(is_short, f"the names of {mixture} are not short texts, or do not match the numbers of trees")
@@ -253,7 +263,8 @@ def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: 
 
 
 def _restore_sample_record(item: list[Any]) -> SampleRecord:
-    """Return a sample record, given an item of "drawn", the name of these records in files."""
+    """Return a sample record from an item of "drawn", the list of these records in files."""
+    require(4 <= len(item) <= 7 and isinstance(item[1], list), "drawn is invalid")
     record = SampleRecord(*item)
     n_rows, sizes, replace, stream, n_groups, digest, n_halves = record
     are_counts = all(type(n) is int and n >= 0 for n in (n_rows, *sizes)) and n_halves in (0, N_HALVES)
@@ -291,7 +302,7 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
         require(set(forest.encodings_) <= set(ENCODINGS), "the encodings are unknown")
     forest._seed = stored.take("seed", int)
     require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
-    forest._sample_records = [_restore_sample_record(item) for item in stored.take("drawn", list)]
+    forest._sample_records = list(map(_restore_sample_record, stored.take_list("drawn", list)))
     forest._groups = forest.threshold_ = None
     restore_fields(forest, stored, _FOREST)
     forest.calibration_ = _restore_calibration(stored, len(forest.classes_))

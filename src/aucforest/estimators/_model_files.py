@@ -26,13 +26,12 @@ from aucforest.tree.samples import MAX_CLASSES
 
 # Maximum number of features in a file, because predictions and explanations may need memory for every feature.
 MOST_FEATURES = 2**24
-# Name of the attribute of `Model._cache`.
+# Name of the attribute that `Model._cache` returns.
 _CACHE = "_cached"
 # The classes that can be saved, by name.
 _ESTIMATORS: dict[str, Any] = {}
 # Placeholder for the value of a parameter that could not be stored.
 _NOT_STORED = object()
-
 
 # A function that returns fitted attributes of a model as arrays and metadata, and a function that sets them.
 FileSection = tuple[Callable[[Any], tuple[Arrays, dict[str, Any]]], Callable[[Any, StoredModel], None]]
@@ -70,7 +69,7 @@ def store_fields(model: Any, fields: Sequence[Field]) -> Arrays:
 
 
 def restore_fields(model: Any, stored: StoredModel, fields: Sequence[Field]) -> None:
-    """Set the attributes stored by `store_fields` in order, because the shape of one may depend on earlier ones."""
+    """Set the attributes stored by `store_fields`, in order: the shape of an attribute may depend on earlier ones."""
     for field in fields:
         if field.name in stored or not field.is_optional:
             values = stored.take_array(field.name, field.dtype, field.shape(model))
@@ -195,7 +194,7 @@ class Model(ClassifierMixin, BaseEstimator):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         name = os.path.basename(path)
         if name.endswith((".pkl", ".pickle", ".joblib")):
-            warn(f"{name} is no pickle, as its name says: load it by aucforest.load")
+            warn(f"{name} is not a pickle, despite its name: load it by aucforest.load")
         arrays, metadata = store_model(self)
         for name in metadata["left_out"]:
             shown = " ".join(repr(self._params_to_store()[name]).split())
@@ -254,8 +253,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     try:
         return restore_model(read_model(path))
-    except (AttributeError, TypeError, ValueError, LookupError, OverflowError, RecursionError) as error:
-        raise ModelFormatError(f"{os.fspath(path)}: {error}") from error
+    except (AttributeError, TypeError, ValueError, LookupError, RecursionError) as error:
+        # The messages of other errors do not say that they are about the file.
+        sentence = error if isinstance(error, ModelFormatError) else f"the content is invalid: {error}"
+        raise ModelFormatError(f"{os.fspath(path)}: {sentence}") from error
 
 
 def restore_model(stored: StoredModel, *kinds: str) -> Any:
@@ -264,7 +265,7 @@ def restore_model(stored: StoredModel, *kinds: str) -> Any:
     names = kinds or _ESTIMATORS
     require(name in names, f"estimator must be one of {', '.join(names)}, but is {name!r}")
     values = {name: from_plain(value) for name, value in stored.take("parameters", dict).items()}
-    values |= dict.fromkeys(stored.take("left_out", list), _NOT_STORED)
+    values |= dict.fromkeys(stored.take_list("left_out", str), _NOT_STORED)
     model = _make_estimator(name, values)
     for _, restore in ((_store_data, _restore_data), *model._file_sections):
         restore(model, stored)
@@ -311,6 +312,8 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
     n_features, classes = stored.take("n_features", int), labels_from_plain(stored.take("classes", dict))
     require(1 <= n_features <= MOST_FEATURES, f"n_features is {n_features}")
     require(2 <= len(classes) <= MAX_CLASSES, f"there are {len(classes)} classes")
+    is_text = {isinstance(label, str) for label in classes.tolist()}
+    require(len(is_text) == 1, "some classes are strings, and others are not")
     has_positive = hasattr(model, "pos_label") and len(classes) == 2
     positive = stored.take("positive", int) if has_positive and "positive" in stored else 1
     require(positive in (0, 1), f"positive is {positive}")
@@ -324,8 +327,8 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
         model.pos_label_ = classes.tolist()[positive] if has_positive else None
     if "feature_names" in stored:
         names = labels_from_plain(stored.take("feature_names", dict))
-        is_text = names.dtype == object and all(isinstance(name, str) for name in names)
-        require(is_text and len(names) == n_features, f"feature_names are not {n_features} strings")
+        are_strings = names.dtype == object and all(isinstance(name, str) for name in names)
+        require(are_strings and len(names) == n_features, f"feature_names are not {n_features} strings")
         model.feature_names_in_ = names
     if "text_formats" in stored:
         model.text_formats_ = _text_formats(stored.take("text_formats", dict), getattr(model, "feature_names_in_", ()))
@@ -351,7 +354,9 @@ def _text_formats(formats: dict[str, Any], names: Any) -> dict[str, dict[str, st
     patterns = {"decimal": r"[.,]", "unit": r"[^\s{}]{1,30}", "date": r"[^\0{}]{1,100}"}
     for name, written in formats.items():
         require(name in set(names), f"text_formats has {name!r}, which is no feature")
-        are_valid = [re.fullmatch(patterns.get(key, ""), value) is not None for key, value in written.items()]
-        is_valid = all(are_valid) and {"decimal", "date"} & written.keys()
-        require(is_valid, f"the text format of {name!r} is {written!r}")
+        is_valid = isinstance(written, dict) and all(
+            key in patterns and isinstance(value, str) and re.fullmatch(patterns[key], value)
+            for key, value in written.items()
+        )
+        require(is_valid and {"decimal", "date"} & written.keys(), f"the text format of {name!r} is {written!r}")
     return formats

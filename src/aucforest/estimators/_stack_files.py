@@ -17,12 +17,11 @@ from aucforest.estimators._model_files import (
     store_model,
 )
 from aucforest.persistence.model_file import Arrays, StoredModel, require
-from aucforest.tables.columns import check_same_categories
 from aucforest.tables.expansion import n_added
 from aucforest.tables.target_rates import RateTable, are_same_rates
 
 _FOREST = "AUCForestClassifier"
-# Maximum of a sum of absolute coefficients, and of a scale, so that their product with another one is finite.
+# Maximum of a sum of absolute coefficients, and of a scale, so that the product of two of them is finite.
 _MAX_COEF_SUM = 1e150
 
 
@@ -110,7 +109,10 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
     for name in ("residual", "boosted"):
         if name in stored:
             other = stack.members_[name] = _restore_member(stack, stored, name, _FOREST)
-            check_same_categories(forest.categories_, other.categories_)
+            are_same = forest.categories_.keys() == other.categories_.keys() and all(
+                np.array_equal(labels, other.categories_[feature]) for feature, labels in forest.categories_.items()
+            )
+            require(are_same, "the forests of the stack have different categories")
             require(forest.expanded_ == other.expanded_, "the forests of the stack have different features")
             are_same = are_same_rates(forest.target_rates_, other.target_rates_)
             require(are_same, "the forests of the stack have different target rates")
@@ -149,7 +151,7 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
 def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> tuple[RateTable, ...]:
     """Return the interactions of an additive model; files without interactions have no such item."""
     tables = list[RateTable]()
-    for i, item in enumerate(stored.take("interactions", list) if "interactions" in stored else []):
+    for i, item in enumerate(stored.take_list("interactions", list) if "interactions" in stored else []):
         tables.append(restore_rate_table(item, stored, f"interactions.{i}", forest, n_features))
         require(tables[-1].is_interaction, "an interaction of the additive model has only one feature")
     return tuple(tables)

@@ -1,8 +1,8 @@
 """Model files: arrays and metadata in one safetensors file, with a checksum.
 
 The header of a safetensors file describes the arrays and can contain named strings. Model files have only the string
-``aucforest``, because safetensors writes several strings in random order. The string has the version of the format, the
-CRC-32 of arrays and metadata, and the metadata as JSON, separated by spaces.
+``aucforest``, because safetensors writes several strings in random order, and equal models should give equal files. The
+string has the version of the format, the CRC-32 of arrays and metadata, and the metadata as JSON, separated by spaces.
 """
 
 import json
@@ -40,7 +40,7 @@ class ModelTooLargeError(ModelFormatError):
 
 
 def require(holds: Any, sentence: str) -> None:
-    """Raise ModelFormatError with this sentence unless the condition `holds`."""
+    """Raise ModelFormatError with the message `sentence` unless `holds` is true."""
     if not holds:
         raise ModelFormatError(sentence)
 
@@ -55,13 +55,13 @@ class StoredModel:
         return name in self._arrays or name in self._metadata
 
     def change(self, name: str, function: Callable[[Any], Any]) -> None:
-        """Replace the array or metadata item `name`, if it exists, by the result of `function` for it."""
+        """Replace the array or the metadata item `name`, if it exists, by `function` of it."""
         for items in (self._arrays, self._metadata):
             if name in items:
                 items[name] = function(items[name])
 
     def take_array(self, name: str, dtypes: str, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
-        """Remove an array and return it; raise ModelFormatError unless its dtype is in `dtypes`, and it has the shape.
+        """Remove an array and return it; raise ModelFormatError unless it has one of the dtypes and the shape.
 
         `dtypes` are characters such as "BHI". In a shape, -1 stands for any length. None stands for any shape.
         """
@@ -82,6 +82,12 @@ class StoredModel:
         require(type(value) is kind, f"{name} must be {kind.__name__}, but is {type(value).__name__}")
         return value
 
+    def take_list(self, name: str, kind: type[T]) -> list[T]:
+        """Remove a list from the metadata and return it; raise ModelFormatError unless all its items are of `kind`."""
+        items = self.take(name, list)
+        require(all(type(item) is kind for item in items), f"each item of {name} must be {kind.__name__}")
+        return items
+
     def take_model(self, name: str) -> "StoredModel":
         """Remove a nested model and return it: the metadata item `name`, and the arrays with the prefix "name/"."""
         names = [array for array in self._arrays if array.startswith(f"{name}/")]
@@ -95,7 +101,7 @@ class StoredModel:
 
 
 def narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
-    """Return integers, which are at least -1, in the first of `dtypes`, such as "BHI", that can represent them."""
+    """Convert integers of at least -1 to the first of `dtypes`, such as "BHI", that can represent the largest one."""
     most = int(values.max()) if values.size else 0
     for dtype in dtypes:
         if most <= np.iinfo(dtype).max:
@@ -133,7 +139,7 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
         with safe_open(os.fspath(path), framework="numpy") as file:
             _, checksum, text = _split(file.metadata() or {})
             arrays = {name: file.get_tensor(name) for name in list(file.keys())}
-    except (SafetensorError, AttributeError, TypeError) as error:  # the latter two for types that numpy does not have
+    except (SafetensorError, AttributeError, TypeError) as error:  # the latter two for dtypes that numpy does not have
         raise ModelFormatError(f"not a model file: {error}") from None
     require(checksum == _checksum(arrays, text), "the file is damaged: the checksum does not match")
     _check_brackets(text)

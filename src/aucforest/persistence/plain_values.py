@@ -100,30 +100,27 @@ def _check_length(n_labels: int, length: Any) -> None:
 
 
 def labels_from_plain(stored: Any) -> NDArray[Any]:
-    """Return the labels from the dict of `labels_to_plain`.
-
-    Raises ValueError, TypeError or OverflowError if it cannot be such a dict.
-    """
+    """Return the labels from the dict of `labels_to_plain`; raise ModelFormatError if it cannot be such a dict."""
     is_encoded = isinstance(stored, dict) and set(stored) == {"kind", "length", "values"}
     require(is_encoded, "labels have an invalid encoding")
     kind, length, values = stored["kind"], stored["length"], from_plain(stored["values"])
-    scalars = str if kind == "text" else str | bool | int | float
-    are_scalars = isinstance(values, list) and all(isinstance(value, scalars) for value in values)
+    are_scalars = isinstance(values, list) and all(isinstance(value, str | bool | int | float) for value in values)
     require(are_scalars, "labels are neither numbers nor strings")
-    if isinstance(kind, str) and kind in _ORIGINS:
-        require(all(type(value) is int for value in values), f"labels do not match their type {kind}")
-        kind, values = "object", [_ORIGINS[kind] + value * timedelta.resolution for value in values]
-    if kind == "object":
-        labels = np.empty(len(values), dtype=object)
-        labels[:] = values
-        return labels
+    is_known = isinstance(kind, str) and kind in {*_NUMBERS, *_ORIGINS, "text", "object"}
+    require(is_known, f"labels have the unknown type {kind!r}")
+    dtype, mismatch = kind, f"labels do not match their type {kind}"
     if kind == "text":
         _check_length(len(values), length)
-    else:
-        require(isinstance(kind, str) and kind in _NUMBERS, f"labels have the unknown type {kind!r}")
-    with np.errstate(all="ignore"):
-        labels = np.array(values, dtype=f"U{length}" if kind == "text" else kind)
-    require(labels.tolist() == values, f"labels do not match their type {labels.dtype}")
+        dtype = f"U{length}"
+    try:
+        if kind in _ORIGINS:
+            require(all(type(value) is int for value in values), mismatch)
+            dtype, values = "object", [_ORIGINS[kind] + value * timedelta.resolution for value in values]
+        with np.errstate(all="ignore"):
+            labels = np.array(values, dtype=dtype)
+    except (ValueError, OverflowError):
+        raise ModelFormatError(mismatch) from None
+    require(labels.tolist() == values, mismatch)
     return labels
 
 
@@ -145,7 +142,7 @@ def fold_labels(labels: NDArray[Any], name: str) -> tuple[dict[str, Any], Arrays
 
 
 def unfold_labels(plain: Any, stored: StoredModel, name: str) -> NDArray[Any]:
-    """Return the labels from the dict and the arrays of `fold_labels`; the arrays are taken from `stored`."""
+    """Return the labels from the dict of `fold_labels` and its arrays, which are taken from `stored`."""
     if not isinstance(plain, dict) or plain.get("values", ()) is not None:
         return labels_from_plain(plain)
     if f"{name}.text" not in stored:
