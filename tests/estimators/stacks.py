@@ -19,7 +19,7 @@ def small_stack(n_estimators=30, *, stack=None, **params):
 
 
 def fitted_state(model, table):
-    """Return what a fitted stack knows and says."""
+    """Return the fitted numbers of a stack, and its predictions for a table."""
     return model.weights_, model.intercepts_, model.oob_decision_function_, model.predict_proba(table)
 
 
@@ -64,7 +64,7 @@ PARAMS = {
 
 @cache
 def fitted(name):
-    """Return the stack of a data set, of which all members have positive weights, and X; they must not be changed."""
+    """Return the fitted stack of a data set, whose members all have positive weights, and X. Do not change them."""
     X, y = DATA[name]()
     stack = AUCStackingClassifier(**{"forest": small_forest(20), "random_state": 0, **PARAMS.get(name, {})})
     with warnings.catch_warnings():

@@ -53,7 +53,7 @@ BAD_ARGUMENTS = {
         (("f1", X), OF_BAG),
         (("f1", X[::-1], Y), "^X " + IN_ORDER % "samples"),
         (("f1", X[:299], Y[:299]), "^X and y must be the training data: the trees were grown on 300 of 300 samples"),
-        (("f1", X, Y, WEIGHT), "on 300 of 300 samples, but with this data it would be ([12]..) of \\1 samples"),
+        (("f1", X, Y, WEIGHT), "on 300 of 300 samples, not on ([12]..) of \\1 samples"),
         (("f1", X, Y, WEIGHT[:9]), r"sample_weight.*; to tune a threshold on other samples, pass oob=False$"),
         (("f1", X, Y, -np.ones(300)), "Negative values"),
         (("f1", X, Y[:299]), "^y has 299 samples, but X has 300"),
@@ -64,7 +64,7 @@ BAD_ARGUMENTS = {
         ((1.5,), "^threshold must be a number between 0 and 1, but is 1.5$"),
         ((np.nan,), "^threshold must be a number between 0 and 1, but is nan$"),
         (([0.5],), r"^threshold must be a number between 0 and 1, but is \[0.5\]$"),
-        (("cost", X, Y), r"^threshold='cost' has its costs from fit\(X, y, cost=...\): here pass {'cost': array}$"),
+        (("cost", X, Y), r"^threshold='cost' takes its costs from fit\(X, y, cost=...\): here pass {'cost': array}$"),
     ],
     "tune on other samples": [
         (("f1",), "^threshold='f1' is tuned on samples: pass X and y$"),

@@ -131,15 +131,15 @@ def test_the_progress_bar(capsys):
     ("params", "message"),
     [
         ({"n_estimators": 0}, r"'n_estimators' parameter .* an int in the range \[1, inf\). Got 0 instead"),
-        ({"max_samples": 0}, r"'max_samples' parameter .* Got 0 instead"),
+        *(
+            ({name: value}, f"'{name}' parameter .* Got {value!r} instead")
+            for name, value in {"max_samples": 0, "bootstrap": "no", "warm_start": 2, "verbose": -1}.items()
+        ),
+        ({"n_jobs": 0.5}, "'n_jobs' parameter .* Got 0.5 instead"),
         ({"max_samples": 1.5}, r"'max_samples' parameter .* Got 1.5 instead"),
         ({"max_samples": 241}, "^max_samples=241 must be at most 240, the number of samples$"),
         ({"max_samples": 0.5, "bootstrap": False}, "^max_samples=0.5 needs bootstrap=True$"),
         ({"oob_score": True, "bootstrap": False}, "^oob_score=True needs out-of-bag samples: set bootstrap=True"),
-        ({"bootstrap": "no"}, "'bootstrap' parameter .* Got 'no' instead"),
-        ({"warm_start": 2}, "'warm_start' parameter .* Got 2 instead"),
-        ({"verbose": -1}, "'verbose' parameter .* Got -1 instead"),
-        ({"n_jobs": 0.5}, "'n_jobs' parameter .* Got 0.5 instead"),
         ({"n_jobs": 0}, "n_jobs == 0 in Parallel has no meaning"),
         *(({"shrinkage": value}, r"'shrinkage' parameter .* Got ") for value in (-1, np.nan, np.inf, "prior", [1.0])),
         *(({"oob_score": name}, f"'oob_score' param.* Got '{name}' instead") for name in ("best", "precision_at_k")),

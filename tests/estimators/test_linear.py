@@ -17,7 +17,7 @@ from aucforest.losses.pairwise import value_and_gradient
 from aucforest.metrics import hand_till_score, roc_auc_score
 from tests.reference.losses import smooth_auc
 
-# the published example
+# The example of the reference [1] in the docstring of the class.
 X_ALL, Y_ALL = make_classification(n_samples=2000, n_informative=9, n_redundant=0, n_repeated=0, random_state=2)
 X_TRAIN, X_TEST, Y_TRAIN, Y_TEST = train_test_split(X_ALL, Y_ALL, test_size=0.4, random_state=4)
 
@@ -63,7 +63,7 @@ def test_loss_curves():
     X, y = make_classification(n_samples=300, flip_y=0.2, random_state=0)
     model = LinearAUCClassifier(eps=0.1, tol=1e-5).fit(X, y)
     assert model.n_iter_.tolist() == [len(model.loss_curve_)]
-    # one stage of logistic loss and widths 1, 0.32 and 0.1: a loss falls but where the next begins
+    # Four stages: the logistic loss, and the widths 1, 0.32 and 0.1. The loss may only rise where a stage begins.
     assert (np.diff(model.loss_curve_) > 1e-12).sum() <= 3
     assert model.loss_curve_[-1] < model.loss_curve_[0]
 
@@ -81,7 +81,7 @@ def test_probabilities_are_calibrated(weighted):
     model = LinearAUCClassifier().fit(X_TRAIN, Y_TRAIN, sample_weight=weights)
     proba = model.predict_proba(X_TRAIN)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    # the optimum in the intercept makes the means equal, but for Platt's targets: one row in a thousand
+    # The fitted intercept makes the means equal, but Platt's targets change them by about one row in a thousand.
     assert np.average(proba[:, 1], weights=weights) == pytest.approx(np.average(Y_TRAIN, weights=weights), abs=2e-3)
     high = proba[:, 1] > 0.7
     assert np.average(Y_TRAIN[high], weights=None if weights is None else weights[high]) > 0.75
@@ -102,7 +102,7 @@ def test_rows_of_weight_zero_are_left_out():
     weights = (np.arange(Y_TRAIN.size) % 3 > 0).astype(float)
     model = LinearAUCClassifier(max_iter=100)
     expected = model.fit(X_TRAIN[weights > 0], Y_TRAIN[weights > 0], sample_weight=weights[weights > 0]).coef_
-    # a class that has only such rows is none
+    # A class whose rows all have weight 0 is not a class.
     model.fit(X_TRAIN, np.where((weights == 0) & (np.arange(Y_TRAIN.size) % 2 == 0), 7, Y_TRAIN), sample_weight=weights)
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
     assert model.classes_.tolist() == [0, 1]
@@ -128,7 +128,7 @@ def test_pairs_of_classes():
     np.testing.assert_allclose(np.log(proba), model.decision_function(X_test))
     assert hand_till_score(y_test, proba) > 0.99
     assert model.score(X_test, y_test) > 0.9
-    # each pair is the model of its two classes
+    # The coefficients of a pair are those of a model of its two classes.
     two = y_train != "setosa"
     np.testing.assert_allclose(LinearAUCClassifier().fit(X_train[two], y_train[two]).coef_[0], model.coef_[2])
 
@@ -141,7 +141,7 @@ def test_coupling_finds_the_probabilities_behind_the_pairs():
     model.coef_ = np.array([np.log(truth[:, j] / truth[:, i]) for i, j in pairs])
     model.intercept_ = np.zeros(6)
     np.testing.assert_allclose(model.predict_proba(np.eye(10)), truth, rtol=1e-12)
-    # margins that no probabilities agree with, and large ones, still give probabilities
+    # Large margins, which no class probabilities have, still give probabilities.
     model.coef_ *= 1e4
     np.testing.assert_allclose(model.predict_proba(np.eye(10)).sum(axis=1), 1.0)
 
@@ -152,24 +152,22 @@ def test_too_few_iterations_are_told():
         LinearAUCClassifier(max_iter=2).fit(X, y)
 
 
-@pytest.mark.parametrize(("name", "value"), [("eps", 0.0), ("alpha", -1.0), ("max_iter", 0), ("tol", -1.0)])
-def test_bad_parameters_are_refused(name, value):
-    with pytest.raises(ValueError, match=f"The '{name}' parameter of LinearAUCClassifier must be"):
-        LinearAUCClassifier(**{name: value}).fit([[0.0], [1.0]], [0, 1])
-
-
 @pytest.mark.parametrize(
-    ("y", "weights", "message"),
+    ("y", "weights", "params", "message"),
     [
-        ([1, 1], None, "y has 1 class with positive weight; a classifier needs at least 2 classes"),
-        ([0, 1], [1.0, 0.0], "y has 1 class with positive weight"),
-        ([0, 1], [1.0, -1.0], "Negative values in data passed to `sample_weight`"),
-        ([b"a", b"b"], None, "^y has bytes as labels"),
+        ([1, 1], None, {}, "y has 1 class with positive weight; a classifier needs at least 2 classes"),
+        ([0, 1], [1.0, 0.0], {}, "y has 1 class with positive weight"),
+        ([0, 1], [1.0, -1.0], {}, "Negative values in data passed to `sample_weight`"),
+        ([b"a", b"b"], None, {}, "^y has bytes as labels"),
+        *(
+            ([0, 1], None, {name: value}, f"The '{name}' parameter of LinearAUCClassifier must be")
+            for name, value in {"eps": 0.0, "alpha": -1.0, "max_iter": 0, "tol": -1.0}.items()
+        ),
     ],
 )
-def test_bad_rows_are_refused(y, weights, message):
+def test_bad_data_and_parameters_are_refused(y, weights, params, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        LinearAUCClassifier().fit([[0.0], [1.0]], y, sample_weight=weights)
+        LinearAUCClassifier(**params).fit([[0.0], [1.0]], y, sample_weight=weights)
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1.0, 9e99])

@@ -1,4 +1,4 @@
-"""Log odds divided among features: by all subsets, and sums that are what models show."""
+"""Log odds divided among features: equal to a computation by all subsets, with sums equal to those of predictions."""
 
 from copy import copy
 from itertools import combinations
@@ -78,7 +78,7 @@ def test_all_subsets_of_boosted_trees(n_classes):
 
 
 def shown_log_odds(model, X):
-    """Return the log odds of `predict_proba`, of a forest without calibration with probabilities from 1e-9 on."""
+    """Return the log odds of `predict_proba`; probabilities of forests without calibration are raised to 1e-9."""
     proba, is_raw = model.predict_proba(X), getattr(model, "calibration_", None) is None
     proba = np.maximum(proba, 1e-9) if is_raw and not isinstance(model, AUCStackingClassifier) else proba
     others = np.stack([np.delete(proba, k, axis=1).sum(axis=1) for k in range(proba.shape[1])], axis=1)
@@ -128,7 +128,7 @@ def test_sums_of_stacks(name, tmp_path, monkeypatch):
     for other in (explain(stack, X, n_jobs=2), explain(saved(stack, tmp_path), X)):
         np.testing.assert_array_equal(found.values, other.values)
         np.testing.assert_array_equal(found.base_values, other.base_values)
-    # little is left to rounding
+    # Without the correction of rounding errors, the sums are almost exact.
     monkeypatch.setattr("aucforest.estimators.log_odds._match_proba", lambda divided, proba: divided)
     check_sums(stack, X)
 

@@ -131,12 +131,11 @@ def test_the_first_of_two_classes_may_be_positive(scoring):
 
 
 @pytest.mark.parametrize(
-    "params",
-    [{"oob_score": "f1"}, {"oob_score": "precision_at_0.1"}, {"threshold": "f1"}, {"threshold": {"alerts": 0.05}}],
-    ids=str,
+    ("name", "value"),
+    [("oob_score", "f1"), ("oob_score", "precision_at_0.1"), ("threshold", "f1"), ("threshold", {"alerts": 0.05})],
 )
-def test_a_positive_class_that_is_hardly_meant_is_named(params):
-    rare, ((name, value),) = X[:, 0] > np.quantile(X[:, 0], 0.8), params.items()
+def test_a_positive_class_that_is_hardly_meant_is_named(name, value):
+    rare, params = X[:, 0] > np.quantile(X[:, 0], 0.8), {name: value}
     names = np.where(rare, "fraud", "genuine")
     with pytest.warns(UserWarning, match=f"^{name}={value!r}: the positive class is 'genuine', .* pos_label='fraud'$"):
         small_forest(60, **params).fit(X, names)

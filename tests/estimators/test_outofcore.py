@@ -1,4 +1,4 @@
-"""A forest out of core is, bit for bit, that of the same rows in memory."""
+"""A forest that is fitted out of core is bitwise identical to a forest of the same rows in memory."""
 
 import gc
 import shutil
@@ -75,14 +75,13 @@ def test_the_forest_is_that_of_memory(monkeypatch, params, weight, copied):
 @pytest.mark.parametrize(
     ("params", "weight", "groups", "n_classes"),
     [
-        ({"oob_score": True}, None, None, 2),
-        ({"oob_score": True, "threshold": "f1"}, "weight", "customer", 2),
-        ({"oob_score": "average_precision"}, "weight", None, 3),
+        ({"oob_score": True}, None, None, 2), ({"oob_score": True, "threshold": "f1"}, "weight", "customer", 2),
         ({"oob_score": True, "sampling": "balanced", "class_weight": "balanced"}, "weight", None, 3),
+        ({"oob_score": "average_precision"}, "weight", None, 3),
         ({"bootstrap": False, "n_estimators": 6}, "weight", None, 2),
         ({"max_bins": None, "max_samples": 0.4}, None, "customer", 2),
     ],
-)
+)  # fmt: skip
 def test_target_rates_are_those_of_memory(params, weight, groups, n_classes):
     forest = check(make_many(n_classes=n_classes), RATED | params, weight, groups)
     assert (0, 1) in interactions_of(forest)
@@ -97,7 +96,7 @@ def test_encodings_are_those_that_are_asked_for(monkeypatch, encoding, n_tables)
 
 
 def test_target_rates_of_many_blocks_and_of_some_of_the_rows(monkeypatch, tmp_path):
-    """Of the categories whose rows they are chosen from, each has all of its rows there."""
+    """Interactions and smoothing are chosen on a sample of the categories, with all rows of each of them."""
     monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 97)
     monkeypatch.setattr(target_rates, "_SAMPLE_ROWS", 450)
     csv.write_csv(make_many(), tmp_path / "rows.csv")

@@ -166,7 +166,7 @@ def test_sparse_rows(to_matrix):
 @pytest.mark.parametrize("form", ["coo", "dia"])
 @pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
 def test_sparse_rows_without_an_index(form):
-    """A linear model and a scorer of the user's take them as CSR, whose rows can be taken."""
+    """A user's linear model and scorer get them as CSR, because the rows of other formats cannot be indexed."""
 
     def scorer(estimator, table, y):
         return -log_loss(y, estimator.predict_proba(table))
@@ -182,11 +182,10 @@ def test_sparse_rows_without_an_index(form):
 
 
 def test_a_pipeline_by_names_of_columns():
-    columns = ColumnTransformer(
-        [("kind", OneHotEncoder(handle_unknown="ignore"), ["kind"]), ("numbers", StandardScaler(), ["a", "b"])]
-    )
+    encoders = [("kind", OneHotEncoder(handle_unknown="ignore"), ["kind"]), ("numbers", StandardScaler(), ["a", "b"])]
     filled = FRAME.fillna({"a": 0.0, "b": 0.0})
-    stack = small_stack(stack={"linear": make_pipeline(columns, LogisticRegression())}).fit(filled, ANSWERS)
+    linear = make_pipeline(ColumnTransformer(encoders), LogisticRegression())
+    stack = small_stack(stack={"linear": linear}).fit(filled, ANSWERS)
     assert stack.weights_[-1] > 0.1
     member = stack.members_["linear"]
     assert member[0].feature_names_in_.tolist() == filled.columns.tolist()
@@ -252,7 +251,7 @@ def test_out_of_bag_scores(scoring, weight, threshold, n_classes):
 
 @pytest.mark.parametrize("make", [lambda stack: stack, lambda stack: stack.members_["linear"]])
 def test_there_are_no_coefficients_of_features(make, fitted):
-    """Other libraries, such as shap, take what is called so for those of the columns of X."""
+    """Other libraries, such as shap, would read such attributes as coefficients of the columns of X."""
     for name in ("coef_", "intercept_", "feature_importances_"):
         assert not hasattr(make(fitted), name)
 
@@ -310,7 +309,6 @@ def test_a_failed_fit_leaves_it_as_it_was(fitted):
         (lambda: {"linear": "spline"}, ValueError, "'linear' parameter .* must be a str among {'auto'}"),
         (lambda: {"penalty": -1.0}, ValueError, "'penalty' parameter .* must be a float in the range"),
         (lambda: {"residual": "yes"}, ValueError, "'residual' parameter .* must be an instance of 'bool'"),
-        (lambda: {"boosted": "yes"}, ValueError, "'boosted' parameter .* must be an instance of 'bool'"),
         (lambda: {"threshold": "no such"}, ValueError, "'threshold' parameter .* must be a str among"),
     ],
 )  # fmt: skip

@@ -152,9 +152,7 @@ def test_ties_and_absent_classes():
 
 
 BAD = [
-    ({"threshold": "best"}, "'threshold' parameter .* Got 'best' instead"),
-    ({"threshold": 1.5}, "'threshold' parameter .* Got 1.5 instead"),
-    ({"threshold": np.nan}, "'threshold' parameter .* Got nan instead"),
+    *(({"threshold": rule}, f"'threshold' parameter .* Got {rule!r} instead") for rule in ("best", 1.5, np.nan)),
     ({"threshold": {"costs": 1}}, r"^threshold must be a dict with .* 'alerts', 'cost', but has the keys \['costs'\]$"),
     ({"threshold": {"fpr": 0.1} | COST}, r"has the keys \['fpr', 'cost'\]$"),
     ({"threshold": {"alerts": 5, "cost": 1}}, "^threshold: cost must be a 2 x 2 matrix"),

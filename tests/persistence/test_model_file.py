@@ -130,11 +130,6 @@ def test_metadata_too_large_are_refused(path):
     assert path.read_bytes() == content
 
 
-def test_a_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read_model(tmp_path / "model")
-
-
 @pytest.mark.parametrize(
     ("name", "dtypes", "shape", "message"),
     [

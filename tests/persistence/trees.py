@@ -8,7 +8,7 @@ from tests.estimators.data import assert_same
 
 
 def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=(), most=400):
-    """Return a tree of random splits, whose class totals are whole numbers or not; features `by_set` have sets."""
+    """Return a tree of random splits, with integers as class totals if `whole`; features `by_set` are split by sets."""
     rng, n_nodes, leaves = np.random.default_rng(seed), 2 * n_splits + 1, [0]
     left = np.full(n_nodes, -1, dtype=np.int32)
     for child in range(1, n_nodes, 2):
@@ -44,7 +44,7 @@ def assert_same_trees(trees, others):
 
 
 def change_bytes(arrays, data, names=None):
-    """Change up to three bytes of arrays, by default of any that has some."""
+    """Change up to three bytes of the arrays `names`, by default of any array that is not empty."""
     names = sorted(name for name in arrays if arrays[name].size) if names is None else names
     for _ in range(data.draw(st.integers(1, 3))):
         name = data.draw(st.sampled_from(names))

@@ -17,8 +17,8 @@ from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkBuffers, add_pr
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse
 from aucforest.tree.tree import Tree
 
-# A prediction task reads all trees from memory once, and its rows once for each tree. So its rows, _LEAST_ROWS to
-# _MOST_ROWS, have about _TASK_BYTES, which fit into the caches.
+# Number of rows of a prediction task. It reads its rows once for each tree, so they have about _TASK_BYTES, which fit
+# into the CPU caches. It reads all trees from memory, so it should have many rows, at least _LEAST_ROWS.
 _LEAST_ROWS, _MOST_ROWS, _TASK_BYTES = 2**13, 2**15, 9 * 2**18
 # Up to _FEW_ROWS rows are predicted one by one. Each tree gets a copy of the row, and all copies are traversed
 # together. The copies may have at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.
@@ -74,7 +74,7 @@ class TreePrediction(FeatureModel):
         return thread_map(self._n_jobs, 3e-8 * n_nodes)  # the approximate seconds for packing a node
 
     def _map_rows(self, n_rows: int, row_bytes: int, function: Callable[[slice], object]) -> None:
-        """Call a function for slices of rows. A slice gets all trees in order, so that sums do not depend on n_jobs."""
+        """Call a function for slices of rows in threads. Trees are not divided, so sums do not depend on n_jobs."""
         max_rows = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
         n_threads = effective_n_jobs(self._n_jobs)
         # All tasks have about the same number of rows.

@@ -81,7 +81,7 @@ class _StackRows(NamedTuple):
         return cls(X, target, weights, groups)
 
     def has_enough_samples(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether other members can be fitted to the mask `rows`, which needs two rows of each class."""
+        """Return whether other members can be fitted to `rows`, a mask; they need at least two rows of each class."""
         counts = np.bincount(self.target.labels[rows], minlength=len(self.target.classes))
         return self.target.has_enough_samples and bool(counts.min() >= 2)
 
@@ -149,7 +149,7 @@ def _fit_linear(training: _StackRows, models: list[Any], X: Any) -> list[_Predic
 
 
 class StackFit(DecisionModel, OnnxExport):
-    """Base class of the stack: the steps of `fit`, and the class scores of the members."""
+    """Base of the stack: the steps of `fit`, and the class scores of the members."""
 
     members_: dict[str, Any]
     weights_: NDArray[np.float64]
@@ -162,8 +162,8 @@ class StackFit(DecisionModel, OnnxExport):
     ) -> None:
         """Fit all members and their combination, and set the threshold and the out-of-bag score.
 
-        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member, whose
-        weight the penalty of `combine` pulls towards 1.
+        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member, and
+        the penalty of `combine` pulls its weight towards 1.
         """
         X = as_csr(X) if issparse(X) else X
         with warnings.catch_warnings():
@@ -175,7 +175,7 @@ class StackFit(DecisionModel, OnnxExport):
                 table = forest._validate_rows(X, y, sample_weight, groups)
                 rule = self._check_target(table.target, cost)
                 training = _StackRows.from_target(X, table.target, forest.class_weight)
-                # A model of the user is fitted before the forest, which takes longer, because it may reject the data.
+                # A model of the user may reject the data, so it is fitted before the forest, which takes longer.
                 linear = []
                 if self.linear not in ("auto", None):
                     linear = _fit_linear(training, [self.linear], indexable_rows(X))

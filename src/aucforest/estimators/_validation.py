@@ -149,7 +149,7 @@ class FeatureModel(Model):
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:
-        """Return whether X needs no validation, which takes longer than to predict a row."""
+        """Return whether X needs no validation; validating one row would take longer than predicting it."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
         has_columns = is_matrix and X.shape[1] == self.n_features_in_
         return has_columns and self._reads_numbers and not hasattr(self, "feature_names_in_")
@@ -181,7 +181,7 @@ class FeatureModel(Model):
 
     @property
     def _inputs_of_features(self) -> list[int]:
-        """The index of each feature of the trees; instead of that of a category or target rate, that of its column."""
+        """The index of each feature of the trees; for categories of integers and target rates, that of their input."""
         inputs = [*range(self.n_features_in_ + n_added(self.expanded_))]
         for feature, column in columns_of_integers(self.n_features_in_, self.expanded_).items():
             inputs[feature] = column

@@ -117,7 +117,7 @@ class AUCForestClassifier(ForestFit):
           the threshold with the lowest out-of-bag cost; with more, the class with the lowest expected cost. With two
           classes, an array of shape (n_samples, 2, 2) gives each training sample its own matrix. The threshold is still
           a single number, with the lowest total cost.
-        - "cost": like an array of costs for each sample. The array is the argument `cost` of `fit`, so that
+        - "cost": each training sample has its own matrix, as above. The array is the argument `cost` of `fit`, so that
           cross-validation can split it with the samples.
         - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of
           the training samples.
@@ -163,8 +163,8 @@ class AUCForestClassifier(ForestFit):
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. All trees must
         be sampled alike for `oob_score`, tuned thresholds, and calibration of separately sampled classes. Without
-        these, sampling may change. Then shrinkage, mixture and calibration are not chosen again, with a warning unless
-        `calibration` is None.
+        these, sampling may change. If it does, shrinkage, mixture and calibration are not chosen again, with a warning
+        unless `calibration` is None.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction, as in scikit-learn. Results are bitwise identical for every
         value and backend.
@@ -198,8 +198,9 @@ class AUCForestClassifier(ForestFit):
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
-        The categories of each categorical feature by its index in ``split_features_``, which is that of its column; but
-        integers that are categories have an additional feature. The index of a category is its code in ``trees_``.
+        The categories of each categorical feature, by its index in ``split_features_``. This is the index of its
+        column, but integers that are categories have an additional feature. The index of a category is its code in
+        ``trees_``.
     expanded_ : dict of int to DateColumn or IntegerColumn
         The features computed from each column of dates, and of integers that are categories, by column index.
         ``parts`` are the features, ``zone`` is the time zone of the calendar or None. The first feature replaces the
@@ -227,8 +228,8 @@ class AUCForestClassifier(ForestFit):
         impurity-based importance favors columns with many distinct values, even if they are noise: see
         `aucforest.inspection.oob_permutation_importance`.
     split_importances_ : ndarray of shape (n_split_features,)
-        The importance of each of the ``split_features_``. ``feature_importances_`` has their sum for each column. An
-        interaction belongs to its column of many categories.
+        The importance of each of the ``split_features_``. ``feature_importances_`` has their sum for each column, where
+        an interaction counts for its column of many categories.
     class_prior_ : ndarray of shape (n_classes,)
         The class frequencies, by sample weight, of the population that the probabilities refer to: the training data,
         or with ``calibration=None`` the bootstrap samples.
@@ -268,9 +269,9 @@ class AUCForestClassifier(ForestFit):
 
     Notes
     -----
-    The first four trees of each variant determine weights of the variants: by how much the out-of-bag ROC AUC of the
-    forest increases if a variant gets more trees (:doc:`formulas </mathematics/forests>`). The next trees are divided
-    in proportion to the weights, which are computed again after 96 trees. Small data sets thus get a mixture of all
+    After four trees of each variant, each variant gets a weight: how much the out-of-bag ROC AUC of the forest would
+    increase if the variant had more trees (:doc:`formulas </mathematics/forests>`). The next trees are divided in
+    proportion to the weights, which are computed again after 96 trees. Small data sets thus get a mixture of all
     variants, and large ones mostly the variants that rank best. Without a bootstrap all variants have the same number
     of trees. The variant of a tree does not depend on `n_jobs` or on where the data is stored. A forest with more trees
     starts with the trees of a smaller one.

@@ -113,7 +113,7 @@ class OutOfBagScorer:
             return class_roc_auc(labels, proba, sample_weight)
         scored_model, classes, order = copy.copy(self._forest), self._classes, self._order
 
-        # Scorers read the names of these functions, so they must be those of methods.
+        # Scorers read the names of these functions, which must be the names of methods.
         def predict_proba(X: Any) -> NDArray[np.float64]:
             return proba[:, order]
 
@@ -209,7 +209,7 @@ def training_rows(
         fitted.check_stream()
     if forest._sample_records != [record]:
         grown = f"the trees were grown on {', '.join(map(str, forest._sample_records))}"
-        raise ValueError(f"X and y must be the training data: {grown}, but with this data it would be {record}")
+        raise ValueError(f"X and y must be the training data: {grown}, not on {record}")
     assert sampler is not None
     bags = Bags(sampler, tree_keys(forest._seed, range(len(forest.trees_))), kept)
     rows = _with_rates(forest, TrainingRows(X, labels, weight, bags))
@@ -226,18 +226,18 @@ def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
     def cells_of(number: int) -> NDArray[np.int64]:
         return rates.tables[number].cells_of(rows.X[kept])
 
-    for weight in (rows.weights_of(kept), None):
+    for weight in (rows.weights_of(kept), None):  # the fit may have had no weights
         integers = _rate_weights(forest, weight, rows.labels[kept], cells_of)
         if integers is not None:
             totals = LeftOutTotalsFinder(rows.labels, kept, integers, n_classes, forest._groups, cells_of)
             return replace(rows, X=RatedRows(rows.X, rates, totals))
-    raise ValueError("X, y and sample_weight must be those of fit, but categories have other numbers of labels")
+    raise ValueError("X, y and sample_weight must be those of fit, but the class totals of categories differ")
 
 
 def _rate_weights(
     forest: Any, weight: NDArray[np.float64] | None, labels: NDArray[np.uint16], cells_of: Callable[[int], Any]
 ) -> NDArray[np.int64] | None:
-    """Return integer weights with which the rows have the class totals of the target rates; None if there are none.
+    """Return the integer weights of the rows in the fit; None if these rows do not have the totals of the target rates.
 
     `weight` may differ from the weights of the fit by a common factor.
     """

@@ -48,7 +48,7 @@ class _TreeProbabilities(NamedTuple):
 
 @bare_device
 def _add_pair(difference, n_trees, weight, sums):
-    """Add a pair to three sums: weights of correctly ordered pairs, of all pairs, and weights / number of trees."""
+    """Add a pair to three sums: of the weights of correctly ordered pairs, of all weights, and of weight / n_trees."""
     if n_trees > 0.0:
         mean = difference / n_trees
         sums[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
@@ -58,9 +58,10 @@ def _add_pair(difference, n_trees, weight, sums):
 
 @bare_kernel
 def _compare(trees, rows, label, buffers, pair_sums):
-    """Compare the rows `rows[0]` to `rows[1]` of the class `label` with the rows of each other class.
+    """Compare the rows from `rows[0]` to `rows[1]` - 1, of the class `label`, with the rows of each other class.
 
-    `pair_sums` are (n_classes, 3, 3): by other class, the trees (two halves, all), and the three sums of `_add_pair`.
+    `pair_sums`, (n_classes, 3, 3), has for each other class and each set of trees (the two halves, all) the three sums
+    of `_add_pair`.
     """
     starts, weights, differences, numbers = trees.starts, trees.weights, buffers[0], buffers[1]
     for row in range(rows[0], rows[1]):

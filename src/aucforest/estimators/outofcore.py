@@ -136,7 +136,8 @@ def fit_out_of_core(
     baseline = process_memory()
     reserved = [target, *(name for name in (sample_weight, groups) if name is not None)]
     left_out = [*reserved, *_as_names("drop", drop)]
-    # In text files, `reserved` columns are read as strings. `feature_names` makes weights and compared labels numbers.
+    # In text files, `reserved` columns are read as strings. `feature_names` converts weights, and labels that are
+    # compared with a number, to numbers.
     table = open_source(source, reserved, ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text))
     check_has_columns(table, *left_out)
     reader = LabelReader(table, target, positive)

@@ -88,9 +88,9 @@ class AUCStackingClassifier(StackFit):
     The probabilities are the softmax of the scores ``sum_m b_m s_mk + a_k`` of the classes k. The scores s_mk of the
     forest and of the linear model are the logarithms of their probabilities. For the residual forest with probabilities
     q they are log q_k - log(p_k (1 - p_k)), where p are the probabilities of the forest. For boosted trees they are the
-    sum of the steps of the leaves: the mean over all series for a new sample. A training sample only has the series
-    that was fitted without it. The weights b >= 0 and the intercepts a minimize the log loss of the out-of-bag and
-    out-of-fold scores plus the penalty. There is no penalty on a, so the mean of the out-of-bag probabilities of a
+    sum of the leaf values of a series: for a new sample the mean over all series, for a training sample the sum of the
+    series that was fitted without it. The weights b >= 0 and the intercepts a minimize the log loss of the out-of-bag
+    and out-of-fold scores plus the penalty. There is no penalty on a, so the mean of the out-of-bag probabilities of a
     class is its frequency.
 
     ``members_["boosted"]`` is a forest of the trees of all series. Its `predict_proba` does not return class

@@ -33,7 +33,7 @@ MeanOfTrees = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
 def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classes: int, n_rows: int) -> Any:
-    """Validate the rule of a fit. Return it with the argument `cost` of `fit`, if it takes its costs from there."""
+    """Validate the rule of a fit and return it, with the argument `cost` of `fit` as its costs if it has none."""
     if not takes_costs(threshold):
         if cost is not None:
             either = f"{ROW_COSTS!r} or {{'alerts': k, 'cost': {FIT_COSTS!r}}}"
@@ -66,7 +66,7 @@ def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
     if takes_costs(threshold):
         alerts = "'alerts': k, " if isinstance(threshold, dict) else ""
         advice = f"here pass {{{alerts}'cost': array}}"
-        raise ValueError(f"threshold={threshold!r} has its costs from fit(X, y, cost=...): {advice}")
+        raise ValueError(f"threshold={threshold!r} takes its costs from fit(X, y, cost=...): {advice}")
     if isinstance(threshold, dict):
         check_bounds(threshold, name="threshold", others=("cost",))
         if isinstance(threshold.get("alerts"), Integral) and n_rows is not None:

@@ -1,4 +1,4 @@
-"""Model files: fitted trees and forests in safetensors."""
+"""Model files in the safetensors format."""
 
 from aucforest.persistence.model_file import ModelFormatError
 

@@ -1,9 +1,9 @@
 """Compact storage of trees: values that can be computed from others are not stored, and are restored exactly.
 
-`fold` stores thresholds, gains and children for inner nodes only, and numbers of samples for leaves only. Each node
-except the root is in a pair of children, (2 p + 1, 2 p + 2). So a tree has an odd number of nodes, and the index p of a
-pair determines both children. If all weights are integers, only the class totals of leaves are stored, because they
-determine the weights and the class frequencies of all nodes.
+`fold` stores thresholds, gains and children for inner nodes only, and numbers of samples for leaves only. The children
+of a node have the indices 2 p + 1 and 2 p + 2, so only p is stored, and a tree has an odd number of nodes. If all
+weights are integers, only the class totals of leaves are stored, because they determine the weights and the class
+frequencies of all nodes.
 
 `unfold` reads arrays from untrusted files. It validates the values that determine indices and allocations, and
 `Tree.validate` validates the others.
@@ -82,8 +82,8 @@ def _leaf_totals(tree: Tree) -> NDArray[Any] | None:
 
 @bare_kernel
 def _sum_children(splits, left_children, n_samples, totals):
-    """Write the sums over both children to each split node, children first; `totals` may be empty."""
-    for i in range(len(splits) - 1, -1, -1):
+    """Set the number of samples and the totals of split nodes to the sums over children; `totals` may be empty."""
+    for i in range(len(splits) - 1, -1, -1):  # children come after their parents
         node, left = splits[i], left_children[i]
         n_samples[node] = n_samples[left] + n_samples[left + 1]
         for k in range(totals.shape[1]):
@@ -91,11 +91,11 @@ def _sum_children(splits, left_children, n_samples, totals):
 
 
 def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
-    """Take the arrays of `fold` from a file and return the trees. `set_features` are split by sets."""
+    """Take the arrays of `fold` from a file and return the trees. The features `set_features` are split by sets."""
     arrays = _take_arrays(model, n_classes)
     n_nodes, feature = arrays["n_nodes"], arrays["feature"]
-    starts, n_splits = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
-    n_found = np.add.reduceat(feature != LEAF, starts, dtype=np.int64)
+    ends, n_splits = np.concatenate(([0], np.cumsum(n_nodes))), n_nodes // 2
+    n_found = np.add.reduceat(feature != LEAF, ends[:-1], dtype=np.int64)
     require(np.array_equal(n_found, n_splits), "tree: the number of splits does not match the number of nodes")
     require(np.all(arrays["pair"] < np.repeat(n_splits, n_splits)), "tree: a child is out of range")
     n_set_nodes, n_sets = len(arrays["set_nodes"]), len(arrays["sets"])
@@ -103,9 +103,8 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
     by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else ()
     is_categorical = np.array_equal(by_set, arrays["set_nodes"])
     require(is_categorical, "tree: a categorical split is on a numeric feature, or the reverse")
-    ends = np.concatenate(([0], np.cumsum(n_nodes)))
-    groups = ends[:-1] * n_classes // _AT_ONCE
-    bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+    group_of_tree = ends[:-1] * n_classes // _AT_ONCE
+    bounds = [0, *(np.flatnonzero(np.diff(group_of_tree)) + 1).tolist(), len(n_nodes)]
     trees: list[Tree] = []
     n_bytes = 0
     for first, last in pairwise(bounds):
@@ -125,7 +124,7 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
 
 
 def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: int, n_classes: int) -> Iterator[Tree]:
-    """Yield consecutive trees: tree first_tree + i has the nodes from ends[i] to ends[i + 1] - 1."""
+    """Yield consecutive trees of a file: tree first_tree + i has the nodes from ends[i] to ends[i + 1] - 1."""
     first, last, last_tree = ends[0], ends[-1], first_tree + len(ends) - 1
     # A tree of n nodes has (n - 1) / 2 splits and (n + 1) / 2 leaves.
     splits = slice((first - first_tree) // 2, (last - last_tree) // 2)
