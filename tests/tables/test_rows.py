@@ -1,6 +1,6 @@
 """All public functions give the same results for all types of X that `predict_proba` accepts."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from aucforest import AUCTreeClassifier, LinearAUCClassifier
+from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
 from aucforest.inspection import (
     OOBCurveDisplay,
     ThresholdCurveDisplay,
@@ -20,6 +20,7 @@ from aucforest.inspection import (
 )
 from aucforest.metrics import RocCurveDisplay
 from aucforest.monitoring import CBPE, Chunks
+from aucforest.report import report
 from tests.estimators.data import small_forest
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -147,13 +148,18 @@ def test_masked_values_are_missing():
 
 def test_masked_labels_and_weights_are_refused():
     labels, weights, scores = (np.ma.masked_array(each, np.arange(120) == 5) for each in (Y, np.ones(120), X[:, 0]))
-    fit, draw = small_forest(2).fit, RocCurveDisplay.from_predictions
+    cost, draw = np.ma.masked_array(np.ones((120, 2, 2)), False), RocCurveDisplay.from_predictions
+    cost[5] = np.ma.masked
+    forest = small_forest(9).fit(X, Y)
     for call, given, sentence in (
-        (fit, (X, labels), "^Input y contains NaN"),
-        (fit, (X, Y, weights), "^Input sample_weight contains NaN"),
-        (draw, (Y, scores), "^y_score must be finite, but value 5 is nan$"),
-        (draw, (labels, X[:, 0]), "missing value"),
-    ):
+        (forest.fit, (X, labels), "^Input y contains NaN"), (forest.fit, (X, Y, weights), "weight contains NaN"),
+        (forest.fit, (X, Y, None, labels), "^groups has a missing value in row 5"),
+        (AUCForestClassifier(threshold="cost").fit, (X, Y, None, None, cost), "finite numbers"),
+        (partial(forest.set_threshold, "f1"), (X, Y, weights), "weight contains NaN"),
+        (partial(forest.set_threshold, "f1", oob=False), (X, labels), "^y has a missing value"),
+        (lambda y, s: CBPE().fit(y_true=y, y_score=s), (Y, scores), "^y_score has 1 and"), (report, (forest, X, labels), "^y_test has a missing"),
+        (draw, (Y, scores), "^y_score must be finite, but value 5 is nan$"), (draw, (labels, X[:, 0]), "missing value"),
+    ):  # fmt: skip
         with pytest.raises((TypeError, ValueError), match=sentence):
             call(*given)
 

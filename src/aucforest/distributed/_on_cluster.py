@@ -18,12 +18,12 @@ from aucforest.distributed._collections import Partitions, align_columns, delaye
 from aucforest.distributed._executor import ClusterError, DaskExecutor
 from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.coding import Coding, indices_within, sample_for_bins
+from aucforest.fitting.coding import Coding, sample_for_bins
 from aucforest.fitting.growing import estimate_seconds
 from aucforest.fitting.integer_categories import Integers, order_values, searched_columns
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, indices_in_batch
-from aucforest.fitting.parts import Grown, Growth
+from aucforest.fitting.parts import Grown, Growth, indices_within
 from aucforest.fitting.plan import FitSize
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import RowsWithValues, TrainingTable

@@ -15,7 +15,6 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec, check_signs
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
-from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import decode_labels, repeated
 from aucforest.tables.dates import PARTS, Dates
 from aucforest.tables.expansion import n_added
@@ -65,7 +64,7 @@ class TreeBasedClassifier(TreeExports):
 
     def _validate_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, cost: Any = None) -> RowsInMemory:
         """Validate the arguments of `fit`, and return them as training rows."""
-        sample_weight = check_weights(X, unmask(sample_weight))
+        sample_weight = check_weights(X, sample_weight)
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept_rows(sample_weight))
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)

@@ -45,14 +45,14 @@ def check_weights(X: Any, sample_weight: Any) -> NDArray[np.float64] | None:
     """Return the validated weights of the rows of X, or None for None."""
     if sample_weight is None:
         return None
-    return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return check_sample_weight(unmask(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
 
 
 def encode_labels(
     y: Any, n_rows: int, classes: NDArray[Any], unknown_is: str = "no class of the model"
 ) -> NDArray[np.int64]:
     """Return the class index of each label; raise ValueError for unknown labels or if there are not n_rows labels."""
-    labels = np.asarray(column_or_1d(y))
+    labels = np.asarray(column_or_1d(unmask(y)))
     codes, _ = class_codes(labels, n_rows, labels=classes, name="y", of="X", unknown_is=unknown_is)
     return codes.astype(np.int64)
 

@@ -159,7 +159,7 @@ class LinearAUCClassifier(Model):
         with self._fitting():
             X, y = self._validate(X, y=decode_labels(y))
             code_classes(y)  # raises ValueError for invalid labels
-            sample_weight = check_weights(X, unmask(sample_weight))
+            sample_weight = check_weights(X, sample_weight)
             if sample_weight is not None:
                 kept = sample_weight > 0.0
                 X, y, sample_weight = X[kept], y[kept], sample_weight[kept]

@@ -239,8 +239,3 @@ def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
             starts = np.arange(TIME_BINS + 1) * len(lower) // TIME_BINS
             bins[feature] = BinValues.of([TIME_BINS], lower[starts[:-1]], upper[starts[1:] - 1])
     return join_bins(bins)
-
-
-def indices_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:
-    """Return which of the rows, in ascending order, are in [first, first + n_rows), as indices in this interval."""
-    return rows[slice(*np.searchsorted(rows, (first, first + n_rows)))] - first

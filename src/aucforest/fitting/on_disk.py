@@ -14,7 +14,7 @@ from tqdm import tqdm
 from aucforest._memory import format_bytes, return_freed_memory
 from aucforest._progress import progress_bar
 from aucforest.fitting.code_matrix import CodeMatrix
-from aucforest.fitting.coding import Coding, Summary, choose_coding, indices_within, sample_for_bins, summarize_table
+from aucforest.fitting.coding import Coding, Summary, choose_coding, sample_for_bins, summarize_table
 from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
     CountedRows,
@@ -27,7 +27,7 @@ from aucforest.fitting.integer_categories import (
 )
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
-from aucforest.fitting.parts import Grown, Growth
+from aucforest.fitting.parts import Grown, Growth, indices_within
 from aucforest.fitting.plan import plan_on_disk
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target

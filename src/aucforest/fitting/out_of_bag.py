@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from aucforest._caller import warn
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
-from aucforest.fitting.coding import indices_within
 from aucforest.fitting.growing import thread_map
+from aucforest.fitting.parts import indices_within
 from aucforest.fitting.target_rates import LeftOutTotalsFinder
 from aucforest.tables.sparse import SparseRows, dense_blocks
 from aucforest.tables.target_rates import TargetRates, append_rates

@@ -219,3 +219,8 @@ class Growth:
     def is_custom(self) -> bool:
         """Whether a variant has a user-defined criterion."""
         return any(criterion is not None for criterion in self.spec.custom_criteria)
+
+
+def indices_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:
+    """Return which of the rows, in ascending order, are in [first, first + n_rows), as indices in this interval."""
+    return rows[slice(*np.searchsorted(rows, (first, first + n_rows)))] - first

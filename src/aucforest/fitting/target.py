@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from aucforest._caller import warn
 from aucforest._sklearn import is_pandas_na
-from aucforest.metrics.validation import class_codes, count_classes
+from aucforest.metrics.validation import class_codes, count_classes, unmask
 from aucforest.tables.texts import alike_note
 from aucforest.tree.samples import MAX_CLASSES
 
@@ -70,7 +70,7 @@ def kept_rows(sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
     """Return the groups of rows as an array; raise ValueError if one is missing."""
-    values = np.asarray(groups)
+    values = np.asarray(unmask(groups))
     if values.ndim != 1:
         raise ValueError(f"groups must be one-dimensional, but has the shape {values.shape}")
     if len(values) != n_rows:

@@ -18,6 +18,7 @@ from aucforest.fitting.spec import criterion_name
 from aucforest.inspection.folds import LabelledRows, make_folds, run_folds
 from aucforest.inspection.scoring import METRICS, find_metric
 from aucforest.metrics.intervals import require_level, score_interval, t_quantile
+from aucforest.metrics.validation import unmask
 from aucforest.tables.rows import indexable_rows
 
 BASELINE = "gini"
@@ -119,7 +120,7 @@ def compare_criteria(
     random = check_random_state(random_state)
     folds = make_folds(X, y, cv=cv, n_repeats=n_repeats, groups=groups, random_state=random)
     labels = np.asarray(column_or_1d(y))
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weights = None if sample_weight is None else np.asarray(unmask(sample_weight), dtype=np.float64)
     check_consistent_length(X, labels, weights)
     table = run_folds(forests, LabelledRows(X, labels, weights), folds, metrics, random, verbose)
     return CriteriaComparison(tuple(by_name), metrics, table, n_classes=len(np.unique(labels)))

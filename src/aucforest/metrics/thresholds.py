@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest._caller import warn
 from aucforest.metrics.at_k import ROUNDING, check_bound, is_within, top_size
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import FloatArray, check_option, positive_last, two_classes, warn_undefined
+from aucforest.metrics.validation import FloatArray, check_option, positive_last, two_classes, unmask, warn_undefined
 
 BOUNDS = ("alerts", "precision", "recall", "fpr")
 
@@ -145,7 +145,7 @@ def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int 
     """Return a validated cost matrix. With two classes and `n_rows`, there may be a matrix for each row."""
     sentence = f"{where}cost must be a {n_classes} x {n_classes} matrix of finite numbers, one row for each true class"
     try:
-        matrix = np.asarray(cost, dtype=np.float64)
+        matrix = np.asarray(unmask(cost), dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(sentence) from None
     if matrix.shape == (n_classes,) == (2,):

@@ -18,6 +18,7 @@ from aucforest.metrics.validation import (
     check_option,
     check_scores,
     class_codes,
+    unmask,
 )
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability
 from aucforest.monitoring.chunks import Chunks
@@ -85,7 +86,7 @@ def read_samples(
 
 def _columns(y_score: ArrayLike) -> FloatArray:
     """Return scores as float64 with a column axis, NaN for missing scores."""
-    given = np.asarray(y_score)
+    given = np.asarray(unmask(y_score))
     if given.dtype.kind == "O":  # pandas columns with missing values, or text
         given = np.where(are_missing(given.ravel()).reshape(given.shape), np.nan, given)
     scores = np.asarray(check_scores(given, n_dims=2 if given.ndim == 2 else 1), dtype=np.float64)

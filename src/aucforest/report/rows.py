@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import num_samples, safe_indexing
-from aucforest.metrics.validation import FloatArray, check_weights, class_codes, positive_last, require_finite
+from aucforest.metrics.validation import FloatArray, check_weights, class_codes, positive_last, require_finite, unmask
 from aucforest.tables.columns import names_of
 from aucforest.tables.rows import indexable_rows
 
@@ -112,7 +112,7 @@ def check_rows(
     X: Any, y: ArrayLike, sample_weight: ArrayLike | None, name: str
 ) -> tuple[Any, NDArray[Any], FloatArray | None]:
     """Validate and return X (with row indexing), the labels and the weights. `name` is "test" or "train"."""
-    X, labels = indexable_rows(X), column_or_1d(y)
+    X, labels = indexable_rows(X), column_or_1d(unmask(y))
     if num_samples(X) != len(labels):
         raise ValueError(f"X_{name} has {num_samples(X)} rows, but y_{name} has {len(labels)}")
     return X, labels, check_weights(sample_weight, len(labels), of=f"y_{name}")
