@@ -157,7 +157,8 @@ def test_masked_labels_and_weights_are_refused():
         (AUCForestClassifier(threshold="cost").fit, (X, Y, None, None, cost), "finite numbers"),
         (partial(forest.set_threshold, "f1"), (X, Y, weights), "weight contains NaN"),
         (partial(forest.set_threshold, "f1", oob=False), (X, labels), "^y has a missing value"),
-        (lambda y, s: CBPE().fit(y_true=y, y_score=s), (Y, scores), "^y_score has 1 and"), (report, (forest, X, labels), "^y_test has a missing"),
+        (lambda y, s: CBPE().fit(y_true=y, y_score=s), (Y, scores), "^y_score has 1 and"),
+        (report, (forest, X, labels), "^y_test has a missing value"),
         (draw, (Y, scores), "^y_score must be finite, but value 5 is nan$"), (draw, (labels, X[:, 0]), "missing value"),
     ):  # fmt: skip
         with pytest.raises((TypeError, ValueError), match=sentence):

@@ -24,7 +24,7 @@ def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[
     if data.times is not None:
         return make_folds(data.X, labels, cv=time_folds(data.times, n_folds))
     folds = make_folds(data.X, labels, cv=n_folds, n_repeats=n_repeats, groups=data.groups, random_state=seed)
-    # Stratified folds are made only for the errors of `make_folds`: the caller makes them with its own random state.
+    # Stratified folds are discarded: `make_folds` only checks them, and the caller makes its own.
     return n_folds if data.groups is None else folds
 
 

@@ -47,8 +47,8 @@ def fit(
         Literal["forest", "stack"],
         typer.Option(
             "--model",
-            help="A forest, or a stack of this forest, a forest fitted to its residuals, boosted trees and an additive"
-            " model. Options of the forest apply to both.",
+            help="A forest, or a stack: this forest, one fitted to its residuals, boosted trees and an additive model."
+            " Options of the forest apply to both.",
         ),
     ] = "forest",
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
@@ -112,7 +112,7 @@ def fit(
         typer.Option(
             metavar="BYTES",
             callback=_options.validator(lambda limit: parse_bytes(limit, "--memory-limit")),
-            help="Memory of the process without the forest, such as 4GiB; 2GiB by default.",
+            help="Most memory of the process, except the forest, such as 4GiB; 2GiB by default.",
         ),
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,

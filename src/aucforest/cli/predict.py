@@ -26,7 +26,9 @@ def predict(
     model: Model,
     data: Data,
     out: Annotated[Path, typer.Option(help="A .csv or .parquet file; - is CSV on standard output.")] = STANDARD,
-    proba: Annotated[bool | None, typer.Option("--proba/--labels", help="Write probabilities or labels only.")] = None,
+    proba: Annotated[
+        bool | None, typer.Option("--proba/--labels", help="Write only probabilities or only labels.")
+    ] = None,
     keep: Annotated[str | None, typer.Option(help="Columns to copy to the output.", metavar="A,B")] = None,
     reasons: Annotated[
         int, typer.Option(min=0, metavar="K", help="Add columns with the K features that move each prediction most.")

@@ -232,7 +232,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     -------
     AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier or LinearAUCClassifier
         The fitted model. Its predictions are bitwise identical, and ``warm_start`` works. The classes are in
-        sorted order, as after `fit`, and ``pos_label_`` is the positive class of the command line.
+        sorted order, as after `fit`, and ``pos_label_`` is the positive class of the saved model.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         return restore_model(read_model(path))
     except (AttributeError, TypeError, ValueError, LookupError, RecursionError) as error:
-        # The messages of other errors do not say that they are about the file.
+        # Of these, only a ModelFormatError says that it is about the file.
         sentence = error if isinstance(error, ModelFormatError) else f"the content is invalid: {error}"
         raise ModelFormatError(f"{os.fspath(path)}: {sentence}") from error
 

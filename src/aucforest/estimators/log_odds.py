@@ -74,7 +74,7 @@ class Attribution(NamedTuple):
         """Return class probabilities, the softmax of the scores."""
         n_classes = len(self.base)
         logs = join([self.log_odds_against(k, range(n_classes)) for k in range(n_classes)])
-        # Values that are added to all classes do not change the differences of scores.
+        # The same is subtracted from all classes, so that the values sum to the changes of `logs`.
         values = self.values - np.mean(self.values - logs.values, axis=0)
         return Attribution(values * _exp_slope(logs.base, logs.end)[..., None], np.exp(logs.base), np.exp(logs.end))
 

@@ -129,7 +129,7 @@ def trees_per_call(growth: Growth, part: Part) -> int:
     The overhead of a call in Python is about the time for growing a tree on a hundred rows. The trees of a call must
     have the same features and unit of weight.
     """
-    # Without target rates, they also share their rows. Target rates differ between trees, so their rows are copied.
+    # They also share rows, except with target rates: these differ between trees, so each tree copies its rows.
     one_by_one = growth.spec.balanced_subsample or part.copies_rows != (growth.digits is not None)
     if one_by_one or growth.params.max_leaf_nodes > 0 or growth.is_custom:
         return 1
@@ -153,7 +153,7 @@ def _calls(growth: Growth, keys: Sequence[int], max_trees: int) -> list[list[int
 def tree_weights(growth: Growth, rows: TreeRows) -> tuple[NDArray[np.int64], float]:
     """Return the fixed-point weights of the rows of trees, (n_counts,), and their unit.
 
-    The weights are empty if the counts are the weights. They depend only on the rows in the sample of a tree.
+    The weights are empty if the counts are the weights. Balanced weights depend only on the rows in the sample of the tree.
     """
     part, counts = rows.part, rows.counts
     if not growth.weighted:

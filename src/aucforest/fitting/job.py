@@ -74,7 +74,7 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[s
 
 
 def digest_codes(part: Part) -> bytes:
-    """Return the joined digests of all blocks of codes; they do not depend on the parts, which have whole blocks."""
+    """Return the joined digests of a part's blocks, which are the same however the rows are divided into parts."""
     blocks = (part.codes[:, start : start + BLOCK_ROWS] for start in range(0, part.n_rows, BLOCK_ROWS))
     return b"".join(sha256(block.tobytes()).digest() for block in blocks)
 

@@ -36,16 +36,16 @@ class TrainingTable(ABC):
     """Training data in this process, in files, or on the workers of a cluster."""
 
     target: Target  # labels and weights of all rows
-    n_features: int  # number of features, without target rates; `code` adds the categories of columns of integers
+    n_features: int  # number of features without target rates; `code` adds one for each column of integer categories
     names: Sequence[str] | None  # names of the columns, or None
     dates: Dates  # the features that columns of dates become
     X: Any  # a matrix, or an object that returns rows by index; it has at least `FitSpec.rows_with_values`
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
     integers: Integers | None = None  # the columns of integers that are categories; None before they are found
-    # The target rates of another forest of the same features, which are used here, too, and their weights, (n_kept,).
+    # Target rates of another forest of the same features, to use here, and sample weights for them, (n_kept,).
     rates: TargetRates | None = None
     rate_weight: NDArray[np.float64] | None = None
-    additive_interactions: tuple[RateTable, ...] = ()  # of the additive model of a stack; chosen with target rates
+    additive_interactions: tuple[RateTable, ...] = ()  # for the additive model of a stack; set with target rates
     sum_rows: SumRows | None = None  # computes out-of-bag sums; None if all rows are in `X`
     _spec: FitSpec
     _coding: Coding
@@ -146,7 +146,7 @@ class TrainingTable(ABC):
         """Release memory that only growing needs, after the last tree."""
 
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given the variant of each index. Trees that are not in the job folder are grown and saved."""
+        """Return trees, given their variants by number. Trees that are not in the job folder are grown and saved."""
         spec, job, growth = self._spec, self._job, self._growth.for_trees(self._spec.seed, variant_of)
         trees = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
         missing = [number for number in variant_of if number not in trees]

@@ -74,7 +74,7 @@ def count_rated_classes(n_classes: int) -> int:
 
 
 def count_digits(n_categories: int) -> int:
-    """Return the number of digits of category indices; the greatest number of so many digits means a missing value."""
+    """Return the number of digits of category indices; an index whose digits are all 255 means a missing value."""
     return (n_categories.bit_length() + 7) // 8
 
 
@@ -87,7 +87,7 @@ class Digits:
 
     first: int  # the index of the first digit in an array of codes, (n_features + n_digits, n_rows)
     n_categories: dict[int, int]  # the number of categories of each column that has target rates
-    # By feature: the column of integers whose values are the categories of the feature.
+    # For a feature whose categories are the integers of another column: that column.
     integers: Mapping[int, int] = field(default_factory=dict)
 
     @property
@@ -371,8 +371,8 @@ def choose_rates(
     """Return the rates of a fit, and the interactions for an additive model, in descending order of their gains.
 
     A sample of rows is given for each column that has rates. `labels` are the labels of all rows, and `by_class` is the
-    weight of a row of each class. Sample weights are not used: each row is left out once, but the totals of a cell do
-    not show the weights of its single rows. The returned tables have no totals.
+    weight of a row of each class. Sample weights are not used, because leaving out one row
+    would need its weight, which the totals of a cell do not show. The returned tables have no totals.
     """
     frequencies = prior_frequencies(labels, None, by_class)
     chosen = [choose_tables(finder, sample, frequencies, by_class, with_interactions) for sample in samples]
@@ -440,7 +440,7 @@ def _bins_of_cells(
 
 
 def left_out_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> LeftOutTotals:
-    """Return a function that leaves out the row itself: it returns the weight of each row by class, for any table."""
+    """Return a function that returns the totals left out for each row: its own weight in its class, for any table."""
     row_totals = np.zeros((len(labels), n_classes), dtype=np.int64)
     row_totals[np.arange(len(labels)), labels] = 1 if weights is None else weights
     return lambda number, cells: row_totals

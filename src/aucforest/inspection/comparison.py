@@ -419,7 +419,7 @@ def holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
 
 
 def decimals(low: float, high: float, value: float = 0.0) -> int:
-    """Return the decimals that show two digits of half an interval or, without an interval, four digits of `value`."""
+    """Return how many decimals show two digits of the half-width or, without an interval, four digits of `value`."""
     if low < high:
         return max(0, 1 - math.floor(math.log10((high - low) / 2.0)))
     return 4 if abs(value) <= 1.0 else max(0, 3 - math.floor(math.log10(abs(value))))

@@ -33,7 +33,7 @@ class ModelColumns:
     """The feature columns of a fitted model in a table.
 
     They are found by name. For a model without feature names, they are all columns of the table except `other_columns`,
-    which must exist. Columns of text get the types of the model; see `TextFiles.read_as`. The columns `numbers`, some
+    which must exist. Text files are read in the types of the model; see `TextFiles.read_as`. The columns `numbers`, some
     of `other_columns`, are read as numbers.
     """
 
@@ -152,7 +152,7 @@ class Predictions:
         fields += [pa.field(name, pa.float64()) for name in self._probabilities]
         fields += added.fields
         for name in repeated(field.name for field in fields):
-            raise ValueError(f"the result would have two columns named {name!r}: rename the column in keep")
+            raise ValueError(f"the result would have two columns named {name!r}: rename this column of the table")
         self.schema = pa.schema(fields)
         # Notes on how columns are read, and notes on unseen categories, which are set after the last batch.
         self.stray_notes = stray_notes(table, self._columns.names)

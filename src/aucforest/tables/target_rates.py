@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from aucforest.tree.binning import BinValues
 from aucforest.tree.tree import SHARED_CODE
 
-# Takes the index of a table and the cell of each row. Returns for each row the class totals of its group (including the
-# row) in its cell, (n_rows, n_classes).
+# Takes the index of a table and the cell of each row. Returns for each row the class totals to leave out, those of the
+# row or of its group in the cell, (n_rows, n_classes).
 LeftOutTotals = Callable[[int, NDArray[np.int64]], NDArray[np.int64]]
 
 # The encodings for trees of columns with many categories; see `AUCForestClassifier`.

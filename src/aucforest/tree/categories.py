@@ -163,7 +163,7 @@ def sort_category_bins(criterion, histogram, classes, buffers):
 def sample_categories(histogram, feature, bins, key, buffers):
     """Sample categories and move their bins to the front; return the index of the last of them, and 0 as threshold.
 
-    The side of a category is derived from the category and not from its code, which may be a rank.
+    The side is derived from the category, not from its code, which is a rank if the rows of the node are copies.
     """
     n_bins, n_left, attempt = histogram.n_bins, 0, 0
     # Sample again if the subset is empty, or if it has all of several bins.

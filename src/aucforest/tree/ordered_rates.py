@@ -52,7 +52,7 @@ class CategorySamples(NamedTuple):
 
 @bare_kernel
 def shuffle(key, first, numbers):
-    """Shuffle `numbers` (Fisher and Yates) with the random numbers of a tree whose indices start at `first`."""
+    """Shuffle `numbers` (Fisher and Yates); position i uses the random number of the tree with index `first` + i."""
     for i in range(len(numbers) - 1, 0, -1):
         j = bounded(derive_key(key, RATE_ORDER, first + i), i + 1)
         numbers[i], numbers[j] = numbers[j], numbers[i]

@@ -48,7 +48,7 @@ def _score(state, bar, left, totals, buffers):
 
 @bare_device
 def _separates_two_largest(left, totals):
-    """Return whether each side has classes of one total, and these two totals are the largest of the node.
+    """Return whether the classes of each side have equal totals, which are the two largest of the node.
 
     On each side, the sum of squared totals divided by the sum of totals is at most the largest total of the side. So
     the sum over both sides is at most the sum of the two largest totals of the node, and this split reaches it.
