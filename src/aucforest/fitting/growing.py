@@ -153,7 +153,7 @@ def _calls(growth: Growth, keys: Sequence[int], max_trees: int) -> list[list[int
 def tree_weights(growth: Growth, rows: TreeRows) -> tuple[NDArray[np.int64], float]:
     """Return the fixed-point weights of the rows of trees, (n_counts,), and their unit.
 
-    The weights are empty if the counts are the weights. Balanced weights depend only on the rows in the sample of the tree.
+    The weights are empty if the counts are the weights. Balanced weights depend only on the rows in the tree's sample.
     """
     part, counts = rows.part, rows.counts
     if not growth.weighted:

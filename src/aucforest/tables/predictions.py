@@ -33,7 +33,7 @@ class ModelColumns:
     """The feature columns of a fitted model in a table.
 
     They are found by name. For a model without feature names, they are all columns of the table except `other_columns`,
-    which must exist. Text files are read in the types of the model; see `TextFiles.read_as`. The columns `numbers`, some
+    which must exist. Text is read in the types of the model; see `TextFiles.read_as`. The columns `numbers`, some
     of `other_columns`, are read as numbers.
     """
 
