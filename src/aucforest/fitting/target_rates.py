@@ -371,8 +371,8 @@ def choose_rates(
     """Return the rates of a fit, and the interactions for an additive model, in descending order of their gains.
 
     A sample of rows is given for each column that has rates. `labels` are the labels of all rows, and `by_class` is the
-    weight of a row of each class. Sample weights are not used, because leaving out one row
-    would need its weight, which the totals of a cell do not show. The returned tables have no totals.
+    weight of a row of each class. Sample weights are not used, because leaving out one row would need its weight, which
+    the totals of a cell do not show. The returned tables have no totals.
     """
     frequencies = prior_frequencies(labels, None, by_class)
     chosen = [choose_tables(finder, sample, frequencies, by_class, with_interactions) for sample in samples]
