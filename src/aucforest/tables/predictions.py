@@ -152,7 +152,7 @@ class Predictions:
         fields += [pa.field(name, pa.float64()) for name in self._probabilities]
         fields += added.fields
         for name in repeated(field.name for field in fields):
-            raise ValueError(f"the result would have two columns named {name!r}: rename it in the table, or keep it once")
+            raise ValueError(f"the result would have two columns named {name!r}: rename it, or keep it once")
         self.schema = pa.schema(fields)
         # Notes on how columns are read, and notes on unseen categories, which are set after the last batch.
         self.stray_notes = stray_notes(table, self._columns.names)
