@@ -162,7 +162,9 @@ def test_features_that_are_neither_numbers_nor_categories_are_named():
 def test_dates_in_X_are_invalid(X):
     score, y_true = drawn(200)
     cbpe = CBPE().fit(y_score=score, y_true=y_true, X=np.zeros((200, 1)), chunks=ONE)
-    sentence = "^X: column (0|'day') holds dates or durations: leave dates out, because they alone tell new samples"
+    sentence = (
+        "^X: column (0|'day') holds dates or durations: leave dates out, because they suffice to tell new samples"
+    )
     for attempt in (lambda: CBPE().fit(y_score=[0.5], y_true=[1], X=X), lambda: cbpe.estimate([0.5], X=X)):
         with pytest.raises(TypeError, match=sentence):
             attempt()

@@ -110,7 +110,7 @@ def test_reasons_of_a_stack_are_of_the_log_odds_of_the_score(data):
         assert printed(row[1]) == pytest.approx(score, abs=5e-4)
         assert row[3].count(";") == len(reasons) - 1
         assert row[3].startswith(reasons[0].feature)
-    assert "adds to the log odds of good, of which the score is the probability." in section.lead
+    assert "adds to the log odds of good; the score is the probability of good." in section.lead
     assert [row[0] for row in table.rows] == X.index[200:][highest].strftime("%Y-%m-%d").tolist()
     own = copy(stack)
     own.members_, own.weights_ = {**stack.members_, "linear": LogisticRegression()}, np.ones(4)

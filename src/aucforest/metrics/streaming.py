@@ -15,8 +15,8 @@ from aucforest.metrics.validation import FloatArray, check_weights, stream_rows,
 
 UNIT_BITS = 20  # Weights are counted in units of 2**-20.
 MOST_WEIGHT = 2 ** (62 - UNIT_BITS)  # the limit of the sum of weights, so that counts do not overflow
-MOST_ROUNDED = 2**53  # the maximum number of rounded rows in a restored sketch, so that merging does not overflow
-# bits, zeros (the bounds of the grid in older versions), and the number of rounded rows of each class
+MOST_ROUNDED = 2**53  # the maximum number of rounded weights in a restored sketch, so that merging does not overflow
+# bits, zeros (the bounds of the grid in older versions), and the number of rounded weights of each class
 HEADER = struct.Struct("<B17s2q")
 MAGIC = b"AUCSKT01"
 
@@ -90,7 +90,7 @@ class AUCSketch:
         ------
         ValueError, TypeError
             If labels are invalid, scores are not finite real numbers, weights are negative, their sum is 2**42 or more,
-            or the batch is empty or of different lengths. The sketch is not changed.
+            the batch is empty, or lengths differ. The sketch is not changed.
         """
         positive, scores = stream_rows(y_true, y_score)
         weights = check_weights(sample_weight, scores.size)
@@ -140,7 +140,7 @@ class AUCSketch:
         if not self._has_both_classes():
             return float("nan")
         negatives, positives = self._counts
-        # A rounded weight has an error of at most half a unit. So at most this proportion of a class is wrong.
+        # A rounded weight is wrong by at most half a unit. Each summand bounds the relative error of a class's weight.
         classes = zip(self._rounded.tolist(), self._counts.sum(axis=1).tolist())
         rounding = sum(n_rounded / max(2 * total - n_rounded, 1) for n_rounded, total in classes)
         return self._proportion_of_pairs(positives, negatives) + rounding
@@ -149,7 +149,7 @@ class AUCSketch:
         return bool(self._counts.any(axis=1).all())
 
     def _proportion_of_pairs(self, positives: NDArray[np.int64], twice_others: NDArray[np.int64]) -> float:
-        """Return sum(positives * twice_others) / (2 W1 W0), where the sum of Python integers is exact."""
+        """Return sum(positives * twice_others / 2) as a proportion of all pairs; sums of Python integers are exact."""
         occupied = np.flatnonzero(positives)
         total = sum(p * q for p, q in zip(positives[occupied].tolist(), twice_others[occupied].tolist()))
         n_negative, n_positive = self._counts.sum(axis=1).tolist()
@@ -163,7 +163,7 @@ class AUCSketch:
         fpr, tpr : ndarray of shape (n_thresholds,)
             The rates at the edges of non-empty bins. NaN with an UndefinedMetricWarning for a class without weight.
         thresholds : ndarray of shape (n_thresholds,)
-            The lower edges of the bins, as float32 values, descending from infinity.
+            Infinity, and the lower edges of the bins in descending order.
         """
         if not self._has_both_classes():
             warn_undefined("the ROC curve is not defined: a class has no weight in the sketch")

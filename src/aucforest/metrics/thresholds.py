@@ -172,7 +172,7 @@ def error_costs(cost: FloatArray) -> tuple[Any, Any]:
 def find_best(
     tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None, n_allowed: Any = None
 ) -> int:
-    """Return the index of the best threshold of `cumulate`, the highest one if several are equally good.
+    """Return the index of the best of the thresholds of `cumulate`, the highest one if several are equally good.
 
     Whole numbers are compared exactly, as int64. Denominators that are the same for all thresholds are omitted, because
     equal sums of quotients may be rounded differently. Only the `n_allowed` highest thresholds are compared. The

@@ -121,10 +121,7 @@ def require_weight(weights: FloatArray | None) -> None:
 def is_positive(
     y_true: ArrayLike, n_rows: int, *, pos_label: Any = None, name: str = "y_true", of: str = "y_score"
 ) -> NDArray[np.bool_]:
-    """Return whether each row has the label `pos_label`, by default the greater one of two labels.
-
-    A single label is positive if it equals 1.
-    """
+    """Return whether each row has `pos_label`, by default the greater of two labels, or 1 if there is only one."""
     labels = as_column(y_true)
     check_length(labels, name, n_rows, of=of)
     first = labels[0]  # Labels are compared with the first two distinct ones, which is faster than sorting them.
@@ -191,7 +188,7 @@ def class_codes(
     of: str = "y_score",
     unknown_is: str = "not in labels",
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """Return the class index of each row, and the classes: `labels` in the given order, or the sorted labels."""
+    """Return the class index of each row, and the classes: `labels`, by default the sorted values of `y_true`."""
     values = as_column(y_true)
     check_length(values, name, n_rows, of=of)
     present, codes = _code_integers(values) or _code_any(values, name)

@@ -56,7 +56,7 @@ class RankedColumn:
 
     @cached_property
     def midranks(self) -> FloatArray:
-        """Midranks of the samples minus (n + 1) / 2, which sum to 0."""
+        """The mean rank of the group of each sample (midrank), minus (n + 1) / 2; the sum is 0."""
         return self.to_rows(0.5 * (self.edges[:-1] + self.edges[1:] - self.scores.size))
 
     def to_rows(self, values: NDArray[Any]) -> NDArray[Any]:

@@ -159,13 +159,13 @@ def _without_dates(X: Any) -> columns.Table | None:
     for feature in find_dates(table, "auto"):
         raise TypeError(
             f"X: {columns.column_name(table, feature)} holds dates or durations: leave dates out, because they"
-            " alone tell new samples from the reference, and pass durations as numbers"
+            " suffice to tell new samples from the reference, and pass durations as numbers"
         )
     return table
 
 
 def _holds_text(table: columns.Table, feature: int) -> bool:
-    """Return whether a column has text; raise TypeError if it has no text and other values than numbers."""
+    """Return whether a column has text; if not, raise TypeError unless its values are numbers."""
     try:
         columns.read_numbers(table, feature)
     except (TypeError, ValueError):
@@ -219,7 +219,10 @@ def require_columns(cbpe: Any, metrics: list[EstimatedMetric], samples: Samples)
 
 
 def choose_chunks(chunks: Chunks | None, default: Chunks) -> Chunks:
-    """Return `chunks`, or `default` for None; ValueError if `default` has timestamps, which are of the reference."""
+    """Return `chunks`, or `default` if none are given.
+
+    If the default has timestamps, ValueError is raised instead, because they are those of the reference.
+    """
     if chunks is None:
         if default.has_timestamps:
             raise ValueError("pass chunks: the timestamps in fit were those of the reference")

@@ -29,7 +29,7 @@ from aucforest.monitoring._rows import (
 from aucforest.monitoring.metrics import EstimatedMetric
 from aucforest.monitoring.soft import is_small, soft_roc_auc
 
-# Critical values of the normal distribution at 95 % and 97.5 %.
+# Critical values of the normal distribution.
 ONE_SIDED_95 = 1.645
 TWO_SIDED_97_5 = 2.241
 N_FOLDS = 5  # the number of folds of the out-of-fold calibration
@@ -119,7 +119,7 @@ def needs_calibration(column: RankedColumn, positive: FloatArray, random_state: 
 
 def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
     """Return whether out-of-fold calibration has a lower Brier score than the scores, by a one-sided paired test."""
-    # Samples are sorted by score, so that the folds do not depend on their order, and the scores of a fold are sorted.
+    # Samples are sorted by score, so that the folds do not depend on the order of the rows, and each fold is sorted.
     scores, positive = column.scores[column.order], positive[column.order]
     fold = np.random.default_rng(random_state).permutation((np.arange(positive.size) % N_FOLDS).astype(np.uint8))
     p = np.empty(positive.size)
@@ -158,7 +158,7 @@ class Scored(NamedTuple):
 
     samples: RankedSamples
     positions: dict[int, Position]  # the positions of the scores in the curve of each calibrated column
-    totals: FloatArray | None = None  # the sum over columns by which probabilities were divided, if there are several
+    totals: FloatArray | None = None  # the row sums by which probabilities were divided; None for a single column
 
 
 class Curves:
@@ -235,7 +235,7 @@ class Curves:
         return self._by_block(self._weights * (product - self.p * product.sum(axis=1, keepdims=True)))
 
     def offset(self, metric: EstimatedMetric) -> Offset:
-        """Return the estimated minus the realized metric on the reference, or an offset of 0 if one is undefined."""
+        """Return the estimated minus the realized metric on the reference, or an offset of 0 if either is undefined."""
         estimate = metric.estimate(self._scored.samples)
         realized = metric.estimate(self._reference)
         value = estimate.expected - realized.value
@@ -246,7 +246,7 @@ class Curves:
 
     def noise(self, scored: Scored, influence: FloatArray, offset: Offset) -> tuple[float, float]:
         """Return the variance of a corrected estimate due to the reference labels, and its degrees of freedom."""
-        # How much one more positive in each block changes the corrected estimate.
+        # For each block: the change of the corrected estimate by one more positive.
         change = (self.spread(scored, influence) - offset.spread) / self._mass
         variance = float(change @ self._covariance @ change + 2.0 * change @ offset.cross + offset.variance)
         block_variances = change**2 * np.diag(self._covariance)

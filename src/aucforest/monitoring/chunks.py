@@ -163,7 +163,7 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
 
 
 def _has_zone(time: Any) -> bool:
-    """Return whether a date has a time zone, or whether its text in ISO 8601 format has one."""
+    """Return whether a date, or its text in ISO 8601 format, has a time zone."""
     if isinstance(time, str):
         with suppress(ValueError):
             time = datetime.fromisoformat(time.strip().upper())

@@ -121,10 +121,10 @@ class CBPE(BaseEstimator):
 
     Notes
     -----
-    Average precision, and precision and recall at K depend on the highest scores. There, the calibration is based on
-    few reference samples, and is too high on average. In simulations where new logits were higher by one or two
-    standard deviations (``benchmarks/monitoring_bias.py 200``), the coverage of 95 % intervals of average precision was
-    90 to 94 % with 50 to 400 positives, and 75 to 82 % with 20. The coverage of the ROC AUC was 90 to 98 %.
+    Average precision, and precision and recall at K depend on the highest scores. There, calibrated probabilities are
+    based on few reference samples, and are too high on average. In simulations where new logits were higher by one or
+    two standard deviations (``benchmarks/monitoring_bias.py 200``), the coverage of 95 % intervals of average precision
+    was 90 to 94 % with 50 to 400 positives, and 75 to 82 % with 20. The coverage of the ROC AUC was 90 to 98 %.
 
     See Also
     --------
@@ -204,7 +204,7 @@ class CBPE(BaseEstimator):
             A category that is not in the reference is treated as missing. For the limits of shifts, one classifier is
             fitted for each of at most 20 reference chunks.
         chunks : Chunks, optional
-            How to split the reference for the alert limits. By default into 10 chunks.
+            How to split the reference for the alert limits, by default into 10 chunks.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class CBPE(BaseEstimator):
         -----
         UserWarning
             If the AUC is below 0.5, if limits are missing or so wide that scores without information are within them,
-            or if a metric of the highest scores is calibrated with fewer than 50 positives.
+            or if average precision or a metric at K uses a calibration on fewer than 50 positives.
 
         Raises
         ------
@@ -468,7 +468,8 @@ class CBPE(BaseEstimator):
         few = f", but the reference has only {n_rows}" if 2.0 * size > n_rows else ""
         warn(
             f"the alert limits of {limits} are so wide that not even scores without information would raise an alert: "
-            f"with chunks of about {float(f'{size:.2g}'):.0f} samples, half of that decrease would{few}"
+            f"with chunks of about {float(f'{size:.2g}'):.0f} samples, a metric halfway from its mean to theirs "
+            f"would{few}"
         )
 
     def _set_shift_limits(self, samples: Samples, pieces: list[tuple[slice | IntArray, Samples]]) -> None:

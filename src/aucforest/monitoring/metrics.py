@@ -40,7 +40,7 @@ def expected_confusion_matrix(
     Returns
     -------
     ndarray of shape (n_classes, n_classes)
-        The expected counts by true class (row) and predicted class (column).
+        The expected counts or proportions by true class (row) and predicted class (column).
 
     Raises
     ------

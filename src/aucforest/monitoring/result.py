@@ -19,7 +19,7 @@ class ChunkEstimate(NamedTuple):
     chunk : str
         The key of the chunk.
     start, end : int or str
-        The first and last row number or day of the chunk.
+        The first and last row number, day or hour of the chunk.
     n_rows : int
         The number of samples used.
     metric : str

@@ -168,7 +168,7 @@ class MeasuredShift(NamedTuple):
 
     @property
     def _scales(self) -> tuple[float, float]:
-        """1 / n0 + 1 / n1 for n0 reference and n1 new samples: all of them, and those of the domain classifier."""
+        """1 / n0 + 1 / n1 for n0 reference and n1 new samples, first of all, then of those of the domain classifier."""
         return 1.0 / self.n_reference + 1.0 / self.n_new, 12.0 * self.report.domain_auc_error**2
 
     def standardized(self) -> FloatArray:

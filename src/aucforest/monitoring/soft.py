@@ -107,9 +107,10 @@ def soft_auc_interval(
 ) -> SoftAUCInterval:
     """Compute the expected AUC of labels with probabilities `p`, and an interval for the realized AUC.
 
-    The interval is valid if the probabilities p are correct. With v = p (1 - p) and the symbols of `soft_auc`, the
-    influence of a label is psi = (R - (P + 1/2) - AUC (n - 2 P)) / D, and the variance is sum(v psi^2). The expectation
-    is AUC + (AUC - 1/2) sum(v) / D - (n - 2 P) sum(v psi) / D, by the second-order delta method.
+    The realized AUC is that of the actual labels. The interval is valid if the probabilities p are correct. With
+    v = p (1 - p) and the symbols of `soft_auc`, the influence of a label is psi = (R - (P + 1/2) - AUC (n - 2 P)) / D,
+    and the variance is sum(v psi^2). The expectation is AUC + (AUC - 1/2) sum(v) / D - (n - 2 P) sum(v psi) / D, by the
+    second-order delta method.
 
     Parameters
     ----------
@@ -166,12 +167,12 @@ def is_small(p: FloatArray) -> bool:
 def soft_auc_multiclass(*, p: ArrayLike, y_score: ArrayLike, multi_class: Literal["ovo", "ovr"] = "ovo") -> float:
     """Compute the multiclass ROC AUC if sample i is of class c with probability p[i, c].
 
-    "ovo" is Hand and Till's mean over ordered pairs, the same as `aucforest.metrics.hand_till_score`, with
+    "ovo" is Hand and Till's mean over ordered pairs of classes, as in `aucforest.metrics.hand_till_score`, of
 
-        A(c, d) = sum_i p_ic below_d(i) / (P_c P_d),
+        A(c, d) = sum_i p_ic below_d(i) / (P_c P_d), with P_c = sum_i p_ic.
 
-    where samples are ranked by column c and below_d(i) is the expected number of samples of class d below i; ties count
-    half. "ovr" is the mean of `soft_auc` of each class against the others.
+    Samples are ranked by column c. below_d(i) is the expected number of samples of class d below i; ties count half.
+    "ovr" is the mean of `soft_auc` of each class against the others.
 
     Parameters
     ----------
@@ -266,7 +267,7 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
 
 
 def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the precision, the positives and the number of samples at or above it, for each distinct score."""
+    """Return for each distinct score its precision as a threshold, its positives, and how many samples reach it."""
     positives = column.sums(p)
     n_selected = (column.order.size - column.edges[:-1]).astype(np.float64)
     return np.cumsum(positives[::-1])[::-1] / n_selected, positives, n_selected

@@ -1,9 +1,9 @@
 """Compact storage of trees: values that can be computed from others are not stored, and are restored exactly.
 
 `fold` stores thresholds, gains and children for inner nodes only, and numbers of samples for leaves only. The children
-of a node have the indices 2 p + 1 and 2 p + 2, so only p is stored, and a tree has an odd number of nodes. If all
-weights are integers, only the class totals of leaves are stored, because they determine the weights and the class
-frequencies of all nodes.
+of a node have the indices 2 p + 1 and 2 p + 2 for some p, so only p is stored, and a tree has an odd number of nodes.
+If all weights are integers, the class totals of leaves are stored in place of the weights and class frequencies of all
+nodes, which can be computed from them.
 
 `unfold` reads arrays from untrusted files. It validates the values that determine indices and allocations, and
 `Tree.validate` validates the others.
@@ -91,7 +91,7 @@ def _sum_children(splits, left_children, n_samples, totals):
 
 
 def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
-    """Take the arrays of `fold` from a file and return the trees. The features `set_features` are split by sets."""
+    """Take the arrays of `fold` from a file and return the trees. `set_features` are split by sets of categories."""
     arrays = _take_arrays(model, n_classes)
     n_nodes, feature = arrays["n_nodes"], arrays["feature"]
     ends, n_splits = np.concatenate(([0], np.cumsum(n_nodes))), n_nodes // 2

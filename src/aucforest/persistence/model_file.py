@@ -1,8 +1,9 @@
 """Model files: arrays and metadata in one safetensors file, with a checksum.
 
-The header of a safetensors file describes the arrays and can contain named strings. Model files have only the string
-``aucforest``, because safetensors writes several strings in random order, and equal models should give equal files. The
-string has the version of the format, the CRC-32 of arrays and metadata, and the metadata as JSON, separated by spaces.
+The header of a safetensors file describes the arrays and can contain named strings. Model files have only one
+string, named ``aucforest``, because safetensors writes several in random order, and equal models should give equal
+files. The string has the version of the format, the CRC-32 of arrays and metadata, and the metadata as JSON, separated
+by spaces.
 """
 
 import json

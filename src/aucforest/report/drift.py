@@ -20,7 +20,7 @@ _MOST_COLUMNS = 200  # maximum number of features of the forest that separates t
 
 
 def drift_sections(rows: ScoredRows, training: Training | None, pairs: Mapping[str, Pair], seed: int) -> list[Section]:
-    """Return the section on drift in the columns `pairs`, or an empty list if there are only columns of dates."""
+    """Return the section on drift in the columns `pairs`, or an empty list if there are no columns other than dates."""
     columns = {name: pair for name, pair in pairs.items() if all(values.dtype.kind != "M" for values in pair)}
     if training is None or not columns:
         return []

@@ -1,4 +1,4 @@
-"""Reports: one HTML file on a model, on several models, or on a comparison of criteria."""
+"""Reports: one HTML file on a model, on several models, or on a comparison of split criteria."""
 
 import html
 import os
@@ -79,7 +79,7 @@ def report(
     random_state: Any = None,
     verbose: int = 0,
 ) -> Report:
-    """Write a report on fitted classifiers, or on a comparison of criteria, as one self-contained HTML page.
+    """Write a report on fitted classifiers, or on a comparison of split criteria, as one self-contained HTML page.
 
     The page on one model has a summary in plain words, metrics compared with a model without skill, curves,
     calibration, permutation importances, partial dependence, performance in subgroups, and the data. For two classes,
@@ -100,8 +100,8 @@ def report(
     X_test : array-like or frame of shape (n_samples, n_features)
         Rows that the model was not trained on.
     y_test : array-like of shape (n_samples,)
-        Labels of `X_test`, of at least two classes. A named Series of numbers or booleans names classes, such as
-        "cancelled = 1".
+        Labels of `X_test`, of at least two classes. The name of a Series of numbers or booleans is part of the
+        names of classes, such as "cancelled = 1".
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the test rows. With weights the ROC curve has no confidence band.
     X_train, y_train : array-like, default=None
@@ -124,14 +124,15 @@ def report(
         the costs of errors minus the costs of correct predictions. None uses the costs of the forest's `threshold`;
         without them, the explorer shows costs only after its reader enters them. Not for several models.
     n_bootstrap : int, default=500
-        Number of stratified bootstrap samples for percentile intervals. For two classes, the ROC AUC has a score
-        interval with DeLong's variance instead.
+        Number of stratified bootstrap samples for percentile intervals. For two classes, the interval of
+        the ROC AUC is computed with DeLong's variance instead.
     n_repeats : int, default=5
         Number of permutations of each column; 0 omits importances and partial dependence.
     n_jobs : int or None, default=None
         Number of threads for out-of-bag importances and for the reasons for the highest scores.
     random_state : int, RandomState instance or None, default=None
-        Controls bootstrap samples, permutations and the drift forest. Equal seeds and dates give equal pages.
+        Controls bootstrap samples, permutations and the forest that measures drift. Equal seeds and dates give equal
+        pages.
     verbose : int, default=0
         1 shows progress.
 

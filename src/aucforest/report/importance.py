@@ -117,7 +117,7 @@ def partial_dependence(rows: ScoredRows, columns: list[int], seed: int) -> list[
 
 
 def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
-    """Return quantiles or frequent categories, the index of a row with each, and of a row with a missing number."""
+    """Return quantiles or frequent categories, a row index for each, and that of a row with a missing number."""
     if (numeric := as_numbers(column)) is None:
         texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])
         values, firsts, counts = np.unique(texts, return_index=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""The metrics of a report, with intervals and their values without skill; curves, calibration bins and thresholds."""
+"""Metrics with intervals, and those of a model without skill; curves, calibration bins and thresholds."""
 
 from collections.abc import Callable, Iterator
 from numbers import Real
@@ -52,7 +52,7 @@ def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
 
 
 def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return the indices of about `most` thresholds that are evenly spaced by TPR + FPR, of both ends, and `keep`."""
+    """Return indices of about `most` thresholds, evenly spaced by TPR + FPR, with the first, the last and `keep`."""
     n_values = cumulated.tps.size
     if n_values <= most:
         return np.arange(n_values)
@@ -77,8 +77,8 @@ def top_proportion(rows: ScoredRows) -> float:
 def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
     """Return a function that computes metrics from row weights.
 
-    For two classes, the function merges scores into about `most_groups` groups. It returns the precision at each of
-    `RECALLS` as "precision". It does not return the ROC AUC, whose interval is computed without resampling.
+    For two classes, the function merges scores into about `most_groups` groups, returns the precision at each of
+    `RECALLS` as "precision", and omits the ROC AUC, whose interval is computed without resampling.
     """
     losses, proportion = row_losses(rows), top_proportion(rows)
     group = group_by_score(rows, 1, most_groups) if len(rows.classes) == 2 else None
@@ -168,7 +168,7 @@ class Bin(NamedTuple):
 
 
 def reliability(rows: ScoredRows, k: int) -> list[Bin]:
-    """Return calibration bins of class k with Wilson intervals, by ascending probability; see `thin` for their ends."""
+    """Return calibration bins of class k with Wilson intervals, by ascending probability; see `thin` for bin ends."""
     indices = group_by_score(rows, k, _N_BINS + 1)
     bins, quantile = [], normal_quantile(LEVEL)
     for index in range(indices.max(), -1, -1):
@@ -212,7 +212,7 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
 def _model_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
     """Return the lowest score of a row that the model predicts positive (infinity if none), and the threshold to show.
 
-    The threshold to show is the model's threshold if the predicted labels agree with it, else the lowest score. Both
+    The threshold to show is the model's threshold if the predicted labels agree with it, else that score. Both
     results are None if no threshold on the scores gives the predicted labels.
     """
     score, positive = rows.scores[:, 1], rows.predicted == 1

@@ -31,7 +31,7 @@ _FEWEST_TREES = 3  # minimum number of trees for a curve of the out-of-bag AUC
 _MEMBERS = {
     "old": "the model that was refreshed",
     "forest": "the forest",
-    "residual": "a forest of the samples that the first forest predicts badly out of bag",
+    "residual": "a second forest, with more weight on samples that the first one predicts badly out of bag",
     "boosted": "gradient boosted trees: each tree is grown on the errors of those before it",
     "linear": "an additive model: a sum of effects of columns, and of interactions of columns of many categories",
 }
@@ -42,7 +42,7 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
     mean, intervals = importance.importances_mean, np.clip(importance.importances_interval(LEVEL), -1.0, 1.0)
     caption = "Decrease of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
     widths = np.ptp(intervals, axis=1)
-    # All rows of the table have the decimals that an interval of the geometric mean of the widths needs.
+    # All rows get as many decimals as an interval whose width is the geometric mean of the widths.
     width = float(np.exp(np.log(widths[widths > 0.0]).mean())) if np.any(widths > 0.0) else None
     body = [
         [importance.feature_names[j], *estimate(mean[j], intervals[j, 0], intervals[j, 1], signed, width)]
@@ -96,7 +96,7 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
         body.append([row_name, number(rows.scores[row, 1]), rows.classes[rows.labels[row]], "; ".join(texts)])
     lead = (
         f"The {len(body)} rows with the highest scores. The number in brackets is the contribution of the feature: "
-        f"what it adds to the log odds of {name}, of which the score is the probability. It describes the model, and "
+        f"what it adds to the log odds of {name}; the score is the probability of {name}. It describes the model, and "
         "does not say what would happen if the value were changed. Rows are named by their index, or counted from 0."
     )
     columns = ["row", "score", "true class", "features that move the prediction most"]
@@ -144,12 +144,12 @@ def model_section(model: Any, training: Training | None) -> Section:
             encoding = ", and by the encoding of columns of many categories" if mixes_encodings else ""
             caption = (
                 f"Trees{suffix} by split criterion and splitter{encoding}, with the out-of-bag ROC AUC of each kind "
-                "alone. A kind gets more trees if they raise the ROC AUC of the whole forest, which need not be the "
-                "best kind alone."
+                "alone. A kind gets more trees if they raise the ROC AUC of the whole forest, so the best kind alone "
+                "need not get the most."
             )
             drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
         if training is not None and forest.bootstrap and len(forest.trees_) >= _FEWEST_TREES:
-            lead += " The curve shows whether its trees are enough: where it is flat, more do not help."
+            lead += " The curve shows whether there are enough trees: where it is flat, more do not help."
             caption = (
                 f"Out-of-bag ROC AUC{suffix} by the number of trees. The first points use fewer rows: those that are "
                 "out of bag for at least one of the first trees."
