@@ -88,7 +88,7 @@ def test_explanations_of_one_class():
     np.testing.assert_allclose(first.predictions, -two.predictions, atol=1e-12)
     with pytest.raises(ValueError, match=r"^label has the label 7, which is not in labels$"):
         found.of_class(7)
-    with pytest.raises(ValueError, match="a class was chosen before: this is the log odds of 0"):
+    with pytest.raises(ValueError, match="a class was chosen before: the values add up to the log odds of 0"):
         first.of_class(0)
     for method in (found.top, found.plot, found.to_frame):
         with pytest.raises(ValueError, match=r"^the explanation is of 5 classes: choose one by of_class\(label\)$"):

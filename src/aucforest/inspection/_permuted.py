@@ -2,8 +2,8 @@
 
 A row stays in its leaf if no split on the path to the leaf uses the permuted feature. Therefore the leaf of each
 out-of-bag row is found once, with the features on its path. When a feature is permuted, only the rows with this feature
-on their path descend again. A categorical column and its target rates are permuted together, so they count as one
-feature.
+on their path descend again. A categorical column and its target rates (target encoding) are permuted together, so they
+count as one feature.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ MOST_FEATURES = 64  # maximum number of features at a time: one for each bit of 
 def find_path_features(trees: Sequence[Tree], first_feature: int, inputs: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return, for each node of all trees, the features on the path to the node as bits of an integer.
 
-    Bit b stands for the feature first_feature + b. Column j of X belongs to the feature `inputs[j]`.
+    Bit b stands for the feature first_feature + b. Column j that the trees read belongs to the feature `inputs[j]`.
     """
     bits = [np.empty(tree.n_nodes, dtype=np.uint64) for tree in trees]
     for tree, tree_bits in zip(trees, bits):
@@ -47,7 +47,7 @@ def _find_path_features(feature, left_child, first_feature, bits):
 class OutOfBagLeaves(NamedTuple):
     """The leaf of each out-of-bag row in each tree, sorted by block of BLOCK_ROWS rows, by tree and by row."""
 
-    starts: NDArray[np.int64]  # index of the first leaf of each tree in each block, then the number of leaves
+    starts: NDArray[np.int64]  # index of the first leaf of each tree in each block, then the length of `leaves`
     rows: NDArray[np.uint32]  # indices of rows in their block
     leaves: NDArray[np.uint32]  # indices of the leaves in their trees
     path_features: NDArray[np.uint64]  # the result of `find_path_features` for these leaves
@@ -98,10 +98,10 @@ class PermutedRows:
 
 @bare_kernel
 def _sum_out_of_bag(trees, changed, out_of_bag, buffers, total):
-    """Add to `total` the class frequencies of the leaves of each row in the trees for which the row is out of bag.
+    """For each row, add to `total` the class frequencies of its leaves in the trees for which it is out of bag.
 
-    `changed` are the rows, their bits, and whether values are missing. A bit is set if the value of a row has changed.
-    A row with this bit descends a tree again if the feature is on the path to its leaf.
+    `changed` has the rows, a number for each row, and whether values are missing. The number is 0 for an unchanged row.
+    For a changed row it has the bit of the feature; the row descends a tree again if this feature is on its path.
     """
     all_X, all_bits, any_missing = changed
     active, leaves = buffers

@@ -23,9 +23,10 @@ from aucforest.tables.expansion import columns_of_features, times_in
 from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
-_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # maximum numbers of trees, and of predictions of their nodes, at a time
+_MOST_TREES = 16  # maximum number of trees at a time
+_MOST_PREDICTED = 2**24  # maximum number of class probabilities of the nodes of these trees
 _BLOCK_ROWS = 2**10  # number of rows whose log odds are divided among the features at a time
-_N_STEPS = 4  # number of steps from no known feature to all; with more, values hardly change
+_N_STEPS = 4  # number of steps from no feature known to all known; more steps hardly change the values
 # What the values add up to, as text before the name of a class.
 _TARGETS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}
 _MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
@@ -65,7 +66,7 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Explanation:
-    """The contribution of each feature to the prediction of each row, by `explain`. ``explanation[rows]`` selects rows.
+    """Contributions of features to the predictions of rows, returned by `explain`. ``explanation[rows]`` selects rows.
 
     ``shap.Explanation(e.values, e.base_values, e.data, feature_names=e.feature_names)`` converts e for shap.
 
@@ -88,9 +89,9 @@ class Explanation:
     scale : "log_odds" or "probability"
         The scale of the values.
     categories : dict of int to sequence of str
-        Names of the categories of categorical features in the order of their codes, by the index of the feature.
+        For the index of each categorical feature, the names of its categories in the order of their codes.
     times : frozenset of int
-        The features that are times of dates, in seconds since 1970-01-01.
+        Indices of the features that are dates, in seconds since 1970-01-01.
     """
 
     values: NDArray[np.float64]
@@ -135,7 +136,7 @@ class Explanation:
             If a label is not a class, the number of labels is not the number of rows, or a class was chosen before.
         """
         if len(self.classes) == 0:
-            raise ValueError(f"a class was chosen before: this is the {self.target}")
+            raise ValueError(f"a class was chosen before: the values add up to the {self.target}")
         is_single = np.ndim(label) == 0
         labels = np.full(len(self), label) if is_single else label
         codes, _ = class_codes(labels, len(self), labels=self.classes, name="label", of="the explanation")
@@ -149,7 +150,7 @@ class Explanation:
             values=values[rows, :, codes],
             base_values=base[rows, codes],
             probabilities=proba[rows, codes],
-            target=f"{_TARGETS[self.scale]} {label if is_single else 'a class of each row'}",
+            target=f"{_TARGETS[self.scale]} {label if is_single else 'the given class of each row'}",
             classes=self.classes[:0],
         )
 
@@ -283,10 +284,10 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     At a split on an unknown feature, a row goes to both children, in proportion to their training weights, as in
     path-dependent TreeSHAP [1]_. In the additive member of a stack, an unknown column has its mean effect. With
     ``scale="probability"`` the values are Shapley values of the mean of the trees. Log odds are a function of the means
-    of one or more forests. The change of this function from no known feature to all is divided into four steps, and
-    each step among the features [2]_, [3]_. The result is close to the Shapley values of log odds, but not equal ("Say
-    why a row ranks high" in the documentation measures the difference). A categorical column and its target rates,
-    including those of its interactions, have one value.
+    of one or more forests. The change of this function from no feature known to all known is divided into four steps,
+    and each step among the features [2]_, [3]_. The result is close to the Shapley values of log odds, but not equal
+    ("Say why a row ranks high" in the documentation measures the difference). A categorical column and its target rates
+    (target encoding), including those of its interactions, have one value.
 
     Parameters
     ----------
@@ -312,13 +313,13 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     ValueError
         If X does not match the model, `scale` is unknown or "probability" for a stack, or the values need more than
         half of the machine's memory. They need 40 bytes for each row and feature, 8 with ``scale="probability"`` and
-        up to 104 for a stack, times the number of classes if there are more than two.
+        up to 104 for a stack (more after `refresh`), times the number of classes if there are more than two.
     TypeError
         If the model is not supported, for example a stack with a custom linear model.
 
     See Also
     --------
-    oob_permutation_importance : How much the score of all rows falls without a feature.
+    oob_permutation_importance : How much the score of all rows falls when a feature is permuted.
 
     References
     ----------
@@ -349,7 +350,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
         raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
     validated = [explained._features_of(X) for explained in models]
     classes, names = model.classes_, input_names_of(model)
-    n_rows, n_columns = len(validated[0]), 1 if len(classes) == 2 else len(classes)  # of two classes only the second
+    n_rows, n_columns = len(validated[0]), 1 if len(classes) == 2 else len(classes)  # for two classes, only the second
     what = f"Shapley values of {n_rows:,} rows, {len(names):,} features and {len(classes):,} classes"
     n_steps = _N_STEPS if scale == "log_odds" else 1
     n_arrays = n_steps * sum(map(len, forests)) + (scale == "log_odds")
@@ -381,7 +382,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
 
 def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
-    """Return the player of each feature of the trees of `explained`, which is the index of an input of `model`.
+    """For each feature of the trees of `explained`, return its player, the index of a feature of `model`.
 
     `explained` is `model` or, in a refreshed model, the old member. Parts of dates that only the old member uses are
     counted as the first part of the date.
@@ -414,7 +415,7 @@ def _mean_of_trees(
 ) -> StepsOfMean:
     """Return the Shapley values of the mean of the trees, in the given shape (see `StepsOfMean`), and base values.
 
-    Each block of rows adds up the trees in the same order, so the sums do not depend on n_jobs.
+    In each block of rows, trees are added in the same order, so the sums do not depend on n_jobs.
     """
     n_steps, n_columns, _, n_inputs = shape
     total, base = np.zeros(shape), np.zeros(n_columns)

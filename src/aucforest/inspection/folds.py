@@ -49,7 +49,7 @@ def run_folds(
 ) -> NDArray[np.void]:
     """Return a record for each fold and forest: "fold", "criterion", "n_train", "n_test" and a field for each metric.
 
-    The shape is (n_folds, n_forests), and "criterion" is the key of `forests`. In each fold, all forests get the same
+    The shape is (n_folds, n_forests), and "criterion" is the key of the forest. In each fold, all forests get the same
     rows and the same seed. The order of the forests changes from fold to fold, so that fit times are comparable.
     """
 
@@ -114,7 +114,7 @@ def make_folds(
         codes = None if groups is None else number_groups(groups)  # integers, because groups can be of any type
         folds = [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, codes)]
     elif n_repeats != 1:
-        raise ValueError(f"n_repeats={n_repeats} needs an integer cv: pass a splitter with repeats")
+        raise ValueError(f"n_repeats={n_repeats} needs an integer cv: pass one, or a splitter that repeats")
     else:
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
     if len(folds) < 2:

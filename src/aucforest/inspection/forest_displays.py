@@ -30,9 +30,9 @@ class MixtureDisplay(Display):
     names : sequence of str
         The criterion and the splitter of each variant, and the encodings.
     proportions : ndarray of shape (n_variants,), float64
-        The proportion of the trees.
+        The proportion of trees of each variant and encoding.
     oob_scores, oob_score_stds : ndarray of shape (n_variants,), float64
-        The out-of-bag ROC AUC of each variant and its standard error, as in ``mixture_``. NaN if not computed.
+        The out-of-bag ROC AUC of these trees and its standard error, as in ``mixture_``. NaN if not computed.
 
     Attributes
     ----------

@@ -173,10 +173,10 @@ def oob_permutation_importance(
     """Permutation importance on out-of-bag samples.
 
     The importance of a feature is the drop in the out-of-bag score when its values are permuted over the training
-    samples, so no held-out data are needed. For rare classes, [1]_ propose the drop in the ROC AUC of each tree. This
-    function uses the ROC AUC of the forest. Unlike the impurity-based ``feature_importances_``, the drop does not
-    favour features with many values. A categorical column is permuted together with its target rates, including those
-    of interactions.
+    samples, so no held-out data are needed. For rare classes, [1]_ propose the drop in the ROC AUC of each tree. Here,
+    the score is that of the forest. Unlike the impurity-based ``feature_importances_``, the drop does not favour
+    features with many values. A categorical column is permuted together with its target rates (target encoding),
+    including those of interactions.
 
     Parameters
     ----------
@@ -202,9 +202,9 @@ def oob_permutation_importance(
     -------
     PermutationImportance
         With ``importances_mean``, ``importances_stderr``, ``importances_interval()``, ``to_frame()`` and ``plot()``.
-        Standard errors are computed by random groups ([2]_, section 2.2), from the variance of the importance over 10
-        parts of the samples with equal class frequencies. They reflect the choice of samples and permutations, not the
-        randomness of the forest.
+        Standard errors are computed by random groups ([2]_, section 2.2), from the variance of the importance over at
+        most 10 parts of the samples with equal class frequencies. They reflect the choice of samples and permutations,
+        not the randomness of the forest.
 
     Raises
     ------
@@ -271,10 +271,10 @@ def oob_permutation_importance(
 
 
 def scores_of_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer, seed: int) -> list[PartScore]:
-    """Return functions that compute a score: the first of all rows in `scored`, each other of a random part of them.
+    """Return functions that compute a score: the first on all rows in `scored`, each other one on a random part.
 
-    `scored` has indices of rows of X. The argument of each function is the class probabilities of all these rows. There
-    are 2 to 10 parts with equal class frequencies, or none if a class has a single row. `rows` has the labels and
+    `scored` has indices of rows of X. The argument of each function has the class probabilities of all these rows.
+    There are 2 to 10 parts with equal class frequencies, or none if a class has a single row. `rows` has the labels and
     sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
     """
     labels = rows.labels[scored]
@@ -352,7 +352,7 @@ class _OutOfBagSums:
         self.baseline, self.n_trees = sums.total[kept], sums.n_trees[kept]
 
     def permuted(self) -> Iterator[tuple[range, NDArray[np.float64]]]:
-        """Yield ranges of features and the sums of their permutations, (n_features * n_repeats, n_rows, n_classes)."""
+        """Yield ranges of features, each with the sums for its permutations, (n_permutations, n_rows, n_classes)."""
         bytes_per_feature = self.n_repeats * len(self.baseline) * (self.baseline.shape[1] + 1) * 8
         n_together = min(max(1, _MOST_BYTES // bytes_per_feature), MOST_FEATURES)
 
@@ -372,7 +372,7 @@ class _OutOfBagSums:
         return self._thread.X
 
     def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the sums for each row order of each feature. A column and its target rates are permuted together."""
+        """Return the sums for each row order; there are n_repeats for each feature, which includes its target rates."""
         packed, bags = self.forest._pack(), self.rows.bags
         paths = find_path_features(self.forest.trees_, features.start, self.inputs)
         columns = [np.flatnonzero(self.inputs == feature) for feature in features]

@@ -57,7 +57,7 @@ class _NumberedNames(Sequence[str]):
 
 
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the names of the features: by the given names of columns, else as seen in `fit`, else feature_0, ..."""
+    """Return the names of the features: from the given names, else as seen in `fit`, else feature_0, feature_1, ..."""
     names = given
     has_derived = getattr(model, "target_rates_", None) is not None or bool(getattr(model, "expanded_", {}))
     if names is None:
@@ -70,7 +70,7 @@ def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = 
 
 
 def input_names_of(model: Any) -> Sequence[str]:
-    """Return the names of the features of a model other than its target rates."""
+    """Return the names of the features of a model, without its target rates (target encoding)."""
     inputs = model._inputs_of_features
     return feature_names_of(model, len(inputs))[: len(set(inputs))]
 
@@ -93,7 +93,7 @@ def _check_number(parameter: str, names: Any, n_expected: int, plural: str) -> l
 
 
 def category_names_of(model: Any, *, quoted: bool = False) -> dict[int, list[str]]:
-    """Return the names of the categories of every categorical feature seen in `fit`, by its index."""
+    """Return the names of the categories seen in `fit`, by the index of the categorical feature."""
     as_text, categories = repr if quoted else str, getattr(model, "categories_", {})
     return {feature: [as_text(readable(name)) for name in names.tolist()] for feature, names in categories.items()}
 
@@ -102,7 +102,7 @@ class SplitFormat(NamedTuple):
     """The format of splits as text."""
 
     feature_names: Sequence[str]
-    categories: Mapping[int, Sequence[str]]  # names of the categories of categorical features, by feature
+    categories: Mapping[int, Sequence[str]]  # names of the categories, by the index of the feature
     times: Collection[int]  # the features whose thresholds are shown as dates
     decimals: int  # the number of decimals of other thresholds
     most_categories: int | None = None  # the maximum number of categories that are listed

@@ -21,9 +21,9 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
         The features: a pandas, polars or pyarrow table, or an array, for which columns are named feature_0, feature_1
         and so on.
     y : array-like of shape (n_samples,), default=None
-        Class labels, to find columns that separate the classes alone, if there are at most ten classes. Such a column
-        has a ROC AUC of at least 0.999 as a score, the mean over pairs of classes. The score of a category is its class
-        frequency.
+        Class labels, to find columns that alone separate the classes, if there are at most ten classes. Such a column,
+        used as a score, has a mean ROC AUC of at least 0.999 over pairs of classes. The score of a category is the
+        class frequency of other rows with this category.
     model : estimator, default=None
         A fitted tree, forest or stack, to find categories that were not seen in `fit`. The model treats these as
         missing values. X must have the columns of `fit`.

@@ -35,7 +35,7 @@ class FittedFold:
         return self.y[:, None] == self.forest.classes_
 
     def score(self, metric: Callable[..., float]) -> float:
-        """Return a metric of class indices, probabilities and weights. The positive one of two classes is the last."""
+        """Return a metric of class indices, probabilities and weights. Of two classes, the positive one is last."""
         order = positive_last(self.forest)
         return metric(self.is_class[:, order].argmax(axis=1), self.proba[:, order], self.sample_weight)
 

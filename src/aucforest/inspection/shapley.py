@@ -13,11 +13,11 @@ points, rounded up, is exact. No p_j(t) is negative, so no digits cancel in the 
 t, the products of all leaves below a node are summed once, as in Linear TreeSHAP (Yu, Bifet, Read, Xu 2022, NeurIPS).
 So the time for a row is proportional to nodes times points.
 
-A categorical column and its target rates are known or unknown together: they are one player of the Shapley game. Any
-other feature is a player by itself.
+A categorical column and its target rates (target encoding) are known or unknown together: they are one player of the
+Shapley game. Any other feature is a player by itself.
 
-`estimators.log_odds` needs the integral over each of several steps from 0 to 1. Each step has about the same number of
-quadrature points.
+`estimators.log_odds` needs the integral over t in parts: the steps, intervals of t that divide [0, 1]. Each step has
+about the same number of quadrature points.
 """
 
 from typing import Any, NamedTuple
@@ -112,13 +112,14 @@ def _index(tree, node):
 
 @bare_device
 def _multiply(tree, values, node, products, n_rows, sides):
-    """Write the products of both children of a node at all points; the product of a leaf includes the leaf's value."""
+    """Write the product of p_j(t) over the players on the path to each child of a node. Leaves include their value."""
     left = tree.nodes.left_child[node]
     z_before, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
     v_left = values[left] if tree.nodes.feature[left] == LEAF else 1.0
     v_right = values[left + 1] if tree.nodes.feature[left + 1] == LEAF else 1.0
-    # Hot factors are for rows that go to this child, cold ones for rows that go to the other child. Off factors are for
-    # rows that left the path at an earlier split of the player: z_left / z_before, computed without z, which may be 0.
+    # The hot factor of a child is for rows that go to the child, the cold one for rows that go to its sibling. The off
+    # factor is for rows that left the path at an earlier split of the player. This factor, z of the child divided by
+    # z_before, is computed from weights, because z_before may be 0.
     off_left = tree.nodes.weight[left] / tree.nodes.weight[node] * v_left
     off_right = tree.nodes.weight[left + 1] / tree.nodes.weight[node] * v_right
     for q in range(len(tree.points)):
@@ -136,10 +137,10 @@ def _multiply(tree, values, node, products, n_rows, sides):
 
 @bare_device
 def _collect(tree, node, products, n_rows, sides, total):
-    """Replace the products of a node by the sum over the leaves below, and add their contributions to its player.
+    """Replace the products of a node by sums over its leaves, and add their contributions to the player of the node.
 
-    A leaf contributes (o - z) / p of the last edge of a player. So each edge adds its own (o - z) / p, and subtracts
-    that of the player's previous edge.
+    For each player, a leaf's product is multiplied by (o - z) / p of the player's last edge on the path. So each edge
+    adds its own (o - z) / p, and subtracts that of the player's previous edge.
     """
     left = tree.nodes.left_child[node]
     z_before, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
@@ -162,8 +163,9 @@ def _collect(tree, node, products, n_rows, sides, total):
 
 @bare_kernel
 def add_shapley_values(tree, values, X, scratch, total):
-    """Add the integrals over each step, of which Shapley values are the sum, to `total`, (n_steps, n_players, n_rows).
+    """Add the integrals over each step to `total`, (n_steps, n_players, n_rows).
 
+    The sum over the steps has the Shapley values.
     `values` are the predictions of the nodes; only leaves are read. X has transposed rows, (n_features, n_rows), at
     most as many as the scratch allows; categories are codes. `scratch` is the result of `make_scratch` for the
     `scratch_shape` of trees that include this tree.
@@ -171,7 +173,7 @@ def add_shapley_values(tree, values, X, scratch, total):
     stack, sides, products = scratch
     n_rows, n_stacked = X.shape[1], 0
     for i in range(n_rows):
-        # Before all splits, all rows are on the side of the edge 0.
+        # Index 0, for no edge, counts as a right child, because it is even. So all rows start on the right.
         sides[0, i] = _RIGHT
     for q in range(len(tree.points)):
         for i in range(n_rows):

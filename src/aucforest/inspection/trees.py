@@ -158,7 +158,7 @@ class TreeDisplay(Display):
     decimals : int, default=2
         The number of decimal places of thresholds and probabilities.
     times : collection of int, default=()
-        The features that are times of dates. Their thresholds are shown as dates.
+        Indices of the features that are dates in seconds, whose thresholds are shown as dates.
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ class TreeDisplay(Display):
         ax.set_axis_off()
 
     def _positions(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the plotted nodes, and the horizontal positions of all nodes: parents are midway between children."""
+        """Return the plotted nodes, and horizontal positions by node index. Parents are midway between children."""
         tree, depth = self.tree, self.tree.depth
         nodes = np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
         if len(nodes) > _MOST_NODES:
@@ -284,7 +284,7 @@ class TreeDisplay(Display):
         return nodes, x_positions
 
     def _draw_node(self, node: int, x: float, shows_split: bool, prediction: NDArray[np.float64]) -> Any:
-        """Draw the box of a node, in the color of the class with the largest ratio of its probability to the root's.
+        """Draw the box of a node, in the color of the class with the largest probability relative to the root.
 
         By probability alone, a rare class would never determine the color.
         """

@@ -9,7 +9,10 @@ LANES = 32  # the number of independent sums, whose additions the processor over
 
 @kernel
 def write_exponents(scores, positive, starts, scale, ends, exponents):
-    """Write scale * (lowest - score) for positives, scale * (score - highest) for negatives; see `_score_ends`."""
+    """Write scale * (lowest - score) for positives, scale * (score - highest) for negatives.
+
+    `ends` has (highest, lowest) for each group, see `_score_ends` in `pairwise`.
+    """
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
         highest, lowest = ends[group, 0], ends[group, 1]
@@ -33,10 +36,13 @@ def _add_totals(values, positive, lanes):
 
 @kernel
 def sum_pairs(values, positive, starts, scale, ends, gradient):
-    """Return the logarithm of the sum over pairs. Write the gradient, and replace `values` by the hessian diagonal."""
+    """Return the logarithm of the sum of losses over pairs, and write its gradient.
+
+    `values` are the exponentials of what `write_exponents` wrote. They are replaced by the hessian diagonal.
+    """
     n_groups = starts.size - 1
     lanes = np.empty((2, LANES))
-    factors = np.empty((n_groups, 2))  # The derivatives are the values multiplied by the factor of their class.
+    factors = np.empty((n_groups, 2))  # Absolute derivatives are values multiplied by the factor of their class.
     log_sums = np.full(n_groups, -np.inf)
     for group in range(n_groups):
         lanes[:] = 0.0

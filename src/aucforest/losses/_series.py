@@ -1,10 +1,11 @@
 """Sums of sigmoid-like functions and the squared hinge of score differences over all pairs, in O(n) from sorted rows.
 
-Let x be the difference of two scores divided by eps, and z = exp(-|x|). Each function is z q(z), plus a constant, plus
-a multiple of |x|. A polynomial of 20 terms approximates q on [0, 1] up to rounding (see docs/mathematics/losses.md). So
-z q(z) is a sum of multiples of exp(-k |x|). For each k, exp(-k |x|) is a product of two factors, one for each row of
-the pair: exponentials of the distances of the rows from an anchor. So the sum over all pairs of a row is the factor of
-the row, multiplied by the sum of the factors of the previous rows (a moment).
+Let x be the difference of two scores divided by eps, and z = exp(-|x|). Each sigmoid-like function is z q(z), plus a
+constant, plus a multiple of |x|. A polynomial of 20 terms approximates q on [0, 1] up to rounding (see
+docs/mathematics/losses.md). So z q(z) is a sum of multiples of exp(-k |x|). For each k, exp(-k |x|) is a product of two
+factors, one for each row of the pair: exponentials of the distances of the rows from an anchor. So the sum over the
+pairs of a row with previous rows is the factor of the row, multiplied by the sum of the factors of the previous rows (a
+moment).
 
     scores, ascending   o   o  o      o | o  o     a new anchor is set after a distance of eps, so that
                         '----- eps -----' '---     no power of exp(distance) is large
@@ -33,7 +34,8 @@ def _coefficients(quotient: Callable[[FloatArray], FloatArray]) -> FloatArray:
     return np.asarray(powers.coef, dtype=np.float64)
 
 
-# With s = sigmoid(-x): s, -s', s'', and softplus(-x). No Chebyshev node is at z = 0, where log1p(z) / z is not defined.
+# For s(x) = sigmoid(-x), these are s, -s', s'' and softplus(-x) at x > 0. No Chebyshev node is at z = 0, where
+# log1p(z) / z is not defined.
 _SIGMOID = _coefficients(lambda z: 1.0 / (1.0 + z))
 _SLOPE = _coefficients(lambda z: 1.0 / (1.0 + z) ** 2)
 _BEND = _coefficients(lambda z: (1.0 - z) / (1.0 + z) ** 3)
@@ -93,7 +95,7 @@ def _dot(series, terms):
 def add_series(scores, weights, starts, scale, table, sums):
     """Add to each row of `sums` the functions of `table`, summed over the pairs of the row.
 
-    Rows are sorted by score within groups. Negative rows have negative weights; their weight 0 is -0.0.
+    Rows are sorted by score within groups. Negative rows have negative weights, or -0.0 for a weight of 0.
     """
     moments = np.empty((2, TERMS))
     rise, fall = np.empty(TERMS), np.empty(TERMS)  # powers of exp(offset) and of exp(-offset)
@@ -152,7 +154,7 @@ def write_hinge(scores, weights, starts, scale, sums):
                 i = first + direction * step
                 if math.copysign(1.0, weights[i]) == direction:
                     continue
-                # `edge` is the score of the last row of this class. The margin, 1 / scale, is not added to `edge`,
+                # `edge` is the score of the previous row of this class. The margin, 1 / scale, is not added to `edge`,
                 # because the sum would be rounded.
                 distance = abs(scores[i] - edge) * scale
                 second_moment += distance * (2.0 * first_moment + distance * total)

@@ -64,7 +64,7 @@ def pairwise_loss(
         - "exp" (RankBoost [1]_, [2]_): phi(x) = exp(-x). **The logarithm of L is returned**, with its gradient and
           hessian, because L overflows if scores differ by some hundred eps. L and log L have the same minimum.
         - "logistic" (RankNet [3]_): phi(x) = log(1 + exp(-x)).
-        - "sigmoid": phi(x) = 1 / (1 + exp(x)); L is one minus the AUC smoothed with width eps, see `smooth_auc`. It is
+        - "sigmoid": phi(x) = 1 / (1 + exp(x)); L is one minus the AUC smoothed with width eps, see `smooth_auc`. L is
           not convex, and its hessian has negative entries.
         - "squared_hinge": phi(x) = max(0, 1 - x)^2.
     eps : float, default=1.0
@@ -121,8 +121,8 @@ def smooth_auc(
 ) -> tuple[float, FloatArray]:
     """Compute the smoothed AUC and its gradient with respect to the scores.
 
-    rAUC is the mean of sigmoid((f_i - f_j) / eps) over pairs of a positive sample i and a negative sample j ([1]_,
-    equations 4 and 5). This is one minus the `pairwise_loss` "sigmoid", and converges to the AUC as eps goes to 0.
+    The smoothed AUC is the mean of sigmoid((f_i - f_j) / eps) over pairs of a positive sample i and a negative sample j
+    ([1]_, equations 4 and 5). It is one minus the `pairwise_loss` "sigmoid", and converges to the AUC as eps goes to 0.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def value_and_gradient(pairs: Pairs, scores: FloatArray, loss: str, eps: float) 
 def _mean_of_pairs(
     pairs: Pairs, scores: FloatArray, loss: str, eps: float, n_functions: int
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the mean over pairs, its gradient, and its diagonal hessian if `n_functions` (phi, -phi', phi'') is 3."""
+    """Return the mean loss, its gradient, and its diagonal hessian if `n_functions` (phi, -phi', phi'') is 3."""
     rows = (rank_rows(scores) & WORD).astype(np.intp)  # in ascending order of score
     if pairs.groups is not None:
         rows = rows[np.argsort(pairs.groups[rows], kind="stable")]

@@ -294,7 +294,7 @@ class ThresholdCurveDisplay(Display):
     thresholds : ndarray of shape (n_thresholds,), float64
         The distinct scores, ascending.
     curves : dict of str to ndarray of shape (n_thresholds,), float64
-        "precision", "recall", "specificity", "G-mean" and "F1".
+        The metrics by name: "precision", "recall", "specificity", "G-mean" and "F1".
     cost : ndarray of shape (n_thresholds,), float64, default=None
         The mean cost of a sample.
     threshold : float, default=None
@@ -386,7 +386,7 @@ class ThresholdCurveDisplay(Display):
             As in `RocCurveDisplay.from_estimator`, but a single classifier. Its ``threshold_`` is marked if it has one.
         X : array-like or frame of shape (n_samples, n_features)
             Held-out samples. Training samples would give optimistic curves. For the training samples of a forest, use
-            `from_predictions` with the column of the positive class of ``oob_decision_function_``.
+            `from_predictions` with the positive class's column of ``oob_decision_function_``.
         **options
             Other parameters of `from_predictions`.
 
@@ -451,7 +451,7 @@ def _score_classifiers(
     scores = {label: _positive_scores(model, X) for label, model in models.items()}
     classes = {tuple(model.classes_[positive_last(model)].tolist()) for model in models.values()}
     if len(classes) != 1:
-        raise ValueError(f"the classifiers must have the same two classes, but have {classes}, the positive one last")
+        raise ValueError(f"the classifiers must have the same two classes (negative, positive), but have {classes}")
     ((negative, positive),) = classes
     codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=[negative, positive], of="X")
     return codes == 1, scores, positive

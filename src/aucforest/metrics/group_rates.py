@@ -65,7 +65,7 @@ class GroupRates(HtmlTable):
     Attributes
     ----------
     rates : tuple of GroupRate
-        One for each group and metric, in this order.
+        One for each group and metric; the metrics of a group are adjacent.
     reference : object
         The group with which the others are compared.
     level : float
@@ -77,7 +77,7 @@ class GroupRates(HtmlTable):
     level: float
 
     def verdict(self) -> str:
-        """Return a sentence on the differences from the reference group with intervals that exclude 0."""
+        """Return a sentence that lists the differences whose intervals exclude 0."""
         known = [rate for rate in self.rates if rate.group != self.reference and not np.isnan(rate.difference)]
         differing = [rate for rate in known if rate.differs]
         verb = "exclude" if len(differing) > 1 else "excludes"
@@ -236,7 +236,7 @@ class _RateEstimate(NamedTuple):
 
 
 class PredictedRows(NamedTuple):
-    """Whether each row is positive and is predicted positive, with optional probabilities and weights."""
+    """Whether each row is positive, and whether it is predicted positive, with optional probabilities and weights."""
 
     positive: NDArray[np.bool_]
     selected: NDArray[np.bool_]

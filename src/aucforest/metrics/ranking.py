@@ -1,8 +1,8 @@
 """Sorting of rows by score, which all exact metrics use, and sums over the sorted rows.
 
-A float64 score has two words of 32 bits, and a float32 score has one. The high word is mapped to an unsigned key of the
-same order. The key and the row number are packed into one uint64. The packed numbers are sorted by three passes of a
-radix sort. Float64 scores with the same high word form a run, and each run is then sorted by the low word.
+A float64 score has two words of 32 bits, and a float32 score has one. The high (or only) word is mapped to an unsigned
+key of the same order. The key and the row number are packed into one uint64. The packed numbers are sorted by three
+passes of a radix sort. Float64 scores with the same high word form a run, and each run is then sorted by the low word.
 
     packed   key of the high word | row        sorted by three radix passes
              key of the low word  | row        sorted within runs of equal high words
@@ -208,7 +208,7 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
 
 @kernel
 def _cumulate(ranked, positive, weights, tps, fps, rows):
-    """For each distinct score, descending from index 1, write the class weights at or above it, and a row with it."""
+    """For each distinct score, descending from index 1, write the weights of both classes at or above it, and a row."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
@@ -333,7 +333,7 @@ def _lost_columns(words, codes, weights, buffers, lost):
 
 
 def lost_columns(codes: NDArray[np.unsignedinteger], columns: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return `lost_pairs` for each of several weights, (n_weights, n_rows). Scores have shape (n_classes, n_rows)."""
+    """Return `lost_pairs` for each array of `weights`, (n_weights, n_rows). Scores have shape (n_classes, n_rows)."""
     n_classes, n_rows = columns.shape
     lost = np.zeros((len(weights), n_classes, n_classes))
     if not _lost_columns(_words(columns), codes, weights, _make_buffers(n_rows), lost):

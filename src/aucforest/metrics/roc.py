@@ -106,9 +106,10 @@ def roc_auc_score(
     y_score : array-like of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
         Finite scores, as in `roc_curve`.
     average : {"macro", "weighted", "micro", "samples"} or None, default="macro"
-        How to average over pairs (`multi_class` "ovo"), classes ("ovr") or labels. "macro" is the unweighted mean.
-        "weighted" weights by the frequency of the class, pair of classes or label. "micro" (not for "ovo") treats each
-        cell as a sample. "samples" (only for a label matrix) averages over samples. None returns the individual scores.
+        How to average over pairs (`multi_class` "ovo"), classes ("ovr") or columns of a label matrix. "macro" is the
+        unweighted mean. "weighted" weights by the frequency of the class, pair of classes or label. "micro" (not for
+        "ovo") treats each cell as a sample. "samples" (only for a label matrix) averages over samples. None returns the
+        individual scores.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative sample weights.
     max_fpr : float in (0, 1], optional
@@ -222,7 +223,8 @@ def hand_till_score(
     labels : array-like of shape (n_classes,), optional
         The class of each column, in any order. By default the sorted labels of `y_true`.
     average : {"macro", "weighted"} or None, default="macro"
-        "macro" is the unweighted mean, "weighted" uses the weights (W_i + W_j) / W. None returns all A(i, j).
+        "macro" is the unweighted mean, "weighted" weights A(i, j) by W_i + W_j, the weights of these classes.
+        None returns all A(i, j).
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative sample weights.
 
@@ -275,13 +277,13 @@ def _average_pairs(
 
 
 def auc_by_weights(positive: NDArray[np.bool_], scores: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the AUC for each of several weights, (n_weights, n_rows). The scores are ranked only once."""
+    """Return the AUC for each array of `weights`, (n_weights, n_rows). The scores are ranked only once."""
     ranked = rank_rows(scores)
     return np.array([mann_whitney(positive, ranked, each) for each in weights])
 
 
 def hand_till_by_weights(codes: NDArray[np.unsignedinteger], columns: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return Hand and Till's M for each of several weights, (n_weights, n_rows).
+    """Return Hand and Till's M for each array of `weights`, (n_weights, n_rows).
 
     `columns` are the scores of each class, (n_classes, n_rows), which are ranked only once. M is NaN if fewer than two
     classes have weight.
@@ -289,7 +291,7 @@ def hand_till_by_weights(codes: NDArray[np.unsignedinteger], columns: FloatArray
     totals = np.array([np.bincount(codes, each, len(columns)) for each in weights])
     pairs = _pair_matrix(lost_columns(codes, columns, weights), totals)
     is_pair = ~np.isnan(pairs)
-    # Usually the same pairs of classes have weight for all weights. Then all means are computed at once.
+    # Usually the same pairs of classes have weight in all arrays. Then all means are computed at once.
     if np.any(is_pair[0]) and np.all(is_pair == is_pair[0]):
         return np.ascontiguousarray(pairs[:, is_pair[0]]).mean(axis=1)
     return np.array([matrix[known].mean() if known.any() else np.nan for matrix, known in zip(pairs, is_pair)])
