@@ -88,7 +88,7 @@ def test_scores_that_say_nothing_of_more_trees_stay(score, of_half):
 def test_single_positive_has_no_score():
     labels = np.arange(50) == 7
     table = labels[:, None].astype(float)
-    with pytest.warns(UserWarning, match="only one sample has class True, and no tree"):
+    with pytest.warns(UserWarning, match="only one sample has class True, so no tree"):
         forest = small_forest(20, oob_score=True).fit(table, labels)
     assert np.isnan([forest.oob_score_, OOBCurveDisplay.from_estimator(forest, table, labels).scores[-1]]).all()
     assert small_forest(20, oob_score="accuracy").fit(table, labels).oob_score_ > 0.9

@@ -101,7 +101,7 @@ HOSTILE = {
     "another class within": (at("forest", "estimator", put="AUCTreeClassifier"), "estimator must be one of AUCForest"),
     "unknown parameter": (at("parameters", "forest__depth", put=1), "AUCForestClassifier has no parameter 'depth'"),
     "before boosted trees": (lambda _, data: data["parameters"].pop("boosted"), "before stacks had boosted trees: fit"),
-    "no scale": (without("boosted_scale"), "boosted_scale is not that of a member"),
+    "no scale": (without("boosted_scale"), "only one of boosted_scale and the member"),
     "a NaN scale": (array("boosted_scale", np.nan), "boosted_scale has invalid values"),
     "a giant scale": (array("boosted_scale", 1e200), "boosted_scale has invalid values"),
     "other classes": (at("residual", "classes", "values", put=[0, 7]), "classes_ of the stack and"),
@@ -133,7 +133,7 @@ def test_hostile_stacks_are_refused(name, contents, tmp_path):
 
 
 def test_a_scale_without_boosted_trees_is_refused(contents, tmp_path):
-    check_refused(contents["sparse"], array("boosted_scale", 2.0), "boosted_scale is not that of a member", tmp_path)
+    check_refused(contents["sparse"], array("boosted_scale", 2.0), "only one of boosted_scale and the member", tmp_path)
 
 
 # Changed arrays of forests are tested in test_model_files.py.

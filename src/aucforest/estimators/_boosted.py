@@ -6,8 +6,9 @@ over all series; no series is fitted to all rows.
 A leaf adds a step s to the score of a class k. The trees are stored as a forest, which can be saved, exported and
 explained. In a forest, the values of a leaf must not be negative and must sum to 1. So the value of class j of K > 2
 classes is (1 + (d - 1 / K) s / c) / K, where d is 1 if j = k and else 0, and c is the largest absolute step of all
-leaves. For two classes, the values are (1 - s / c) / 2 and (1 + s / c) / 2. The mean value over the trees of the forest
-times a scale is the mean score of the series, plus a constant that is the same for all classes.
+leaves. For two classes, s is also subtracted from the score of the other class, and the values are (1 + s / c) / 2 and
+(1 - s / c) / 2. The mean score over the series is the mean value over all trees times a scale, up to a constant that is
+the same for all classes.
 """
 
 from collections.abc import Callable
@@ -49,7 +50,7 @@ _PARAMS: dict[str, Any] = {
     "shrinkage": None,
     "calibration": None,
 }
-# A series stops after _PATIENCE stages that do not reduce the log loss of its fold, or after _MOST_STAGES stages or
+# A series stops after _PATIENCE stages without a lower log loss of its fold, or after _MOST_STAGES stages or
 # _MOST_TREES trees. A stage is one tree or, with more than two classes, a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 600, 2400
 # A stack has boosted trees only for at least LEAST_ROWS rows and at most MOST_CLASSES classes. With fewer rows, the fit
@@ -78,8 +79,8 @@ class _BoostedRows:
         self._weights = np.ones(n_rows) if part.weights is None else part.weights / part.weights.mean()
         self._rate_weights = None
         if growth.rates is not None:
-            # In target rates, classes that the forest samples less have lower weights. The same factors are used here,
-            # although boosted trees do not sample, so that these rates can be compared with the rates of new rows.
+            # The target rates of new rows are those of the forest, with lower weights for classes that it samples less.
+            # So the rates of training rows are computed with the same factors, although boosted trees do not sample.
             unsampled = RateWeights.of(table.rate_weight, None, growth.n_classes).factors
             given = np.ones(n_rows) if part.rate_weights is None else part.rate_weights
             self._rate_weights = given * (growth.rates.factors / unsampled)[part.labels]

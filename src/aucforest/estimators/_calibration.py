@@ -1,8 +1,9 @@
 """Calibration of a forest's class probabilities by its out-of-bag samples.
 
-A forest is under-confident, so the probability p_k of class k becomes p_k ** b * exp(a_k), normalized. The slope b and
-the intercepts a_k maximize a penalized likelihood of out-of-bag samples. If they cannot be fitted, only the prior
-correction is used: p_k is divided by the rate at which class k was sampled. Derivation: docs/mathematics/forests.md.
+A forest is usually under-confident, so the probability p_k of class k becomes p_k ** b * exp(a_k), normalized. The
+slope b and the intercepts a_k maximize a penalized likelihood of out-of-bag samples. If they cannot be fitted, only the
+prior correction is used: p_k is divided by the rate at which class k was sampled. The derivation is in
+docs/mathematics/forests.md.
 """
 
 from collections.abc import Sequence
@@ -21,15 +22,16 @@ from aucforest.fitting.out_of_bag import Sums
 # Smaller probabilities are replaced by this value, because the logarithm of 0 is infinite.
 MIN_PROBA = 1e-6
 # The penalty is _PENALTY * (log(b) ** 2 + sum(a_k ** 2)) + c * log(b) ** 2 / n, where the a_k are differences from the
-# prior correction, and c is larger for a slope below 1: docs/mathematics/forests.md says why. The constants were chosen
-# on the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
+# prior correction, n is the result of `rarer_class_size`, and c is larger for a slope below 1: see
+# docs/mathematics/forests.md. The constants were chosen on the data sets of benchmarks/ranking.py with names from a to
+# q, and on synthetic data sets.
 _PENALTY, _PENALTY_ABOVE_1, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With groups, forests are often over-confident, because trees recognize the similar rows of a group. So a slope below 1
 # has a smaller penalty. The constant was chosen with `benchmarks/grouped_oob.py calibration`.
 _PENALTY_BELOW_1_OF_GROUPS = 5.0
-# No calibration is fitted if the mean number of out-of-bag trees of a sample is smaller in one half of the trees.
+# No calibration is fitted if, in one half of the trees, the mean number of out-of-bag trees of a sample is below this.
 _LEAST_TREES = 0.5
-# If the probabilities have a smaller range, they differ only by rounding errors, and do not determine the slope.
+# If the probabilities have a range below this, they differ only by rounding errors, and do not determine the slope.
 _LEAST_RANGE = 1e-9
 # Fisher scoring stops after a step that changes the objective by about _LAST_STEP or less, or after _MOST_STEPS steps.
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
@@ -81,14 +83,14 @@ class CalibrationSample(NamedTuple):
 def effective_counts(
     labels: NDArray[Any], weights: NDArray[np.float64], groups: NDArray[Any] | None
 ) -> NDArray[np.float64]:
-    """Return the effective number of samples, or of groups if they are given, of each class (Kish 1965)."""
+    """Return for each class the effective number of its samples or, if `groups` are given, groups (Kish 1965)."""
     counts = []
     for k in range(int(labels.max()) + 1):
         weights_of_class = weights[labels == k]
         if groups is not None:
             weights_of_class = np.bincount(groups[labels == k], weights_of_class)
             weights_of_class = weights_of_class[weights_of_class > 0.0]
-        # Otherwise, the squares of very small weights would be 0. Powers of 2 cause no rounding errors.
+        # Without this scaling, squares of very small weights would be 0. Powers of 2 cause no rounding errors.
         weights_of_class = np.ldexp(weights_of_class, -np.frexp(weights_of_class.max(initial=0.0))[1])
         counts.append(weights_of_class.sum() ** 2 / np.sum(weights_of_class**2))
     return np.array(counts)
@@ -110,7 +112,7 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
 
 
 def _can_fit(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:
-    """Return whether there are enough out-of-bag samples of all classes, and their probabilities are not constant.
+    """Return whether there are enough out-of-bag trees, out-of-bag samples of all classes, and unequal probabilities.
 
     `parts` are the sums over all trees and over each half of them.
     """
@@ -180,8 +182,9 @@ def calibrate(
 
 
 class _Likelihood:
-    """Penalized negative log likelihood of the log slope, and of the intercepts minus the intercept of the first class.
+    """Penalized negative log likelihood of a calibration.
 
+    The parameters are the log slope and, for each class except the first, its intercept minus that of the first class.
     `logs` are centered logarithms of probabilities, (n_classes, n_samples). If they are 0 and the parameters are 0, the
     calibrated probabilities are exp(base). `slope_penalties` is the result of `_slope_penalties`.
     """

@@ -18,11 +18,11 @@ from aucforest.metrics.validation import FloatArray
 
 # Maximum number of updates of the penalties, and the relative change of all penalties below which the updates stop.
 _MOST_UPDATES, _LEAST_CHANGE = 10, 0.05
-# Newton's method stops after a step whose squared length, in standard errors of the coefficients, is below _LOOSE. In
-# the last fit, the limit is _PRECISE. After this step, the error is much smaller than the step.
+# Newton's method stops after a step whose squared length, in standard errors of the coefficients, is below _LOOSE, or
+# in the last fit below _PRECISE. The remaining error is much smaller than this last step.
 _LOOSE, _PRECISE = 1.0, 1e-5
-# Maximum number of Newton steps, maximum number of conjugate gradient iterations in a Newton step, and the factor at
-# which the backtracking of a step ends.
+# Maximum number of Newton steps, maximum number of conjugate gradient iterations in a Newton step, and the smallest
+# factor of a step in backtracking.
 _MOST_STEPS, _MOST_PRODUCTS, _LEAST_LENGTH = 50, 100, 1e-4
 # Maximum number of coefficients in the block of `_Curvature`. With more dense columns there is no block.
 _MOST_PAIRED = 256
@@ -151,7 +151,7 @@ def _minimize(loss: _Loss, coef: FloatArray, precision: float) -> tuple[FloatArr
 def _choose_penalties(
     coef: FloatArray, curvature: FloatArray, penalty: FloatArray, column: NDArray[np.int64], prior: FloatArray
 ) -> FloatArray:
-    """Return updated penalties of columns; the other arguments except `prior` have a row or value for each category."""
+    """Return updated penalties of columns. All arguments except `prior` have a row or a value for each category."""
     n_scores = coef.shape[1]
     effective = curvature / (curvature + penalty[:, None])  # near 1 if the data determine the coefficient, else near 0
     # With more than two classes, the coefficients of a category sum to 0, so only n_classes - 1 of them are free.

@@ -48,7 +48,7 @@ class DecisionModel(Model):
         Parameters
         ----------
         threshold
-            The new value of the parameter `threshold`. Here, costs of each sample are given as ``{"cost": array}``.
+            The new value of the parameter `threshold`. Pass costs of each sample as ``{"cost": array}``.
         X, y, sample_weight
             The samples to tune the threshold on. Only needed for rules that are tuned.
         oob : bool, default=True
@@ -87,7 +87,7 @@ class DecisionModel(Model):
         multiplied by the ratio of its new frequency to its frequency in the training data, and normalized [1]_. It is
         assumed that samples of a class have the same distribution in the population and in the training data. With two
         classes the ranking does not change. All probabilities (also out-of-bag), thresholds, saved and exported models,
-        and CBPE use the new frequencies.
+        and `aucforest.monitoring.CBPE` use the new frequencies.
 
         Parameters
         ----------
@@ -131,8 +131,8 @@ class DecisionModel(Model):
             return self
         new = self.class_prior_ if prevalence is None else self._validate_prevalence(prevalence)
         shift = np.log(new) - np.log(self._frequencies)
-        # An uncalibrated forest gets a calibration from `_shift_scores`, which raises probabilities below MIN_PROBA. A
-        # stack has no `calibration_`.
+        # `_shift_scores` gives an uncalibrated forest a calibration, and calibrations replace probabilities below
+        # MIN_PROBA by MIN_PROBA. A stack has no `calibration_`.
         min_proba = MIN_PROBA if getattr(self, "calibration_", self) is None else 0.0
         self._shift_scores(shift)
         if prevalence is None:
@@ -198,7 +198,7 @@ class DecisionModel(Model):
         raise NotImplementedError
 
     def _rule_on_training(self, rule: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> TunedRule:
-        """Return a rule with training samples to tune it on, which are weighted to the prevalence if it is set."""
+        """Return a rule with the training samples to tune it on; with a prevalence, their weights are adapted to it."""
         if hasattr(self, "prevalence_"):
             frequencies = class_frequencies(labels, weights, len(self.classes_))
             factors = (self.prevalence_ / np.maximum(frequencies, np.finfo(np.float64).tiny))[labels]
@@ -206,7 +206,7 @@ class DecisionModel(Model):
         return TunedRule(rule, labels, weights, self._positive)
 
     def _check_target(self, target: Target, cost: Any) -> Any:
-        """Return the rule with the costs of `fit`; raise ValueError if it or `oob_score` is not available."""
+        """Return the threshold rule with the costs of `fit`; raise ValueError if parameters do not suit the target."""
         n_classes = len(target.classes)
         rule = resolve_threshold(self.threshold, cost, n_classes, len(target.labels))
         target.check_classes()

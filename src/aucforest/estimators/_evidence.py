@@ -1,4 +1,7 @@
-"""Out-of-bag predictions of the first trees of a forest, used to choose mixture, shrinkage and calibration."""
+"""Out-of-bag predictions of the first trees of a forest, used to choose mixture, shrinkage and calibration.
+
+A mixed forest has several variants (pairs of a criterion and a splitter) or encodings of columns with many categories.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -46,8 +49,8 @@ SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_PER_SCORED_ROW = 96, 300, 4
 _N_HALVES = 2
 # Maximum number of sums of out-of-bag predictions in memory.
 _MOST_SUMS = 2**23
-# Approximate seconds to add the prediction of a tree for a row, the proportion by which each stored class increases
-# this time, and approximate seconds to rank a row.
+# Approximate seconds to add the prediction of a tree for a row, the proportion by which each stored class probability
+# increases this time, and approximate seconds to rank a row.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
 # Minimum seconds of a task for which threads are faster.
 _LEAST_TASK = 1e-3
@@ -69,10 +72,10 @@ def jackknife_error(estimates: NDArray[np.float64]) -> Any:
 def row_weight(
     weights: NDArray[np.float64] | None, sample_weight: NDArray[np.float64] | None, *, bootstrap: bool
 ) -> float:
-    """Return the weight that shrinkage counts as one sample, which is the mean weight of a row in a tree.
+    """Return the weight that shrinkage counts as one sample, which is the mean weight of a sample.
 
-    `weights` include class weights, `sample_weight` does not. Without a bootstrap, a row of integer sample weight w
-    counts as w samples. With a bootstrap it counts as one, because its w copies are always sampled together.
+    `weights` include class weights, `sample_weight` does not. Without a bootstrap, a row of integer sample weight w is
+    w samples. With a bootstrap it is one sample, because its w copies are always sampled together.
     """
     if weights is None:
         return 1.0
@@ -172,7 +175,7 @@ class OutOfBagSelector:
         return _MOST_SCORED_TREES if is_large or self._n_encodings > 1 else SCORED_TREES
 
     def _counts_by_class(self) -> NDArray[np.int64]:
-        """Return the number of scored rows, or of their groups if groups are given, of each class that occurs."""
+        """Return, for each class that occurs, the number of its scored rows or, if groups are given, groups."""
         labels = self._labels
         if self._groups is not None:
             labels = np.unique(np.stack((labels, self._groups)), axis=1)[0]
@@ -229,7 +232,7 @@ class OutOfBagSelector:
     def _score(
         self, candidates: Sequence[Sums], weights: NDArray[np.float64], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return the AUC of the means over trees of each candidate by each of several row weights.
+        """Return the AUC of each candidate with each of several row weights; it ranks rows by the mean over trees.
 
         `weights` has the shape (n_weights, n_rows), the result (n_candidates, n_weights). The totals of the candidates
         have `count_columns(n_classes)` columns. An AUC that is not defined is NaN.
@@ -267,7 +270,7 @@ class OutOfBagSelector:
         return [Sums(*pair) for pair in zip(total.sum(axis=1), n_trees.sum(axis=1))]
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
-        """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
+        """Return the samples for a calibration with this shrinkage, with weights that yield these class frequencies."""
         index = self._index_of(amount)
         halves = [Sums(total[..., index], n_trees) for total, n_trees in self._sums_of_halves()]
         if self._n_classes == 2:
@@ -341,7 +344,7 @@ class OutOfBagSelector:
             best, amounts = int(np.argmax(best_scores)), scores[index].argmax(axis=1)
             chosen = [candidates[i * len(self._amounts) + amount] for i, amount in enumerate(amounts)]
             jackknife_scores = self._score(chosen, self._jackknife_weights)
-            # The error is 0 for the best encoding and for encodings that predict exactly like it. It is a divisor.
+            # The error, a divisor, is 0 for the best encoding and for encodings that predict exactly like it.
             errors = np.maximum(jackknife_error(jackknife_scores - jackknife_scores[best]), 1e-6)
             gains[index] = (best_scores - best_scores[best]) / errors
         return gains
@@ -412,7 +415,7 @@ class OutOfBagSelector:
         return float(differences.mean()) if len(differences) > 0 else 0.0
 
     def _encoding_factors(self, all_weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return factors of trees, (n_weights, n_encodings), with which each encoding has its chosen total weight."""
+        """Return factors for the trees of encodings, (n_weights, n_encodings), that give them the chosen weights."""
         n_added = self._n_added.sum(axis=0)
         if not self._has_weighed_encodings:
             return np.ones((len(all_weights), self._n_encodings))

@@ -150,8 +150,8 @@ class TreeExports(OnnxExport, TreePrediction):
         ``feature_importances_`` are those of the Gini criterion.
 
         A categorical split becomes several numeric splits, one for each run of codes that go to the same side. Each run
-        gets a copy of the nodes below. For the weights of the copies, the samples of a side are assumed to be spread
-        evenly over its categories. SHAP values without background data depend on these weights.
+        gets a copy of the nodes below the split. For the weights of the copies, the samples of a side are assumed to be
+        spread evenly over its categories. SHAP values without background data depend on these weights.
 
         Examples
         --------

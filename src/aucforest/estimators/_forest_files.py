@@ -251,7 +251,7 @@ def _restore_alternatives(forest: Any, stored: StoredModel, name: str, mixture: 
         n_trees = stored.take_array(f"{mixture}_n_trees", "q", (-1,))
         for given in values:
             are_names = len(given) == len(n_trees) > 1 and {*map(type, given)} == {str}
-            # An array of names takes the number of names times the length of the longest.
+            # An array of strings needs memory for the number of strings times the length of the longest.
             is_short = are_names and max(map(len, given)) <= _MOST_CHARACTERS
             require(is_short, f"the names of {mixture} are not short texts, or do not match the numbers of trees")
         are_counts = np.all((n_trees >= 0) & (n_trees <= len(forest.trees_)))

@@ -118,7 +118,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             )
 
     def _calibration_of_training(self) -> Calibration | None:
-        """Return the calibration for the class frequencies of the training data, which `set_prevalence` may change."""
+        """Return the calibration for the class frequencies of the training data, not of `set_prevalence`."""
         if self.calibration_ is None or not hasattr(self, "prevalence_"):
             return self.calibration_
         shift = np.log(self.prevalence_) - np.log(self.class_prior_)
@@ -152,7 +152,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         # ways, this is not possible, and shrinkage, mixture and calibration are those of the previous fit.
         reused = before if len(records) > 1 else None
         self._set_sampling(target, start.seed, records)
-        # This is the calibration if none can be fitted.
+        # `default` is the calibration if none can be fitted.
         default = prior_correction(spec.sampler, n_classes) if reused is None else reused._calibration_of_training()
         self.calibration_ = None if self.calibration is None else default
         # Without calibration, probabilities are for the class frequencies of the bootstrap samples.
@@ -291,7 +291,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
 
     def _shrink(self, selector: OutOfBagSelector | None, unit: float, reused: "ForestFit | None") -> None:
-        """Set `shrinkage_`, and shrink the trees. If `reused` is a forest, its shrinkage is used."""
+        """Set `shrinkage_`, and shrink the trees. "auto" uses the shrinkage of `reused`, if this is a forest."""
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         elif reused is not None:
@@ -302,12 +302,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, selector: OutOfBagSelector | None, spec: FitSpec) -> None:
-        """Fit the calibration if there are out-of-bag samples, to the class frequencies after class weights."""
+        """If there are out-of-bag samples, fit the calibration for the class frequencies after class weights."""
         if self.calibration is None or selector is None:
             return
         frequencies = self.class_prior_
         if spec.balanced_subsample and spec.sampler is not None:
-            # In the sample of a tree, all classes have the same weight, which is the frequency times the sampling rate.
+            # In the sample of a tree, the frequency times the sampling rate is the same for all classes.
             with np.errstate(divide="ignore"):
                 frequencies = np.where(frequencies > 0, 1.0 / spec.sampler.rates, 0.0)
         elif spec.class_weights is not None:
@@ -328,7 +328,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _sum_out_of_bag(
         self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
-        """Return the out-of-bag sums over each range of trees, of which only the first has rows outside `sample`."""
+        """Return the out-of-bag sums over each range of trees. Only those over the first have rows outside `sample`."""
         if rows.sum_rows is not None:
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
@@ -390,7 +390,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError if a parameter needs out-of-bag rows, and there are none or they cannot be found."""
-        # If classes are sampled at different rates, the calibration corrects for them. So all trees need equal rates.
+        # The calibration corrects for different sampling rates of classes. So these must be the same for all trees.
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
         needs = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes), "calibration": by_class}
         sampled = ", ".join(map(str, records))

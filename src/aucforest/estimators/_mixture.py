@@ -1,4 +1,8 @@
-"""Mixed forests: the choice of the criterion, splitter and encoding of each tree by out-of-bag AUC."""
+"""Mixed forests: the choice of the criterion, splitter and encoding of each tree by out-of-bag AUC.
+
+A variant is a pair of a criterion and a splitter. An encoding is the way in which a tree reads columns of many
+categories.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -9,13 +13,13 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._evidence import SCORED_TREES
 
-# Minimum number of trees of each variant and encoding before the first evaluation. When evaluations take place does not
-# depend on n_estimators, so that a larger forest starts with the trees of a smaller one.
+# Minimum number of trees of each variant and encoding before the first evaluation. The numbers of trees at evaluations
+# do not depend on n_estimators, so that a larger forest starts with the trees of a smaller one.
 _FIRST_TREES = 4
-# Number of trees before the last evaluation of several encodings. It is needed because each encoding has too few of the
-# first SCORED_TREES trees (benchmarks/DEFAULTS.md).
+# Number of trees before the last evaluation of several encodings. This evaluation is needed because each encoding has
+# too few of the first SCORED_TREES trees (benchmarks/DEFAULTS.md).
 _TREES_WITH_ENCODINGS = 192
-# Encodings with a smaller weight after the first evaluation are dropped.
+# Encodings with a weight below this after the first evaluation are dropped.
 _LEAST_WEIGHT = 0.01
 
 
@@ -41,7 +45,7 @@ def assign_alternatives(
     `strata` has the stratum of each tree: its variant if encodings are assigned, or 0 if variants are assigned. A tree
     without an alternative gets the one with the largest shortage in the stratum: weight times number of trees, minus
     number of trees of the alternative. Among equal shortages, the shortage in the whole forest decides. Existing trees
-    of alternatives beyond `weights` are not counted.
+    of alternatives that are not in `weights` are not counted.
     """
     # Lists of Python numbers, because small arrays are several times slower.
     proportions, assigned = weights.tolist(), [*existing, *[None] * (n_trees - len(existing))]

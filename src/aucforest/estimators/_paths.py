@@ -19,7 +19,7 @@ _EMPTY.setflags(write=False)
 
 @bare_kernel
 def _fill_paths(parent, leaves, ends, nodes):
-    """Write the path of each row, from the root to its leaf, to `nodes`. It ends before the index `ends[row]`."""
+    """Write to `nodes` the path of each row from the root to its leaf. It ends before the index `ends[row]`."""
     for row in range(len(leaves)):
         node, index = leaves[row], ends[row]
         while node >= 0:
@@ -56,7 +56,7 @@ class _Frequencies(NamedTuple):
 class OutOfBagRows(NamedTuple):
     """Consecutive rows; each tree predicts the rows that are not in its bootstrap sample."""
 
-    first: int  # the index in the sums of the first of these rows
+    first: int  # the index of the first of these rows in the sums
     X: NDArray[np.float64]  # (n_features, n_rows)
     counts: NDArray[np.uint16]  # (n_trees, n_rows), how often each row is in the bootstrap sample of each tree
 
@@ -172,7 +172,7 @@ def _start_tree(frequencies, counts, work, n_trees):
 
 @bare_kernel
 def _add_tree(nodes, frequencies, X, counts, work, sums):
-    """Add the out-of-bag predictions of one tree to `sums`, the sums of these rows and of the variant of the tree."""
+    """Add the out-of-bag predictions of one tree to `sums`, with only the rows of X and the variant of the tree."""
     rows, branches = work.rows, work.branches
     branch: Any = _start_tree(frequencies, counts, work, sums.n_trees)
     while branch >= 0:

@@ -1,4 +1,4 @@
-"""Prediction by trees, a mixin: their layout for traversal, blocks of rows in threads, and the mean over trees."""
+"""A mixin for prediction by trees: their layout for traversal, blocks of rows in threads, and the mean over trees."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,8 +17,8 @@ from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkBuffers, add_pr
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse
 from aucforest.tree.tree import Tree
 
-# Number of rows of a prediction task. It reads its rows once for each tree, so they have about _TASK_BYTES, which fit
-# into the CPU caches. It reads all trees from memory, so it should have many rows, at least _LEAST_ROWS.
+# Minimum and maximum number of rows of a prediction task, and the bytes of its rows between these limits. A task reads
+# its rows once for each tree, so they should fit into the CPU caches. It also reads all trees, so it needs many rows.
 _LEAST_ROWS, _MOST_ROWS, _TASK_BYTES = 2**13, 2**15, 9 * 2**18
 # Up to _FEW_ROWS rows are predicted one by one. Each tree gets a copy of the row, and all copies are traversed
 # together. The copies may have at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.

@@ -59,7 +59,7 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
         return n_numbers + len(model.knots_) + len(model.missing_) + len(model.codes_)
 
     def are_codes(values: NDArray[np.float64], model: Any) -> Any:
-        """Return whether values are codes or cells of interactions, sorted by feature and value."""
+        """Return whether values are codes of categories, or of cells (pairs) of interactions, in ascending order."""
         features, n_codes_of = model.code_features_, {f: len(values) for f, values in forest.categories_.items()}
         n_codes_of |= {n_features + i: n_codes_of[t.feature] * t.n_parts for i, t in enumerate(model.interactions)}
         n_codes = np.array([n_codes_of.get(feature, 0) for feature in features.tolist()])
@@ -122,7 +122,8 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
         setattr(stack, name, getattr(forest, name))
     stack.threshold_ = None
     restore_fields(stack, stored, _STACK)
-    require(("boosted" in stack.members_) == hasattr(stack, "_boosted_scale"), "boosted_scale is not that of a member")
+    is_paired = ("boosted" in stack.members_) == hasattr(stack, "_boosted_scale")
+    require(is_paired, 'only one of boosted_scale and the member "boosted" is stored')
 
 
 def _restore_member(stack: Any, stored: StoredModel, name: str, *kinds: str) -> Any:
@@ -149,7 +150,7 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
 
 
 def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> tuple[RateTable, ...]:
-    """Return the interactions of an additive model; files without interactions have no such item."""
+    """Return the interactions of an additive model; without interactions, their list is missing in the file."""
     tables = list[RateTable]()
     for i, item in enumerate(stored.take_list("interactions", list) if "interactions" in stored else []):
         tables.append(restore_rate_table(item, stored, f"interactions.{i}", forest, n_features))

@@ -81,7 +81,7 @@ class _StackRows(NamedTuple):
         return cls(X, target, weights, groups)
 
     def has_enough_samples(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether other members can be fitted to `rows`, a mask; they need at least two rows of each class."""
+        """Return whether members besides the forest can be fitted to `rows`, a mask; each class needs two rows."""
         counts = np.bincount(self.target.labels[rows], minlength=len(self.target.classes))
         return self.target.has_enough_samples and bool(counts.min() >= 2)
 
@@ -162,8 +162,8 @@ class StackFit(DecisionModel, OnnxExport):
     ) -> None:
         """Fit all members and their combination, and set the threshold and the out-of-bag score.
 
-        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member, and
-        the penalty of `combine` pulls its weight towards 1.
+        `old` is a model that was fitted to other rows, and its probabilities for X. The model becomes the first
+        member, and the penalty of `combine` pulls its weight towards 1.
         """
         X = as_csr(X) if issparse(X) else X
         with warnings.catch_warnings():
@@ -180,7 +180,7 @@ class StackFit(DecisionModel, OnnxExport):
                 if self.linear not in ("auto", None):
                     linear = _fit_linear(training, [self.linear], indexable_rows(X))
                 forest._fit_rows(table, forest._start())
-                # The scores of other members are not monotonic.
+                # Members other than the forest are not monotonic.
                 if self.linear == "auto" and forest.monotonic_cst is None:
                     categorical = tuple(sorted(forest.categories_))
                     models = [AdditiveClassifier(categorical)]
@@ -243,7 +243,7 @@ class StackFit(DecisionModel, OnnxExport):
     def _combine(self, training: _StackRows, linear: list[_Predicted], old: _Predicted | None) -> NDArray[np.float64]:
         """Fit the other members and the combination; return out-of-bag probabilities, NaN where they are undefined.
 
-        Of several linear models, the one is kept whose combination with the other members has the lowest log loss.
+        Of several linear models, the one with the lowest log loss in combination with the other members is kept.
         """
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
@@ -292,7 +292,7 @@ class StackFit(DecisionModel, OnnxExport):
     def _combine_by_part(
         self, scores: list[NDArray[np.float64]], training: _StackRows, rows: NDArray[np.int64], combination: Combination
     ) -> NDArray[np.float64]:
-        """Return combined probabilities: for each tenth of the rows, with weights that are fitted to the other rows.
+        """Return the combined probabilities of each tenth of the rows, with weights that are fitted to the other rows.
 
         The intercepts and the sum of the weights are those of `combination`, so that all rows are comparable.
         """
@@ -346,7 +346,7 @@ class StackFit(DecisionModel, OnnxExport):
     def _validate_for(
         self, model: AUCForestClassifier, training: _StackRows, weights: NDArray[np.float64]
     ) -> RowsInMemory:
-        """Return the training rows for a model that has the target rates of the forest."""
+        """Return the training rows for a member, with the target rates and categories of integers of the forest."""
         target = training.target
         table = model._validate_rows(training.X, target.classes[target.labels], weights, training.groups)
         table.rates, given = self.members_["forest"].target_rates_, target.sample_weight

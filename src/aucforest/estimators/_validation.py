@@ -121,7 +121,7 @@ class FeatureModel(Model):
     def _learn(self, X: Any, kept: NDArray[np.int64] | None) -> NDArray[Any] | None:
         """Find categorical columns and dates, and return X as a matrix of features; None if scikit-learn can convert X.
 
-        It cannot convert categorical columns, dates and Arrow dictionaries.
+        scikit-learn cannot convert categorical columns, dates and Arrow dictionaries.
         """
         given = self.categorical_features
         table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
@@ -161,7 +161,7 @@ class FeatureModel(Model):
 
     @property
     def split_features_(self) -> NDArray[Any]:
-        """The names of the features of the trees: columns of X, several for a column of dates, then target rates."""
+        """The names of the features of the trees: columns of X (several for a column of dates), then target rates."""
         check_is_fitted(self, "classes_")
         names = getattr(self, "feature_names_in_", None)
         names = [f"feature_{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
@@ -181,7 +181,7 @@ class FeatureModel(Model):
 
     @property
     def _inputs_of_features(self) -> list[int]:
-        """The index of each feature of the trees; for categories of integers and target rates, that of their input."""
+        """The index of each feature of the trees or, for categories of integers and target rates, of its input."""
         inputs = [*range(self.n_features_in_ + n_added(self.expanded_))]
         for feature, column in columns_of_integers(self.n_features_in_, self.expanded_).items():
             inputs[feature] = column

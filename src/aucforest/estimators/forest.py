@@ -157,7 +157,7 @@ class AUCForestClassifier(ForestFit):
         - list: several of these, of which each tree uses one.
 
         "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
-        of at most 50 categories are always split by sets. With "sets" alone, all integers are only numbers.
+        of at most 50 categories are always split by sets. With "sets" alone, integers are never categories.
     date_parts : "auto", list of str or None, default="auto"
         The features computed from dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
@@ -245,8 +245,8 @@ class AUCForestClassifier(ForestFit):
         The variance of the mean p over trees as a multiple of p (1 - p), for `predict_interval`. The mean varies like a
         proportion in ``1 / dispersion_`` samples. Only defined with ``sampling="half-samples"``.
     threshold_ : float, ndarray or None
-        The fitted rule of `predict`: a probability of the class ``pos_label_``, class frequencies if there are more
-        than two classes, a cost matrix, or None.
+        The fitted rule of `predict`: a probability of the class ``pos_label_``, the class frequencies for "prevalence"
+        with more than two classes, a cost matrix, or None.
     threshold_std_ : float
         Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees, on at most 65,536
         samples.
@@ -269,11 +269,11 @@ class AUCForestClassifier(ForestFit):
 
     Notes
     -----
-    After four trees of each variant, each variant gets a weight: how much the out-of-bag ROC AUC of the forest would
-    increase if the variant had more trees (:doc:`formulas </mathematics/forests>`). The next trees are divided in
-    proportion to the weights, which are computed again after 96 trees. Small data sets thus get a mixture of all
-    variants, and large ones mostly the variants that rank best. Without a bootstrap all variants have the same number
-    of trees. The variant of a tree does not depend on `n_jobs` or on where the data is stored. A forest with more trees
+    After four trees of each variant, each variant gets a weight, which is larger the more the out-of-bag ROC AUC of the
+    forest would increase by more trees of the variant (:doc:`formulas </mathematics/forests>`). The next trees are
+    divided in proportion to the weights, which are computed again after 96 trees. Small data sets thus get a mixture of
+    all variants, and large ones mostly the variants that rank best. Without a bootstrap all variants have equally many
+    trees. The variant of a tree does not depend on `n_jobs` or on where the data is stored. A forest with more trees
     starts with the trees of a smaller one.
 
     If a column has more than 50 categories, encodings get weights in the same way, and all weights are computed once
@@ -446,7 +446,7 @@ class AUCForestClassifier(ForestFit):
             functions = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}
             members = []
             for tree, (criterion, splitter) in zip(self.trees_, self.variants_):
-                # A function as criterion has a name like "f()". It is unknown if the forest was loaded from a file.
+                # A name like "f()" stands for a function, which is unknown if the forest was loaded from a file.
                 named = None if criterion.endswith("()") else criterion
                 params["criterion"], params["splitter"] = functions.get(criterion, named), splitter
                 members.append(AUCTreeClassifier(**params))
@@ -538,7 +538,7 @@ class AUCForestClassifier(ForestFit):
         return iter(self.estimators_)
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the index of the leaf of each sample among the nodes of each tree.
+        """Return the leaf of each sample in each tree, as its index among the nodes of the tree.
 
         Parameters
         ----------

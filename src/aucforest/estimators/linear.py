@@ -57,8 +57,8 @@ class LinearAUCClassifier(Model):
     The AUC does not depend on the scale and the intercept of the score. A logistic regression on the score determines
     them, which gives probabilities and keeps the ranking.
 
-    For rare classes it ranks better than logistic regression, and about as well as logistic regression with
-    ``class_weight="balanced"``. For balanced classes there is little difference. See the notebook ``auc_as_loss``.
+    For rare classes, this classifier ranks better than logistic regression, and about as well as logistic regression
+    with ``class_weight="balanced"``. For balanced classes there is little difference. See the notebook ``auc_as_loss``.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class LinearAUCClassifier(Model):
         return result.x, losses
 
     def _validate(self, X: Any, **options: Any) -> Any:
-        """Validate X, and y if given. Larger values than the limit could have infinite squares or scores."""
+        """Validate X, and y if given. Reject large values, because their squares or scores could be infinite."""
         check_table(X)
         X = unmask(X)
         find_dates(table_of(X), parts=None)  # raises ValueError for dates, which numpy would convert to numbers

@@ -35,7 +35,7 @@ from aucforest.tables.target_rates import SETS
 from aucforest.tree.prediction import PackedTrees
 
 Scorer = Callable[..., float]
-# Maximum relative error of the weight of a class in a leaf, because trees round sample weights.
+# Maximum relative error of the weight of a class in a leaf from the rounding of sample weights in trees.
 _LEAF_TOLERANCE = 1e-6
 
 
@@ -76,7 +76,7 @@ def is_roc_auc(scoring: Any) -> bool:
 def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> None:
     """Warn that the out-of-bag ROC AUC is undefined, because one of two classes has a single sample."""
     label = classes.tolist()[int(np.argmin(np.bincount(labels, minlength=2)))]
-    reason = f"only one sample has class {label!r}, and no tree that it is out of bag for has seen another"
+    reason = f"only one sample has class {label!r}, so no tree for which it is out of bag has seen this class"
     warn(f"oob_score_ is NaN: {reason}")
 
 
@@ -108,7 +108,7 @@ class OutOfBagScorer:
     def score(
         self, X: Any, labels: NDArray[np.uint16], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
     ) -> float:
-        """Return the score of class probabilities; NaN with a warning if it fails because a class has no row."""
+        """Return the score of class probabilities; NaN with a warning if the scorer fails because a class is absent."""
         if self._scorer is None:
             return class_roc_auc(labels, proba, sample_weight)
         scored_model, classes, order = copy.copy(self._forest), self._classes, self._order
@@ -193,8 +193,8 @@ def training_rows(
 ) -> TrainingRows:
     """Return the training data of a forest with its bootstrap samples, which are drawn again.
 
-    Raises ValueError if X and y are not the training data. To detect this, the number of samples and the class weights
-    of each leaf of a tree are compared with those of the fit. With same_weights=False, weights may differ.
+    Raises ValueError if X and y are not the training data. To detect this, the number of samples and the weight of each
+    class in the leaves of a tree are compared with those of the fit. With same_weights=False, weights may differ.
     """
     if not forest.bootstrap:
         raise ValueError("out-of-bag samples need a forest with bootstrap=True")
@@ -268,7 +268,7 @@ def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: 
 
 
 def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
-    """Raise ValueError unless each leaf of a tree gets the number of rows and the class weights of the fit.
+    """Raise ValueError unless each leaf of a tree has as many rows, and the same weight of each class, as in the fit.
 
     Only the first tree without target rates is checked, because rates differ from tree to tree.
     """

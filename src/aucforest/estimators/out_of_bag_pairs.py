@@ -140,7 +140,7 @@ class OutOfBagPairs:
         self._optimism = getattr(forest, "oob_optimism_", 0.0)  # only defined if `fit` scored the ROC AUC
         kept = training.bags.all_kept
         rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
-        # Of two consecutive trees, each half gets one at random. So the first trees of a forest have the same halves.
+        # Of two consecutive trees, each half gets one at random. So halves do not depend on later trees.
         is_first = np.random.default_rng([seed, PAIRED_TREES]).random(-(-n_trees // 2)) < 0.5
         self._half = np.column_stack((is_first, ~is_first)).ravel()[:n_trees].astype(np.int64)
         self._is_out = np.empty((n_trees, len(rows)))
@@ -201,7 +201,7 @@ class OutOfBagPairs:
     def _score(self, n_trees: int) -> float:
         """Return the ROC AUC by pairs of the first n_trees trees.
 
-        A single row is out of bag for more trees than a pair, so the ROC AUC is extrapolated to their number.
+        A single row is out of bag for more trees than a pair, so the ROC AUC is extrapolated to the trees of a row.
         """
         pair_sums = self._compare_classes(n_trees)
         is_pair = pair_sums[:, :, 2, 1] > 0.0
