@@ -1,7 +1,8 @@
 """Compilation with numba, for all compiled functions of the package.
 
-numba is imported, and the dispatcher of a function is created, when the function is first called or compiled into
-another one. Otherwise, importing the package would take more than twice the time.
+The dispatcher of a function, numba's object that compiles and calls it, is created when the function is first called or
+compiled into another one. numba is imported only then: otherwise, importing the package would take more than twice the
+time.
 """
 
 from collections.abc import Callable
@@ -96,7 +97,7 @@ def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
 
 
 def replacing(kind: Any, *names: str) -> Callable[..., Any]:
-    """Return a compiled f(given, *values) that replaces the fields `names` of a `kind`: numba has no `_replace`."""
+    """Return a compiled f(given, *values) that replaces fields of a `kind`, a named tuple: numba has no `_replace`."""
     fields = ", ".join(name if name in names else f"given.{name}" for name in kind._fields)
     return bare_device(eval(f"lambda given, {', '.join(names)}: kind({fields})", {"kind": kind, "__name__": __name__}))
 

@@ -1,7 +1,7 @@
 """The numba dispatchers of compiled functions, with a notice that compiling takes long. Also numba intrinsics.
 
-``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division, so callers must
-exclude division by zero. ``fastmath`` is never used: it removes checks for NaN, and it reorders sums, so that equal
+``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division, but division
+by zero raises no exception. ``fastmath`` is never used: it removes checks for NaN, and it reorders sums, so that equal
 scores could differ by rounding.
 """
 

@@ -64,7 +64,7 @@ def levels() -> list[str]:
 
 
 def compiled_with() -> dict[str, str]:
-    """Return the versions, the machine and the digest of the sources that shipped machine code depends on, by name."""
+    """Return what shipped machine code depends on, by name: versions, the machine, and the digest of the sources."""
     return {"Python": _PYTHON, "numba": numba.__version__, "machine": _MACHINE, "sources": digest_sources()}
 
 
@@ -75,7 +75,7 @@ def is_set(variable: str) -> bool:
 
 @cache
 def shipped() -> Shipped:
-    """Return the shipped code that this process can use. If AUCFOREST_NATIVE is set, it uses none."""
+    """Return which shipped code this process can use: none if AUCFOREST_NATIVE is set."""
     if is_set("AUCFOREST_NATIVE"):
         return Shipped()
     try:

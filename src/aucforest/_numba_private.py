@@ -1,4 +1,4 @@
-"""An optional, faster compiler for the functions that only kernels call, which uses private parts of numba.
+"""An optional, faster compiler for devices, the functions that only kernels call. It uses private parts of numba.
 
 With numba's own compiler, the kernels are the same, but take twice the time to compile. If numba has changed and this
 compiler fails for a test function, `_dispatchers` uses numba's compiler.
@@ -14,7 +14,7 @@ from numba.core.compiler import Compiler
 class _DeviceLibrary(JITCodeLibrary):
     """The code of a device. It is optimized, and compiled to machine code, only as a part of kernels."""
 
-    codegen = SimpleNamespace(set_env=lambda *_: None)  # numba would write an address into machine code
+    codegen = SimpleNamespace(set_env=lambda *_: None)  # there is no machine code to set an address in
 
     def _optimize_final_module(self) -> None:
         pass

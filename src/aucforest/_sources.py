@@ -9,8 +9,8 @@ from functools import cache
 @cache
 def digest_sources(word: bytes = b"_compile") -> str:
     """Return a digest of the package version and of the source files that contain `word`."""
-    # All files are digested, because a kernel uses functions and constants of several files. Their content is read, in
-    # 4 ms, because modification times of copied files are not reliable. In a zip archive, no files are found.
+    # The digest is of many files, because a kernel uses functions and constants of other files. Their content is read,
+    # in 4 ms, because modification times of copied files are not reliable. In a zip archive, no files are found.
     digest = hashlib.sha256(sys.modules["aucforest"].__version__.encode())
     root = os.path.dirname(__file__)
     sources = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)

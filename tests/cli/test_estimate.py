@@ -91,7 +91,7 @@ def test_a_reference_without_limits_cannot_fail_on_alerts():
     result = run(f"{ESTIMATE} --size 2000 --fail-on-alert --json a.json")
     assert result.exit_code == 1, result.output
     assert "Warning: there are no alert limits" in result.stderr
-    assert "Error: --fail-on-alert could never fail: no alert is defined" in result.stderr
+    assert "Error: --fail-on-alert could never fail: alerts are undefined" in result.stderr
     (row,) = json_of("a.json")["estimates"]
     assert row["alert"] is row["valid"] is None
     assert not {"yes", "no"} & set(result.stdout.split())
@@ -223,7 +223,7 @@ def test_wrong_calls_exit_with_2():
         ("--period W", "Invalid value for --period: needs --time"),
         ("--period X --time day", "Invalid value for '--period'"),
         ("--size 10 --time day", "by one of --size, --number and --time"),
-        ("--json - --csv -", "cannot be standard output, which is that of --json"),
+        ("--json - --csv -", "cannot be standard output, because --json is written to it"),
         ("--plot a.txt", "must end in .png, .svg, .pdf, got a.txt"),
         ("--metrics auc", "'auc' is not among roc_auc, average_precision, "),
         ("--metrics recall_at_50", "K must be a proportion, such as 0.01"),

@@ -183,7 +183,7 @@ def test_wrong_labels_and_columns_are_refused_in_one_line(files):
     rows = pd.read_csv("test.csv")
     succeed(f"{EVALUATE} --positive yes")
     for options, sentence in (
-        ("--positive no", "--positive must be the model's, but is 'no'; its classes are 'no', 'yes'"),
+        ("--positive no", "--positive must be the model's positive label, but is 'no'; its classes are 'no', 'yes'"),
         ("--json test.csv", "would be overwritten"),
     ):
         check_refusal(run(f"{EVALUATE} {options}"), sentence)

@@ -50,10 +50,10 @@ _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative
 
 
 class LabelledColumns(NamedTuple):
-    """The columns of a labelled table that options name. Those after `groups` are for fits only.
+    """The columns of a labelled table, as named by options. Those after `groups` are for fits only.
 
-    The columns `drop` are left out. The columns `keep` are copied to the reference table, even if they have another
-    role. The columns `categorical` are read as text, even if they contain numbers.
+    The columns `drop` are left out. The columns `keep` are copied to the table of --reference, even if they have
+    another role. The columns `categorical` are read as text, even if they contain numbers.
     """
 
     target: str
@@ -71,7 +71,7 @@ class Labelled(NamedTuple):
 
     For training data, `y` has class indices (of two classes the positive one is 1), `source` is the opened table, and
     `groups` or `times` may define the folds. If the table is read batch by batch, X is None, and `features` has the
-    names of the features. For the rows of a fitted model, `y` has labels, which are classes of the model.
+    names of the features. For rows that are read for a fitted model, `y` has labels: classes of the model.
     """
 
     title: str
@@ -114,7 +114,7 @@ def read_subgroups(data: Path, by: str, target: str, read_options: ReadOptions) 
 
 
 def load_model(file: Path, jobs: int | None = None, prevalence: float | None = None) -> Any:
-    """Load a model and set its number of threads and, if given, the frequency of its positive class, `prevalence`."""
+    """Load a model, set its number of threads, and call `set_prevalence` if a prevalence is given."""
     check_exists(file)
     if file.is_dir():
         raise ValueError(f"{file} is a folder, not a model file")
@@ -176,7 +176,7 @@ def _check_categorical(table: Source, names: Sequence[str]) -> None:
 
 
 def _round_integers(table: Any) -> Any:
-    """Return a table with large integers as float64. A note names their columns, so the fit should not warn of them."""
+    """Return a table with large integers as float64, so that the fit does not warn of columns that a note has named."""
     for feature in rounded_features(read_table(table)):
         column = table.column(feature).cast(pa.float64(), safe=False)
         table = table.set_column(feature, table.column_names[feature], column)
@@ -184,7 +184,7 @@ def _round_integers(table: Any) -> Any:
 
 
 def _print_notes_on_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
-    """Print notes on a table that is read in batches: on the first rows of text, else on rows from all over it."""
+    """Print notes on a table that is read in batches, from its first rows if it is text, else from all over it."""
     n_rows = len(labels)
     n_blocks = 1 if table.is_text or n_rows <= _MOST_ROWS else _BLOCKS
     size = min(_MOST_ROWS // n_blocks, n_rows)
@@ -228,7 +228,7 @@ def read_for_model(
 ) -> Labelled:
     """Read labelled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes.
 
-    If `is_refit` is True, there are no notes on categories unknown to the model, because it is fitted to these rows.
+    If `is_refit` is True, there are no notes on categories unknown to the model: a new one will be fitted to the rows.
     """
     target, positive, weight, groups, *_ = named
     non_features = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
@@ -296,7 +296,7 @@ def _label_reader(model: Any, table: Source, target: str, positive: str | None) 
     *_, negative, positive_label = classes[positive_last(model)]
     if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(positive_label)):
         shown = listed(list(map(repr, classes.tolist())))
-        raise ValueError(f"--positive must be the model's, but is {positive!r}; its classes are {shown}")
+        raise ValueError(f"--positive must be the model's positive label, but is {positive!r}; its classes are {shown}")
     is_one_against_others = kind == TEXT and negative == not_label(positive_label)
     if is_one_against_others or (positive is not None and kind == FLAG):
         return LabelReader(table, target, str(positive_label) if positive is None else positive)

@@ -51,7 +51,8 @@ Categorical = Annotated[
 Groups = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="The column of groups, such as customers with several rows. Folds have whole groups."
+        metavar="COLUMN",
+        help="The column of groups, such as customers with several rows. No group has both training and test rows.",
     ),
 ]
 Time = Annotated[
@@ -92,14 +93,14 @@ _ENCODING = _checked_option(
 _DATE_FORMAT = _checked_option(
     "FORMAT",
     CHECKS["date_format"],
-    "The format of dates in text, such as '%m/%d/%Y %H:%M'. Default: the only one that fits nearly all of a column.",
+    "The format of dates in text, such as '%m/%d/%Y %H:%M'. Default: the only one that fits nearly all values.",
 )
 _DECIMAL = _checked_option(
     "MARK",
     CHECKS["decimal"],
-    "The decimal mark, '.' or ',', of numbers in text such as 12,345, where both are possible.",
+    "The decimal mark, '.' or ',', of numbers in text for which both are possible, such as 12,345.",
 )
-_THOUSANDS = _checked_option("MARK", CHECKS["thousands"], "The thousands separator of such numbers: ',' or '.'.")
+_THOUSANDS = _checked_option("MARK", CHECKS["thousands"], "The thousands separator of numbers in text: ',' or '.'.")
 _WHERE = _checked_option(
     "SQL",
     columns_of,
@@ -197,7 +198,7 @@ def names_in(listed: str | None) -> list[str]:
 
 _RULE_FORMS = (*RULES, *(f"{key}=NUMBER" for key in BOUNDS), "cost=FP:FN", "alerts=NUMBER,cost=FP:FN", "argmax")
 RULE_HELP = (
-    f"How probabilities become labels: {', '.join(RULES)}, argmax, or a probability. Of two classes also alerts=0.01"
+    f"How probabilities become labels: {', '.join(RULES)}, argmax, or a probability. For two classes also alerts=0.01"
     " (at most that proportion of rows is predicted positive, or that number), precision=0.9 (the highest recall with"
     " at least that precision), recall=0.8 (the highest threshold with at least that recall), fpr=0.01 (the highest"
     " recall with at most that false positive rate), cost=1:10 (the least cost, where a false positive costs 1 and a"

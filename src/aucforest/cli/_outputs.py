@@ -75,7 +75,7 @@ def describe_features(model: Any) -> str:
 
 
 def describe_threshold(model: Any, rule_text: str) -> str:
-    """Return a line on the decision threshold and the rule that chose it, unless the rule is a number."""
+    """Return a line on the decision threshold and, unless the threshold was given, the rule that chose it."""
     threshold = getattr(model, "threshold_", None)
     if threshold is None:
         return "labels: the most probable class"
@@ -90,7 +90,7 @@ def _prediction_names(classes: NDArray[Any]) -> list[str]:
 
 
 def check_reference(columns: list[str], classes: NDArray[Any], file: Path) -> None:
-    """Raise ValueError if a reference with some columns of `file` and with predictions would repeat a column name."""
+    """Raise ValueError if a table of predictions and of `columns` from `file` would repeat a column name."""
     for name in repeated([*columns, *_prediction_names(classes)]):
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 

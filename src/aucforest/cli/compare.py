@@ -50,8 +50,8 @@ def compare(
         typer.Option(
             metavar="A,B",
             callback=validator(_check_criteria),
-            help=f"Split criteria ({', '.join(CRITERIA)}), auto (a mixed forest), or stack (with a mixed forest); gini"
-            " is always included.",
+            help=f"Split criteria ({', '.join(CRITERIA)}), auto (a forest of several criteria), or stack (with such a"
+            " forest); gini is always included.",
         ),
     ] = "auto,auc,gini",
     splitter: Annotated[
@@ -128,7 +128,7 @@ def compare(
 
 
 def _as_table(data: Labelled, comparison: CriteriaComparison, is_cost: bool) -> Table:
-    """Return a table of the metrics of cost, or of all others. Each criterion has a column."""
+    """Return a table of fit times and tree sizes if `is_cost`, else of the other metrics; criteria are columns."""
     caption = f"Means of {len(comparison.folds)} folds with 95 % intervals."
     if not is_cost:
         caption += (

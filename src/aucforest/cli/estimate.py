@@ -115,7 +115,7 @@ def estimate(
         bool,
         typer.Option(
             "--fail-on-alert",
-            help=f"Exit with code {ALERT} if there is an alert, and with 1 if no alert is defined, because the"
+            help=f"Exit with code {ALERT} if there is an alert, and with 1 if alerts are undefined, because the"
             " reference is too small for limits.",
         ),
     ] = False,
@@ -135,7 +135,7 @@ def estimate(
     """
     _outputs.check_suffix("--plot", plot_out, PICTURES)
     if json_out == csv_out == STANDARD:
-        raise typer.BadParameter("cannot be standard output, which is that of --json", param_hint="--csv")
+        raise typer.BadParameter("cannot be standard output, because --json is written to it", param_hint="--csv")
     _outputs.check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
     if period is not None and time is None:
         raise typer.BadParameter("needs --time", param_hint="--period")
@@ -186,7 +186,7 @@ def estimate(
         if fail_on_alert:
             raise typer.Exit(ALERT)
     if fail_on_alert and False not in alerts:
-        raise ValueError("--fail-on-alert could never fail: no alert is defined, see the warning on limits")
+        raise ValueError("--fail-on-alert could never fail: alerts are undefined, see the warning on limits")
 
 
 @contextmanager
@@ -259,7 +259,7 @@ def _as_texts(labels: Any) -> Any:
 def _arguments(frame: Any, columns: dict[str, list[str]], classes: list[str] | None) -> dict[str, Any]:
     """Return the arguments of CBPE, given the columns of each parameter; None for parameters without columns.
 
-    X is a frame, and other arguments are arrays. If the classes are given, which are text, labels become text, too.
+    X is a frame, and other arguments are arrays. If `classes` are given (as text), labels become text, too.
     """
     arguments: dict[str, Any] = dict.fromkeys(columns)
     for parameter, names in columns.items():
@@ -294,7 +294,7 @@ def _as_table(title: str, result: CBPEResult) -> Table:
 
 
 def _report_shifts(result: CBPEResult) -> None:
-    """Print how many chunks have a shift beyond its limit, and the shifts of the first of them with their limits."""
+    """Print how many chunks have shifts beyond their limits, and which ones the first of these chunks has."""
     shifted = {chunk: shift for chunk, shift in result.shifts.items() if shift.valid is False}
     if not shifted:
         return

@@ -42,8 +42,9 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help=f"{RULE_HELP} By default the threshold of the model, or prevalence if it has none. gmean, youden, f1"
-            " and the rules with = are tuned on these rows, so that metrics at the threshold are slightly optimistic.",
+            help=f"{RULE_HELP} By default the threshold of the model, or the rule prevalence if it has none. gmean,"
+            " youden, f1 and the rules with = are tuned on these rows, so that metrics at the threshold are slightly"
+            " optimistic.",
         ),
     ] = None,
     alerts: Annotated[
@@ -130,7 +131,7 @@ def evaluate(
 
 
 def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
-    """Return the number of alerts, precision and recall of a confusion matrix; {} for more than two classes."""
+    """Return the number of predicted positives, precision and recall; {} for more than two classes."""
     if len(matrix) > 2:
         return {}
     positive = positive_last(model)[-1]
@@ -162,7 +163,7 @@ def _rates_table(name: str, rates: GroupRates) -> Any:
 
 
 def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
-    """Raise ValueError if the number of alerts exceeds the number, or the weight, of all rows."""
+    """Raise ValueError if --alerts exceeds the number, or the weight, of all rows."""
     total = len(rows.y) if rows.weight is None else float(rows.weight.sum())
     if parse_number(alerts) > max(total, 1):
         weight = "" if rows.weight is None else f"{total:g}, the weight of "

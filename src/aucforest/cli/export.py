@@ -119,8 +119,8 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
     if n_rounded:
         rows = "1 row" if n_rounded == 1 else f"{n_rounded:,} rows"
         typer.echo(
-            f"scikit-learn: it rounds values to float32, and was compared on these; rounding changes the probabilities"
-            f" of {rows} of {columns.n_rows:,}, by up to {largest_by_rounding:.2g}"
+            "scikit-learn: it rounds values to float32, so it was compared on rounded values; rounding changes the"
+            f" probabilities of {rows} of {columns.n_rows:,}, by up to {largest_by_rounding:.2g}"
         )
 
 

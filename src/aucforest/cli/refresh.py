@@ -29,13 +29,13 @@ def refresh(
     json_out: _options.JsonOut = None,
     jobs: _options.Jobs = -1,
 ) -> None:
-    """Refresh a model with labelled rows that it was not fitted to, and say whether the new model ranks better.
+    """Refresh a model with labelled rows that it was not fitted to, and say whether the refreshed model ranks better.
 
     A model with the same parameters is fitted to the new rows. The refreshed model combines it with the old model, with
-    weights that are tuned on the new rows. Few rows change the old model little; an outdated model is replaced. The
-    ROC AUCs of the old and the refreshed model on the new rows are printed, with a 95 % interval of their difference.
-    The model that is fitted to these rows is scored out of bag. With --groups, out-of-bag samples and the interval are
-    based on whole groups. A note says if the old model was probably trained on some of the rows.
+    weights that are tuned on the new rows. With few rows the old model dominates; if it is outdated, many rows replace
+    it. The ROC AUCs of the old and the refreshed model on the new rows are printed, with a 95 % interval of their
+    difference. The model that is fitted to these rows is scored out of bag. With --groups, out-of-bag samples and the
+    interval are based on whole groups. A note says if the old model was probably trained on some of the rows.
 
     Example: aucforest refresh model.aucforest may.csv --target label --out refreshed.aucforest
     """

@@ -52,7 +52,7 @@ def report(
     seed: Seed = 0,
     jobs: Jobs = -1,
 ) -> None:
-    """Write a self-contained HTML page on one or several models and labelled rows that they were not fitted on.
+    """Write a self-contained HTML page that evaluates one or several models on labelled rows they were not fitted on.
 
     Several models are compared with the first one, on the same rows: aucforest report OLD NEW --data DATA ...
 

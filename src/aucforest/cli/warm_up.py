@@ -94,7 +94,10 @@ def _forest(**params: Any) -> AUCForestClassifier:
 
 def _fit_options(X: NDArray[np.float64], y: NDArray[Any], params: dict[str, Any]) -> None:
     """Fit forests that use all kernels for fits and predictions of dense rows."""
-    without_shrinkage = {"categorical_features": [3], "shrinkage": 0.0}  # keeps leaves of one class
+    without_shrinkage = {
+        "categorical_features": [3],
+        "shrinkage": 0.0,
+    }  # so that leaves of one class predict only this class
     # More than 255 values of a feature need codes of two bytes.
     for given, max_bins in product(({"oob_score": True, **params}, without_shrinkage), (255, None)):
         forest = _forest(max_bins=max_bins, **given).fit(X, y)
@@ -111,7 +114,7 @@ def _fit_sparse(X: NDArray[np.float64], y: NDArray[Any]) -> None:
 
 
 def _fit_rates(X: NDArray[np.float64], y: NDArray[Any]) -> None:
-    """Fit forests with target rates of a column of many categories, without and with groups."""
+    """Fit forests that encode a column of many categories by class frequencies, without and with groups."""
     rows, forest = X.copy(), _forest(categorical_features=[3])
     rows[:, 3] = np.arange(len(X)) % 60
     for groups in (None, np.arange(len(X)) // 2):

@@ -81,7 +81,7 @@ class DaskExecutor:
         return future
 
     def share(self, value: Any) -> Any:
-        """Return the future of a value, as an argument of many tasks."""
+        """Store a value on a worker, and return its future, which can be an argument of many tasks."""
         return self.submit(identity, value)
 
     def merge(self, function: Callable[..., Any], futures: list[Any], *args: Any) -> Any:

@@ -72,12 +72,12 @@ class RowsOnCluster(TrainingTable):
         self._first_rows = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
         kept = self.target.kept
         bounds = (self._first_rows if kept is None else np.searchsorted(kept, self._first_rows)).tolist()
-        # (index, start, stop) of each partition that has rows of positive weight: it has the rows from start to stop
-        # among the rows of positive weight of all partitions.
+        # (index, start, stop) of each partition with rows of positive weight: their range among the rows of positive
+        # weight of all partitions.
         self._partitions = [(i, start, stop) for i, (start, stop) in enumerate(pairwise(bounds)) if start < stop]
 
     def code(self, spec: FitSpec) -> Coding:
-        """Choose codes, and encode the rows of positive weight; raise ClusterError if memory is too small."""
+        """Choose bins, and encode the rows of positive weight; raise ClusterError if memory is too small."""
         coding = super().code(spec)
         self._parts = self._join_parts()
         del self._coded  # so that workers release the codes of partitions
@@ -86,7 +86,7 @@ class RowsOnCluster(TrainingTable):
         return coding
 
     def _choose_coding(self) -> Coding:
-        """Choose codes from a summary of all rows."""
+        """Choose bins and codes of categories from a summary of all rows."""
         self._make_plan()
         self._shared_coding = self._submit_choice()
         coding: Coding = self._executor.gather([self._shared_coding])[0]
@@ -101,7 +101,7 @@ class RowsOnCluster(TrainingTable):
             raise ClusterError(f"too little memory: {self._plan.advice}")
 
     def _submit_choice(self) -> Any:
-        """Return the future of the coding. Futures of summaries are local, so that workers release them early."""
+        """Return the future of the coding. Futures of summaries are not kept, so that workers release the summaries."""
         spec, executor, integers, summaries = self._spec, self._executor, self._known_integers(self._spec), []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         rows, classes = self.target.rows_at(sample), self.target.classes if integers is None else None
@@ -130,8 +130,8 @@ class RowsOnCluster(TrainingTable):
         return order_values(executor.gather([executor.merge(_tasks.merge_integers, counted)])[0])
 
     def _encode_rows(self, coding: Coding) -> None:
-        """Set `_coded` to futures of the codes of `_partitions`, and `X` to the rows `FitSpec.rows_with_values`."""
-        if coding.rated:  # these columns are known only now
+        """Set `_coded` to futures of codes of `_partitions`, and `X` to the values of `FitSpec.rows_with_values`."""
+        if coding.rated:  # only now it is known which columns have target rates
             self._make_plan(coding)
         executor, shared = self._executor, self._shared_coding
         classes = executor.share(self.target.classes)
@@ -171,7 +171,7 @@ class RowsOnCluster(TrainingTable):
         blocks = np.linspace(0, -(-n_rows // BLOCK_ROWS), self._plan.n_parts + 1).astype(np.int64)
         sampler, copies_rows = spec.sampler, self._plan.strategy == "gather"
         if sampler is not None:
-            # `join_parts` computes the members from the labels, so they need not be sent.
+            # `join_parts` computes the members of strata from the labels, so they need not be sent.
             sampler = replace(sampler, members=np.empty(0, dtype=np.uint16))
             if copies_rows:
                 sampler = sampler.store_sizes(tree_keys(spec.seed, spec.numbers))
@@ -187,7 +187,7 @@ class RowsOnCluster(TrainingTable):
         return parts
 
     def _cut(self, start: int, stop: int) -> list[Any]:
-        """Return futures of the encoded rows from start to stop among the rows of positive weight, by partition."""
+        """Return futures of the rows from start to stop of all encoded rows, one for each partition that has any."""
         pieces = []
         for piece, (_, first, last) in zip(self._coded, self._partitions):
             if max(first, start) < min(last, stop):
@@ -211,7 +211,7 @@ class RowsOnCluster(TrainingTable):
         return digests | describe_fit(self._params, self._spec.seed, self.target)
 
     def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield indices of keys with their trees, as soon as these are grown.
+        """Yield, for each finished task, the indices in `keys` of its trees, and the trees.
 
         Trees grow from a copy of all rows ("replicate"), or from their sampled rows, which are gathered from all parts
         ("gather"). With "gather", each thread has two submitted tasks: one gathers while the other grows trees.

@@ -10,12 +10,12 @@ from aucforest.tree.samples import MOST_ROWS
 
 STRATEGIES = ("auto", "replicate", "gather")
 
-# The maximum proportion of a worker's memory for the codes of all rows. Trees, tasks and results need the rest.
+# The maximum proportion of a worker's memory for the codes (binned values) of all rows. Trees and tasks need the rest.
 _ROWS_FRACTION = 0.4
-# Minimum bytes of each value of the table on the worker that chooses the codes. Without max_bins, it needs all values.
+# Minimum bytes of each value of the table on the worker that chooses the bins. Without max_bins, it needs all values.
 _CHOOSING_BYTES = 24
 _ROW_BYTES = 12  # bytes of a row in memory besides its codes: its label and its weight
-# Approximate bytes of the codes of a part, and of the rows of a task. They are few, as a lost part is computed again.
+# Approximate bytes of the codes of a part, and of the rows of a task. Parts are small, as lost ones are computed again.
 _PART_BYTES = 2**26
 _PARTS_PER_THREAD = 4  # maximum number of parts for each thread; each task costs milliseconds
 # Copies of the rows of a tree for each thread. A running and a waiting task each have the sent and the joined rows.
@@ -65,11 +65,11 @@ class ClusterPlan:
 
     @property
     def _choosing_bytes(self) -> int:
-        """Bytes of the values on the worker that chooses the codes; 0 with max_bins."""
+        """Bytes of the values on the worker that chooses the bins; 0 with max_bins."""
         return _CHOOSING_BYTES * self.size.n_rows * self.size.n_features if self.size.code_bytes > 1 else 0
 
     def _growing_bytes(self, size: FitSize) -> int:
-        """Return the bytes of a worker while trees of the given size grow."""
+        """Return the bytes that a worker needs while the trees of a fit of the given size grow."""
         n_threads, matrix = self.workers.threads_per_worker, size.matrix_bytes + _ROW_BYTES * size.n_rows
         parts = -(-(matrix + size.sample_bytes) // self.workers.n_workers) + size.rate_total_bytes
         if self.strategy == "replicate":
@@ -86,7 +86,7 @@ class ClusterPlan:
 
     @property
     def advice(self) -> str:
-        """A sentence for workers with too little memory."""
+        """A sentence on what to change if workers have too little memory."""
         change = "more memory, or fewer threads for each worker"
         if self._choosing_bytes > self._growing_bytes(self.size):
             change = "set max_bins, without which one worker needs all values, or use more memory"

@@ -33,7 +33,7 @@ def predict_lazily(forest: Any, X: Any, method: str) -> Any:
 
 
 def _predict_part(part: Any, forest: Any, method: str) -> Any:
-    """Return the prediction for a partition, which may be empty. That for a frame has the index of the frame."""
+    """Return the prediction for a partition, which may be empty. If it is a frame, the prediction has its index."""
     refuse_sparse(part)
     values = getattr(forest, method)(part) if len(part) > 0 else _predict_no_rows(forest, method)
     if not hasattr(part, "index"):

@@ -118,14 +118,14 @@ def choose_codes(*arguments: Any) -> Coding:
 def encode_partition(
     X: Any, labelled: LabelledPart, stored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
 ) -> tuple[Part, NDArray[Any]]:
-    """Return the encoded rows of a partition, and the features of the rows `stored`, given by index among these."""
+    """Return the encoded rows of positive weight of a partition, and the features of those at the indices `stored`."""
     rows, labels, weights = labelled.kept(classes)
     matrix = coding.read(read_table(X), rows)
     return Part(coding.encode(matrix), labels, weights), matrix[stored]
 
 
 def sample_column(part: Part, first_row: int, digits: Digits, feature: int, n_rows: int) -> CodedRows:
-    """Return a sample of a partition, to choose target rates of a column; see `sampled_rows`."""
+    """Return a sample of a partition, to choose target rates (class frequencies) of a column; see `sampled_rows`."""
     rows = CodedRows(part.codes, part.labels, None)
     return rows.take(sampled_rows(part.codes, digits, feature, n_rows, first_row))
 
@@ -133,7 +133,7 @@ def sample_column(part: Part, first_row: int, digits: Digits, feature: int, n_ro
 def count_cells(
     part: Part, weighting: RateWeights, finder: CellFinder, tables: tuple[RateTable, ...], n_classes: int
 ) -> list[NDArray[np.int64]]:
-    """Return the class totals of the cells of each table of target rates, over the rows of a partition."""
+    """Return, for each table of target rates, the class totals of its cells over the rows of a partition."""
     rows = CodedRows(part.codes, part.labels, weighting.integers(part.weights))
     return [finder.count(table, rows, n_classes) for table in tables]
 
@@ -156,7 +156,7 @@ def join_parts(
     parts: list[Part],
     weighting: RateWeights | None = None,
 ) -> Part:
-    """Join parts to one part, and compute the members of its sampler from the labels.
+    """Join parts to one part, and compute the members of the strata of its sampler from the labels.
 
     `weighting` converts sample weights to weights in target rates. It is None if there are no target rates.
     """

@@ -92,7 +92,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     -----
     `predict`, `predict_proba`, `predict_log_proba`, `apply` and `encode` are lazy for Dask collections. They return an
     Array with the chunks of X; for a DataFrame, labels are a Series and `encode` returns a DataFrame. Other methods
-    need data in memory: call them on `to_local` with ``X.compute()``. The ROC AUC is computed by `auc_sketch`.
+    need data in memory: call them on `to_local` with ``X.compute()``. `auc_sketch` computes the ROC AUC of lazy scores.
 
     This process keeps the trees, and the labels and weights of all samples (2 and 8 bytes each). The workers keep the
     partitions until they are binned, and compute them once more if `oob_score` or `threshold` needs out-of-bag
@@ -227,8 +227,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         -------
         ClusterPlan
             Size of the binned data and number of parts into which its rows are divided, memory of workers, strategy
-            and its reason, and size of messages for each worker or tree. ``print`` shows the plan as a table. Target
-            rates are not included, because categories are not known before `fit` has read them.
+            and its reason, and size of messages for each worker or tree. ``print`` shows the plan as a table. The
+            memory of target rates is not included, because categories are not known before `fit` has read them.
         """
         rows = as_rows(X)
         self._validate_params()

@@ -1,4 +1,4 @@
-"""The additive member of a stack: a logistic regression on splines of numeric features, categories and interactions."""
+"""The additive member of a stack: logistic regression on categories, interactions, and splines of numeric features."""
 
 import warnings
 from threading import Lock
@@ -28,9 +28,9 @@ _MAX_ABS_VALUE = 1e150
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
 # Maximum number of bytes of the columns of all samples. Tables with very many columns get fewer than _LEAST_ROWS.
 _MOST_BYTES = 2**30
-# The `prior` of `fit_category_ridge` for a categorical feature, because few categories do not determine a penalty, and
-# for an interaction. The prior of an interaction is stronger, because its estimated penalty is too large: the estimate
-# ignores that the coefficients of an interaction depend on those of its categorical feature.
+# The `prior` of `fit_category_ridge` for a categorical feature and for an interaction. Few categories do not determine
+# a penalty without a prior. The prior of an interaction is stronger, because its estimated penalty is too large: the
+# estimate ignores that the coefficients of an interaction depend on those of its categorical feature.
 _CATEGORY_PRIOR, _INTERACTION_PRIOR = 2.0, 100.0
 # Maximum number of coefficients for which Newton's method is used.
 _MOST_NEWTON = 256
@@ -66,7 +66,7 @@ def _scales_of_stored(X: Any) -> NDArray[np.float64]:
 
 
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
-    """Logistic regression on scaled numbers, their linear splines, missing values, categories and interactions.
+    """Logistic regression on scaled numbers, their linear splines, and missing values, categories and interactions.
 
     X contains the features of a forest: numbers, codes of categories, and NaN for missing values. All features of a
     sparse X are numeric, and only the scaled numbers are used. Each category of the training data has a coefficient,
@@ -175,7 +175,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return np.setdiff1d(np.arange(n_features), self.categorical)
 
     def _with_cells(self, X: Any) -> Any:
-        """Return the features followed by the cell of each interaction, NaN if its category or part is missing."""
+        """Return the features followed by the cell of each interaction, NaN if one of its two values is missing."""
         if len(self.interactions) == 0:
             return X
         cells = np.column_stack([table.cells_of(X) for table in self.interactions])
