@@ -19,7 +19,7 @@ from aucforest.report.rows import score_rows
 from tests.estimators.data import small_forest
 from tests.report.pages import TEST, TRAIN, X3, Y3, Page, X, Y, figures, printed
 
-SCORES = "Metrics on these rows, beside a model that only knows the class frequencies"
+SCORES = "Metrics on these rows, beside those of a model that only knows the class frequencies"
 MATRIX = "Confusion matrix of the labels that the model predicts"
 INDEX = np.arange(500)
 SITE = np.where(INDEX % 3 == 0, "north", "south").astype(object)

@@ -1,4 +1,4 @@
-"""The sections that compare models on the same rows, with a verdict, metrics and curves, or split criteria on folds."""
+"""The sections that compare models on the same rows (verdict, metrics and curves), or split criteria on folds."""
 
 from collections.abc import Mapping, Sequence
 from itertools import count, groupby
@@ -65,15 +65,15 @@ def join_columns(tables: Sequence[Any]) -> Any:
 
 
 def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int) -> dict[str, list[ComparisonRow]]:
-    """Return, for each metric, a row of each model with its value and its difference from the first model.
+    """Return, for each metric, a row per model with the value and its difference from that of the first model.
 
     The `criterion` of a row is the name of the model. For two classes, the ROC AUC has DeLong's interval and test. For
     other metrics, intervals are percentiles of stratified bootstrap samples, which are the same for all models, and the
-    p-value is 2 (m + 1) / (n_bootstrap + 1). Here m is the number of samples with a difference of at least 0, or of at
-    most 0, whichever is smaller. The + 1 counts the original sample.
+    p-value is 2 (m + 1) / (n_bootstrap + 1). Here m is the number of samples with a difference of at least 0 or the
+    number of those with a difference of at most 0, whichever is smaller. The + 1 counts the original sample.
     """
     baseline, first = next(iter(scored.items()))
-    measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
+    measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # no scores are merged
     observed = [measure(first.weights) for measure in measures]
     samples = [[measure(weights) for measure in measures] for weights in bootstrap_weights(first, n_bootstrap, seed)]
     compared = {"roc_auc": [_by_delong(model, scored, first) for model in scored]} if len(first.classes) == 2 else {}
@@ -121,7 +121,7 @@ def verdict(rows: Sequence[ComparisonRow]) -> str:
 
 
 def models_sections(scored: Mapping[str, ScoredRows], overlap: str, n_bootstrap: int, seed: int) -> list[Section]:
-    """Return the sections verdict, metrics and curves; the sentence `overlap` says if rows were used for training."""
+    """Return the sections verdict, metrics and curves; `overlap` says whether the rows are training rows."""
     (name, first), *others = scored.items()
     compared = compare_models(scored, n_bootstrap, seed)
     titles = [find_metric(metric).title for metric in compared]
@@ -132,7 +132,7 @@ def models_sections(scored: Mapping[str, ScoredRows], overlap: str, n_bootstrap:
         f"All models are evaluated on the same {first.labels.size:,} rows, and compared with {name}. Better, worse and "
         f"significant mean a p-value below {1.0 - LEVEL:.2g}, adjusted for the number of models by Holm's method. "
         f"P-values from {n_bootstrap} bootstrap samples are at least {lowest_pvalue}.",
-        f"Intervals and tests are paired, row by row: {delong}percentiles of stratified bootstrap samples.",
+        f"Differences are paired, row by row. Intervals and tests are {delong}from stratified bootstrap samples.",
         *(["Rows count by their weights."] if first.sample_weight is not None else []),
     ]
     if not all(rows.is_probability for rows in scored.values()):
@@ -201,7 +201,7 @@ def criteria_content(comparison: CriteriaComparison) -> tuple[dict[str, str], li
 
 
 def differences_table(metric: str, rows: list[ComparisonRow], subject: str, baseline: str) -> Table:
-    """Return a table of a metric and its difference from a baseline. A row is a `subject`: "criterion" or "model"."""
+    """Return a table of a metric and its difference from a baseline, a row per `subject`: "criterion" or "model"."""
     found, value = find_metric(metric), "mean" if subject == "criterion" else "value"
     columns = [subject, value, "95 % interval", f"difference from {baseline}", "95 % interval", "p"]
     columns = columns[:-1] if found.kind == "cost" else columns  # fit times and sizes are not tested

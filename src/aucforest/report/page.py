@@ -14,7 +14,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Table(NamedTuple):
-    """A table with row headers in the first column. `align` has "l" or "r" for the first columns, by default "r"."""
+    """A table with row headers in the first column. `align` has "l" or "r" for the first columns; the rest have "r"."""
 
     caption: str
     columns: list[str]
@@ -84,7 +84,7 @@ def signed(value: float, n_decimals: int | None = None) -> str:
 
 
 def percent(proportion: float, n_decimals: int | None = None) -> str:
-    """Return a proportion as a percentage. `n_decimals` are those of the proportion, by default more near 0 and 1."""
+    """Return a proportion as a percentage. The proportion has `n_decimals` decimals, by default more near 0 and 1."""
     distance = min(proportion, 1.0 - proportion)
     if n_decimals is None:
         n_decimals = 3 if not 0.0 < distance < 0.0995 else 1 - math.floor(math.log10(distance))

@@ -23,13 +23,13 @@ from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
 
 _INTERVAL = "95 % interval"
-_PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # numbers of alerts per 1,000 rows in the table
+_PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # the table of alerts has these numbers of alerts per 1,000 rows
 _MOST_GROUPS = 10  # maximum number of groups of a column
 _MOST_GROUPED = 2  # maximum number of grouping columns if none are given
 _MOST_LETTERS = 40  # maximum length of the name of a group
 _LEAST = 10  # minimum number of rows of a class for its metrics in a group
 
-Groups = dict[str, NDArray[Any]]  # columns by name; the rows with equal values of a column are a group
+Groups = dict[str, NDArray[Any]]  # grouping columns by name; see `_group_masks` for the groups
 
 
 def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Section:
@@ -51,7 +51,7 @@ def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
         for metric in metrics
     ]
     columns = ["metric", "model", _INTERVAL, "no skill", "meaning"]
-    caption = "Metrics on these rows, beside a model that only knows the class frequencies"
+    caption = "Metrics on these rows, beside those of a model that only knows the class frequencies"
     tables = [Table(caption, columns, body, "lrrrl")]
     if len(rows.classes) > 2:
         tables.append(_by_class(rows))
@@ -91,7 +91,7 @@ def _headline(rows: ScoredRows, auc: float) -> str:
 
 
 def use_section(rows: ScoredRows, intended_use: str | None, overlap: str, has_groups: bool) -> Section:
-    """Return the section on intended use and limits; the sentence `overlap` says if rows were used for training."""
+    """Return the section on intended use and limits; `overlap` says whether the rows are training rows."""
     points = [
         f"Intended use: {intended_use or 'not stated by the author of this page.'}",
         f"All metrics are estimates from {rows.labels.size:,} rows. They hold for new rows that come from the same "
@@ -152,7 +152,7 @@ def ranking_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
 
 
 def metrics_of_top(rows: ScoredRows, k: int) -> MetricsAtK:
-    """Return metrics of the k rows with the highest scores; with weights, of rows with k / n_rows of the weight."""
+    """Return metrics of the k rows with the highest scores; with weights, these have k / n_rows of the total weight."""
     proportion = k / rows.labels.size
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
 
@@ -187,11 +187,14 @@ def calibration_section(rows: ScoredRows) -> Section:
     bins = {rows.classes[k]: reliability(rows, k) for k in classes}
     caption = "Observed frequencies against mean predicted probabilities; on the diagonal they agree."
     if is_binary:
-        caption += " Whiskers are 95 % intervals. Each bin holds about the same sum of the proportions of both classes."
+        caption += (
+            " Whiskers are 95 % intervals. The proportions of both classes that fall into a bin have about the same "
+            "sum in all bins."
+        )
     drawn = [plots.picture(plots.reliability_plot(bins), "reliability", caption)]
     tables = []
     if is_binary:
-        caption = "Distribution of the predicted probabilities of each class."
+        caption = f"Distribution of the predicted probability of {rows.classes[1]}, for the rows of each class."
         drawn.append(plots.picture(plots.score_plot(rows), "scores", caption))
         body = [
             [f"{number(bin_.least)} to {number(bin_.most)}", f"{bin_.n_rows:,}", number(bin_.mean),
@@ -245,10 +248,10 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
 
 
 def _aims(model: Any) -> dict[str, float]:
-    """Return the numbers in the fields of the explorer: maximum alerts per 1,000 rows, minimum precision and recall."""
+    """Return the initial values in the explorer: maximum alerts per 1,000 rows, minimum precision and recall."""
     rule, aims = getattr(model, "threshold", None), {"alerts": 10.0, "precision": 0.5, "recall": 0.8}
     for name, bound in rule.items() if isinstance(rule, dict) else ():
-        if name in aims and isinstance(bound, float):  # integer alerts refer to the training rows
+        if name in aims and isinstance(bound, float):  # an integer counts alerts in the training rows
             aims[name] = 1000.0 * bound if name == "alerts" else bound
     return aims
 
@@ -294,7 +297,7 @@ def subgroups_section(rows: ScoredRows, groups: Groups) -> Section:
     )
     if len(rows.classes) > 2:
         return Section("subgroups", "Subgroups", lead, tables=[_accuracies(rows, *item) for item in groups.items()])
-    lead += f" The ROC AUC is not given for fewer than {_LEAST} rows of a class; rates are of the labels of the model."
+    lead += f" The ROC AUC is not given for fewer than {_LEAST} rows of a class; rates are those of predicted labels."
     if rows.is_probability:
         lead += (
             f" Calibration is the mean predicted probability of {rows.classes[1]} minus its frequency in the group: "
@@ -378,7 +381,7 @@ def _group_masks(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
 
 
 def _numeric_groups(values: FloatArray, format_value: Callable[[float], str]) -> tuple[FloatArray, list[str]]:
-    """Return the upper ends of groups, and their names. The ends are the distinct values, or the quartiles if many."""
+    """Return the upper ends and the names of groups. The ends are the distinct values or, if many, the quartiles."""
     ends, is_number = np.unique(values), format_value is number
     if is_many := ends.size > _MOST_GROUPS:  # quartiles of dates are not interpolated
         ends = np.unique(np.quantile(values, [0.25, 0.5, 0.75], method="linear" if is_number else "lower"))

@@ -73,7 +73,7 @@ def _panels(width: float = _WIDTH, height: float = 4.4, **options: Any) -> tuple
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure as SVG with ids that begin with `name`, and a "point" or "line" that marks the threshold."""
+    """Return a figure as SVG with ids that begin with `name`. The page draws a "point" or "line" (`cursor`) on it."""
     content = BytesIO()
     with warnings.catch_warnings():
         # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.
@@ -231,7 +231,7 @@ def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
 
 
 def score_plot(rows: ScoredRows) -> Any:
-    """Draw the distribution of the predicted probabilities of each class."""
+    """Draw the distribution of the predicted probability of the positive class, for the rows of each class."""
     figure, axes = _panels(nrows=2, sharex=True)
     scores = rows.scores[:, 1]
     limits = (0.0, float(scores.max()) or 1.0)
@@ -274,7 +274,7 @@ def importance_plot(importance: PermutationImportance) -> Any:
 
 
 def mixture_plot(forest: Any) -> Any:
-    """Draw the proportions of trees of each variant and encoding of a mixed forest."""
+    """Draw the proportions of trees with each variant (criterion and splitter) and encoding in a mixed forest."""
     figure, axes = _panels()
     display = MixtureDisplay.from_estimator(forest, ax=axes)
     figure.set_figheight(0.8 + 0.3 * len(display.names))

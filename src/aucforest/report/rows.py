@@ -65,7 +65,7 @@ def score_rows(
 ) -> ScoredRows:
     """Predict labelled rows with a fitted classifier; raise ValueError or TypeError if X, y and the model do not match.
 
-    `name` is the name of one of several models. If it is given, X may have other columns than those of the model.
+    `name` is the name of one of several models. If it is given, X may also have columns that the model does not use.
     """
     check_classifier(model)
     if X is None or y is None:

@@ -1,7 +1,8 @@
 """Categorical columns: how they are found, and the codes of their categories.
 
 The code of a category is its index among the sorted categories seen in `fit`. If there are more than 254 categories,
-the 254 most frequent ones come first, and splits by sets treat all others as one. Missing and unseen values are NaN.
+the 254 most frequent ones come first, and splits by sets of categories treat all others as one. Missing and unseen
+values are NaN.
 """
 
 from collections import Counter
@@ -235,7 +236,7 @@ def _read_values(values: Any) -> Column:
 
 
 def read_numbers(table: Table, feature: int) -> NDArray[Any]:
-    """Return a column that is not categorical as numbers; ValueError or TypeError if a value is not a number."""
+    """Return the numbers in a column that is not categorical; ValueError or TypeError if a value is not a number."""
     values = column_of(table, feature)
     if isinstance(values, nw.Series):
         dtype: Any = values.dtype
@@ -368,7 +369,7 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
 
 
 def feature_kinds(categories: Categories, n_features: int) -> NDArray[np.int8]:
-    """Return NUMERIC or CATEGORICAL for each feature. Two categories are NUMERIC: one threshold separates them."""
+    """Return NUMERIC or CATEGORICAL for each feature. With two categories, it is NUMERIC: a threshold suffices."""
     kinds = np.full(n_features, NUMERIC, dtype=np.int8)
     kinds[[feature for feature, labels in categories.items() if len(labels) > 2]] = CATEGORICAL
     return kinds
@@ -388,7 +389,7 @@ def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:
 
 
 def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
-    """Return a matrix as a table of the type of X, with the columns `names` or those of X; else unchanged."""
+    """Return a matrix as a frame like X, with the columns `names` or those of X; unchanged if X is not a frame."""
     frame = _as_frame(X)
     if frame is None:
         return matrix
@@ -442,7 +443,7 @@ def encode_numbers(numbers: NDArray[Any], categories: NDArray[np.int64]) -> NDAr
     those of old model files do not have.
     """
     codes = np.full(len(numbers), np.nan)
-    # Integers are searched for, or numpy would convert all categories to floats.
+    # If floats were searched for, numpy would convert all categories to floats.
     integers = np.where(np.abs(numbers) <= 2.0**53, numbers, 0.0).astype(np.int64)
     for first, part in ((0, categories[:SHARED_CODE]), (SHARED_CODE, categories[SHARED_CODE:])):  # both are sorted
         if len(part) > 0:

@@ -1,4 +1,4 @@
-"""Copies of files that the database engine cannot read, or only once: streams, spreadsheets and other encodings."""
+"""Copies of files that the database engine can read only once or not at all: streams, spreadsheets, other encodings."""
 
 import csv
 import os
@@ -35,7 +35,7 @@ _MARKS = {
 }
 # A cell of a spreadsheet with a formula but without a result. With t="str", the result may be empty text.
 _FORMULA_ONLY = re.compile(rb'<c (?![^<>]*t="str")[^<>]*><f(?: [^<>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v>\s*</v>)?</c>')
-# Characters of glob patterns, and characters that the engine cannot represent. A path with these is read by a link.
+# Characters of glob patterns, and those that the engine cannot represent. A path with these is read through a link.
 _UNSUPPORTED_CHARACTERS = re.compile(r"[*?\[\\\ud800-\udfff]")
 
 

@@ -19,7 +19,7 @@ CSV_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for s
 _SEPARATORS = (",", ";", "\t", "|")
 # The number of first lines from which the dialect is inferred, and the maximum length of a row in bytes.
 _MOST_HEAD_LINES, _MOST_BYTES = 20, 2**21
-# The buffer of the engine in bytes. The engine would keep some smaller buffers until the last row.
+# The size of a buffer of the engine in bytes. Of smaller buffers, the engine would keep some until the last row.
 _BUFFER = 2**23
 # The csv module of Python, by default, refuses values of more than 128 KiB.
 csv.field_size_limit(max(csv.field_size_limit(), _MOST_BYTES))
@@ -63,7 +63,8 @@ class CsvFiles(TextFiles):
                 self.columns, self.hint = columns, _hint(columns, is_spreadsheet=file.is_spreadsheet)
             check_same_names(first, self.columns, file.name, columns)
             self._dialects.append(dialect)
-        if any(dialect.escape == "\\" for dialect in self._dialects):  # the engine allows no marker with the escape
+        # With this escape, the engine allows no missing-value marker that contains it, such as \N.
+        if any(dialect.escape == "\\" for dialect in self._dialects):
             self._unmarked, self._reads_types = r"nullif({0}, '\N')", False
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
@@ -206,7 +207,7 @@ def _first_lines(file: Readable) -> list[str]:
         with open_unpacked(file.path) as content:
             lines = islice(iter(lambda: content.readline(_MOST_BYTES), b""), _MOST_HEAD_LINES)
             header = next(lines, b"").decode("utf-8-sig")
-            # A line of the maximum length may have a quote that is not closed. It and later lines are not used.
+            # A line of the maximum length may have a quote that is not closed. This line and later ones are not used.
             others = takewhile(lambda line: len(line) < _MOST_BYTES, lines)
             decoded = header + "".join(line.decode(errors="replace") for line in others)
         return list(islice(StringIO(decoded, newline=""), _MOST_HEAD_LINES))
@@ -217,10 +218,10 @@ def _first_lines(file: Readable) -> list[str]:
 
 
 def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
-    """Return the separator that divides the header into most columns.
+    """Return the separator that divides the header into the most columns.
 
-    Separators that divide the other rows into as many columns come first. The separator is a space if the header has
-    only names in quotes with single spaces between them, as in tables that R writes.
+    Separators that divide the other rows into the same number of columns are preferred. The separator is a space if the
+    header has only names in quotes with single spaces between them, as in tables that R writes.
     """
     if re.fullmatch('"[^"]*"( "[^"]*")+', head[0].rstrip("\r\n") if head else ""):
         return " "
@@ -263,7 +264,7 @@ def _find_escape(lines: str, separator: str, quote: str) -> str:
 
 
 def _hint(columns: Sequence[str], *, is_spreadsheet: bool) -> str:
-    """Return an explanation of a missing column, for the end of an error message; "" for a usual header."""
+    """Return a probable reason for a missing column, for the end of an error message; "" for a usual header."""
     if columns[0].startswith("#"):
         return "; the first line begins with '#': remove it if it is a comment"
     if len(columns) == 1:

@@ -28,7 +28,7 @@ _LOCKED_SETTINGS = {"enable_external_access": "false", "lock_configuration": "tr
 # With these settings, an expression of the user can read only the table of rows, and cannot write files.
 _EXPRESSION_SETTINGS = {"temp_directory": "", **_LOCKED_SETTINGS}
 _ROWS = "rows"  # the name of that table
-# What needs more than one row, so that expressions must not contain it: classes of the parser, and names in messages.
+# What expressions must not contain, by its class in parsed SQL, and how messages name it.
 _REFUSED = {
     "SUBQUERY": "a subquery",
     "WINDOW": "a window function",

@@ -68,7 +68,7 @@ PARTS = ("time", *_CALENDAR)
 
 
 def find_dates(table: Table | None, parts: str | Sequence[str] | None, categorical: Sequence[int] = ()) -> Dates:
-    """Return a `DateColumn` for each non-categorical column of dates or durations; `parts` is from `date_parts`."""
+    """Return the `DateColumn` of each non-categorical column of dates or durations, by the option `date_parts`."""
     dates: Dates = {}
     if table is None:
         return dates
@@ -156,7 +156,7 @@ def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def date_features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np.float64]]:
-    """Return the features of a column of dates, NaN for missing dates; ValueError if it has none, unlike in `fit`."""
+    """Return the features of a column of dates, NaN for missing dates; ValueError if it had another kind in `fit`."""
     instants, wall = _read(table, feature, column)
     missing = np.isnat(instants)
     return [

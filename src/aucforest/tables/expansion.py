@@ -19,12 +19,12 @@ from aucforest.tables.dates import DateColumn, date_features
 
 @dataclass(frozen=True)
 class IntegerColumn:
-    """The parts of a column of integers that are categories: both features have its values."""
+    """A column of integers that are categories, which becomes two features: the numbers, and the same as categories."""
 
     parts: ClassVar[tuple[str, ...]] = ("number", "category")
 
 
-# By the index of the column. Columns of integers come last.
+# The columns that become several features, by their index. Columns of integers come last.
 Expanded = Mapping[int, DateColumn | IntegerColumn]
 
 
@@ -49,13 +49,13 @@ def columns_of_features(n_columns: int, expanded: Expanded) -> list[int]:
 
 
 def columns_of_integers(n_columns: int, expanded: Expanded) -> dict[int, int]:
-    """Return the index of the column of integers for each feature that has its values as categories."""
+    """Return, for each feature whose categories are the values of a column of integers, the index of this column."""
     appended = enumerate(columns_of_features(n_columns, expanded)[n_columns:], n_columns)
     return {feature: index for feature, index in appended if isinstance(expanded[index], IntegerColumn)}
 
 
 def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
-    """Return the categories of columns by the index of the column: of categorical columns and of integers."""
+    """Return the categories of categorical columns and of columns of integers, by the index of the column."""
     if not (categories := getattr(model, "categories_", {})):
         return {}
     columns = columns_of_features(model.n_features_in_, model.expanded_)
@@ -65,7 +65,7 @@ def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
 def encode_integers(matrix: NDArray[Any], integers: Mapping[int, NDArray[np.int64]]) -> NDArray[Any]:
     """Return the codes of the categories of columns of integers, (n_rows, n_integers), from the matrix of all columns.
 
-    They are float32 if the matrix is, unless there are more codes than it represents.
+    They are float32 if the matrix is, unless there are more codes than float32 represents.
     """
     is_narrow = matrix.dtype == np.float32 and all(len(values) <= MOST_IN_FLOAT32 for values in integers.values())
     codes = np.empty((len(matrix), len(integers)), dtype=np.float32 if is_narrow else np.float64)
@@ -99,7 +99,7 @@ def expand(table: Table, expanded: Expanded) -> Table:
         names = split_names(table.columns, expanded)
         for name in repeated(names):
             raise ValueError(f"X has a column {name!r}, which is also the name of another feature: rename it")
-        names[: table.shape[1]] = table.columns  # the first feature of a column keeps its name
+        names[: table.shape[1]] = table.columns  # the first feature has the name of its column
         backend = table.implementation
         series = (nw.new_series(names[j], values.astype(np.float64), backend=backend) for j, values in parts.items())
         return Frame(table.with_columns(*series))

@@ -54,14 +54,14 @@ def check_column_names(name: str, columns: Sequence[str]) -> None:
         raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
     for column in columns:
         if "\0" in str(column):
-            advice = "pass the encoding if it is another one, such as utf-16-le"
+            advice = "if the file is not in UTF-8, pass its encoding, such as utf-16-le"
             raise ValueError(
                 f"{name} has the column {column!r}: column names must not have the null character; {advice}"
             )
 
 
 def check_same_names(first: str, first_names: Sequence[str], file: str, names: Sequence[str]) -> None:
-    """Raise ValueError if the column names of a file differ from those of the first file; both files by their names."""
+    """Raise ValueError if the column names of a file differ from those of the first; both are given by name."""
     if names != first_names:
         common = set(names) & set(first_names)
         different = [name for name in [*names, *first_names] if name not in common]

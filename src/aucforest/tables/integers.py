@@ -12,7 +12,7 @@ from aucforest._caller import warn
 from aucforest.tables.columns import Table
 from aucforest.tables.texts import listed
 
-ROUNDED = "integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave out keys"
+ROUNDED = "integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave out IDs"
 _MOST_EXACT = 2**53
 _CHECKED_TYPES = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)  # may contain such integers
 

@@ -12,7 +12,7 @@ JSON_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for 
 
 
 class JsonFiles(TextFiles):
-    """Files of JSON lines as one table, with the columns of all objects; see `TextFiles`."""
+    """Files of JSON lines as one table, with a column for each key of any object; see `TextFiles`."""
 
     _reads_types = False
     _has_numbers = True
@@ -21,7 +21,7 @@ class JsonFiles(TextFiles):
     def _read_header(self) -> None:
         compressions = {file.compression for file in self._readable}
         if len(compressions) > 1:
-            raise ValueError(f"{self.name}: some files are compressed and others are not, or in another way")
+            raise ValueError(f"{self.name}: the files must be compressed in the same way, or not at all")
         options = f"format='newline_delimited', compression='{compressions.pop()}'"
         self._lines = f"[{literals(self._patterns)}], {options}"
         # With hive_partitioning, folders with names such as a=1 would add columns.
@@ -60,7 +60,7 @@ class JsonFiles(TextFiles):
         if match is None:
             return f"cannot read {file.name}: {message.split(':', 1)[-1].strip().splitlines()[0]}"
         reason = match[2]
-        # The engine gives a line that cannot be parsed as JSON a number that is one too large.
+        # If a line cannot be parsed as JSON, its number in the message of the engine is one too large.
         where = f"{file.name}, line {int(match[1]) - (not reason.startswith('Object '))}"
         if "invalid UTF-8" in reason:
             return f"{where} is {NOT_UTF8}"

@@ -51,7 +51,7 @@ class NamedTable:
     rounded: Collection[str] = ()
 
     def location(self, row: int) -> str:
-        """Return the position of the row with the index `row` for messages: the table, and its number from 1."""
+        """Return the position of the row with the index `row` for messages: the table, and the row number from 1."""
         return f"{self.name}, row {row + 1}"
 
 
@@ -130,7 +130,7 @@ def feature_names(source: Any, other_columns: Sequence[str], numbers: Sequence[s
     """Return the names of all columns except `other_columns` and unnamed ones; ValueError if one cannot be a feature.
 
     The columns `numbers`, some of `other_columns`, are read as numbers. The types of all columns are inferred at once,
-    because that reads all rows of a text file.
+    because each inference reads all rows of a text file.
     """
     if source.is_text:
         source.read_numbers(numbers)

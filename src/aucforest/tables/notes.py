@@ -33,8 +33,8 @@ def suspicious_columns(
     """Return sentences on the suspicious columns of an Arrow table, a frame or a matrix, one for each kind of note.
 
     `labels` has the class index of each row, to find columns that separate the classes. If `drop` is True, the note on
-    identifiers suggests the option --drop. If the table has some rows of a larger one, `n_rows` is the number of rows
-    of the larger one. Then text and rounding are not checked: `warn_of_text` and `warn_of_rounding` check all rows.
+    identifiers suggests the option --drop. If the table is a part of a larger one, `n_rows` is the number of rows of
+    the larger one. Then text and rounding are not checked: `warn_of_text` and `warn_of_rounding` check all rows.
     """
     frame = read_table(table)
     names_by_note: dict[str, list[str]] = {}
@@ -105,7 +105,7 @@ def _separation(column: Column, labels: NDArray[Any]) -> float | None:
 
 
 def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]) -> float:
-    """Return the ROC AUC of a column for two classes, ranked in ascending or descending order, whichever is larger.
+    """Return the larger ROC AUC of a column for two classes, with its values ranked in ascending or descending order.
 
     Missing numbers are ranked below or above all others. Categories are ranked by `_cross_fitted` class frequencies.
     """
@@ -147,7 +147,7 @@ def _leak_sentence(aucs: dict[str, float]) -> str:
 
 
 def unseen_categories(table: Any, categories: dict[int, NDArray[Any]]) -> list[str]:
-    """Return a sentence for each categorical column of a table that has values which are not in `categories`."""
+    """Return a sentence for each categorical column that has values which are not in `categories`."""
     frame, notes = read_table(table), []
     names = _names_of(table, frame)
     for feature, labels in categories.items():

@@ -46,7 +46,7 @@ DEFAULT_OPTIONS = ReadOptions()
 
 
 def _check_separator(separator: str) -> None:
-    r"""Raise ValueError unless a separator is one ASCII character, no quote or line end, or "\t" as two characters."""
+    r"""Raise ValueError unless a separator is one ASCII character (no quote or line end) or the two characters "\t"."""
     if separator != r"\t" and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n'):
         raise ValueError(rf"the separator must be one character, such as ';' or '\t', but is {separator!r}")
 

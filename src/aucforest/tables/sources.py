@@ -142,7 +142,7 @@ class SelectedRows:
         return rows
 
     def read_as(self, types: Mapping[str, Any]) -> None:
-        """Set the types of columns that a model requires, and select rows by these types; see `TextFiles.read_as`."""
+        """Give columns the types that a model requires, and select rows by these types; see `TextFiles.read_as`."""
         self._source.read_as(types)
         # `where` may use columns that the model does not use. Their types are inferred only to select the rows.
         self._source.keep_as_text((), types)
@@ -200,8 +200,8 @@ def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
 def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOptions = DEFAULT_OPTIONS) -> Source:
     """Return the source of a file, a folder, a list of files, or a table.
 
-    The columns `as_text` of text files (None for all) stay strings. Files in a folder whose names begin with a point or
-    an underscore are ignored, because they are temporary or contain metadata.
+    The columns `as_text` of text files (None for all) stay strings. In a folder, files whose names begin with a point
+    or an underscore are ignored, because they are temporary or contain metadata.
     """
     options = options.check()
     if options.where is None and options.sample is None:
@@ -268,7 +268,7 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None,
 
 
 def _format_of(file: Path) -> str:
-    """Return the format of a table by the suffix of its file. With another suffix, a stream is CSV, a file Parquet."""
+    """Return the format of a table by the suffix of its file; if it is unknown, a stream is CSV and a file Parquet."""
     name = file.name.lower()
     if name.endswith(JSON_SUFFIXES):
         return "JSON"
@@ -309,14 +309,14 @@ def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
 
 
 def _cast(column: Any, type_: Any) -> Any:
-    """Convert an array to a canonical type. Dictionaries lose repeated values and nulls, which Arrow cannot unify."""
+    """Convert an array to a canonical type. Dictionaries lose repeats and nulls, with which Arrow cannot unify them."""
     if not pa.types.is_dictionary(type_):
         return column.cast(type_)
     return column.dictionary.cast(type_.value_type).take(column.indices).dictionary_encode()
 
 
 def _open_parquet(file: Path) -> Any:
-    """Open a Parquet file with a small buffer, in place of whole row groups; ValueError if it cannot be read."""
+    """Open a Parquet file, to be read through a small buffer; ValueError if it cannot be read."""
     try:
         # pyarrow would take a relative path that begins with ~ as one in a home directory.
         return pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20)

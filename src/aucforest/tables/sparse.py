@@ -123,7 +123,7 @@ def as_dense(X: NDArray[Any] | SparseRows) -> NDArray[Any]:
 
 
 def dense_blocks(X: NDArray[Any] | SparseRows, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield slices of rows and their values: all rows at once of a dense matrix, a few at a time of a sparse matrix."""
+    """Yield slices of rows and their values: all rows at once if X is dense, a few at a time if it is sparse."""
     if isinstance(X, SparseRows):
         yield from X.blocks(rows)
     else:

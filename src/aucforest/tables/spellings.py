@@ -38,7 +38,7 @@ _DIGITS = {
 
 
 def _pattern(decimal: str) -> str:
-    """Return the pattern of numbers with a decimal mark, with a sign at either end; parentheses mean a minus."""
+    """Return the pattern of numbers with this decimal mark. A sign may be at either end; parentheses mean a minus."""
     number = rf"{_DIGITS[decimal]}(?:[eE][-+]?[0-9]+)?{_SUFFIX}"
     money, sign = rf"(?:{_CURRENCY}[{SPACE}]?)?", f"[-+{MINUSES}]"
     sign_first, money_first = rf"(?:{sign}[{SPACE}]?)?{money}{number}", rf"{_CURRENCY}[{SPACE}]?{sign}{number}"
@@ -161,7 +161,7 @@ def as_number(text: str, decimal: str) -> str:
 
 
 # Dates that begin with the year need no format. The pattern also matches invalid dates such as 2024-13-01. It does not
-# allow text after the time that the engine would ignore, such as PM. Seconds may have a decimal comma, as in log files.
+# allow PM or other text after the time, which the engine would ignore. Seconds may have a decimal comma, as in logs.
 ISO_DATE = (
     r"^\s*[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}([ T]\s*([01]?[0-9]|2[0-3]):[0-9]{1,2}(:[0-9.,]*)?"
     r"\s*([-+][0-9:]+|Z|UTC)?)?\s*$"
@@ -264,6 +264,6 @@ def best_date_formats(fits: Mapping[str, FittingDates]) -> list[str]:
 
 
 def is_day_first(date_format: str) -> bool | None:
-    """Return whether the day is before the month in a format; None if the year is first or one is not a number."""
+    """Return whether the day is before the month in a format; None if the year is first or either is not a number."""
     day, month = date_format.find("%d"), date_format.find("%m")
     return None if day < 0 or month < 0 or date_format[:2].lower() == "%y" else day < month

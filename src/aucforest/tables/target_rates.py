@@ -1,8 +1,8 @@
 """The formula and the values of target rates: smoothed class frequencies of the categories of a column.
 
 The rate of class k for a category is (s_k + a q_k) / (n + a) (Micci-Barreca 2001). Here n is the weight of the training
-samples of the category, s_k the weight of those of class k, a the smoothing, and q_k the frequency of class k in all
-samples. An interaction is with another feature, which is divided into parts: its categories, or intervals of its
+samples of the category, s_k the weight of those of class k, q_k the frequency of class k in all samples, and `a` the
+smoothing. An interaction is with another feature, which is divided into parts: its categories, or intervals of its
 numbers. Each pair of a category and a part is a cell. The rate of a cell has the rate of the category as q_k. New
 samples get rates from all training samples. For its out-of-bag predictions, a training sample gets rates from the
 samples outside its group, and without groups from all others (leave-one-out). Trees are grown on other rates, see
@@ -23,7 +23,7 @@ from aucforest.tree.tree import SHARED_CODE
 # row or of its group in the cell, (n_rows, n_classes).
 LeftOutTotals = Callable[[int, NDArray[np.int64]], NDArray[np.int64]]
 
-# The encodings for trees of columns with many categories; see `AUCForestClassifier`.
+# The encodings of columns with many categories, for trees; see `AUCForestClassifier`.
 ENCODINGS = SETS, RATES, INTERACTIONS = "sets", "rates", "interactions"
 
 
@@ -32,7 +32,7 @@ class RateTable(NamedTuple):
 
     feature: int  # index of the categorical feature
     other: int  # index of the other feature, -1 if there is none
-    edges: NDArray[np.float64]  # edges of the intervals that are the parts of a number; empty for categories
+    edges: NDArray[np.float64]  # edges of the intervals of a numeric other feature; empty for a categorical one
     n_parts: int  # number of parts of the other feature, 1 if there is none
     smoothing: float  # in samples
     totals: NDArray[np.int64]  # (n_categories * n_parts, n_classes)
@@ -93,7 +93,7 @@ class TargetRates(NamedTuple):
     def names(self, names: Sequence[Any], inputs: Sequence[int], classes: NDArray[Any]) -> list[str]:
         """Return the names of the features, given the labels of the classes and the names of all other features.
 
-        For the categories of a column of integers, `inputs` has the index of this column, else the feature itself.
+        `inputs` has the index of each other feature or, if its categories are from a column of integers, of the column.
         """
         feature_names = []
         for table in self.tables:

@@ -107,7 +107,7 @@ class TextFiles(Files):
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
-        """Raise ValueError instead of errors of the engine, and of the OSError that Arrow raises for these."""
+        """Raise ValueError in place of an error of the engine, or of the OSError that Arrow makes of it."""
         try:
             yield
         except self._errors as error:
@@ -187,10 +187,10 @@ class TextFiles(Files):
         self._as_text = [name for name in self._as_text if name not in columns]
 
     def read_as(self, types: Mapping[str, TextType]) -> None:
-        """Set the types of columns that a model requires; ValueError if too many values of a column have another type.
+        """Give columns the types that a model requires; ValueError if too many values of a column have another type.
 
         The formats of numbers and dates are inferred. If several fit, an option, other columns or the formats in
-        `types` decide, in this order. All dates of zeros become missing values.
+        `types` decide, in this order. Any number of dates such as 0000-00-00 may become missing values.
         """
         self.can_be_text = False
         unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
@@ -300,7 +300,7 @@ class TextFiles(Files):
             raise ValueError(f"{self.location(row)} repeats the header: remove that line")
 
     def _first_row(self, condition: str, value: str = "NULL", *, raw: bool = False) -> list[Any]:
-        """Return [(index, value)] of the first row for which a condition is true, or []; both are given as SQL."""
+        """Return [(index, value)] of the first row that fulfils `condition`, or []; this and `value` are SQL."""
         columns = f"row_number() OVER () - 1 AS row, {value} AS value, {condition} AS is_wanted"
         return self._fetch(
             lambda: f"SELECT row, value FROM (SELECT {columns} FROM {self._table({}, raw=raw)}) WHERE is_wanted LIMIT 1"

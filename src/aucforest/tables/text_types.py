@@ -239,7 +239,7 @@ class Counts(SimpleNamespace):
         self.readings = Readings(*counts, self.units or ())
 
     def are_dates(self, n_dates: int, most_stray: float) -> bool:
-        """Return whether nearly all values are dates. If stray values are allowed, dates of zeros do not count."""
+        """Return whether nearly all values are dates. If some may be stray, any number of zeros (0000-00-00) may be."""
         n_zeros = self.n_zeros if most_stray > 0.0 else 0
         return n_dates > 0 and is_few(self.n_values - n_zeros - n_dates, self.n_values, most_stray)
 
@@ -255,7 +255,8 @@ def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     """Return the type of dates that begin with the year, TEXT if only some have an offset, None for other columns."""
     if not counts.are_dates(counts.n_iso, most_stray):
         return None
-    is_sure = counts.n_iso == counts.n_values and counts.n_converted == 0  # the engine alone would refuse `n_converted`
+    # The engine itself would refuse the values that `n_converted` counts.
+    is_sure = counts.n_iso == counts.n_values and counts.n_converted == 0
     if counts.n_offsets == 0:
         return (MOMENT if counts.n_clocks else DAY)._replace(is_sure=is_sure)
     if counts.n_offsets < counts.n_iso:
