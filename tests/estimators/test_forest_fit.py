@@ -217,7 +217,7 @@ def test_few_groups_of_a_class_choose_nothing(n_groups):
         assert chosen.threshold_ > 0
         assert chosen.calibration_.n_samples > 0
         return
-    sentence = f"^groups: only {n_groups} groups have samples of class 'yes', fewer than 10: out-of-bag probabilities"
+    sentence = f"^groups: only {n_groups} groups have samples of class 'yes', fewer than 10: its out-of-bag prob"
     with pytest.warns(UserWarning, match=sentence) as caught:
         forest = small_forest(**params, threshold={"alerts": 0.2}).fit(table, labels, groups=groups)
     assert [warning.filename for warning in caught] == [__file__]

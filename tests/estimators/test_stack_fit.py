@@ -204,7 +204,7 @@ def test_few_groups_are_no_evidence():
     enough, y = (np.where(groups < n, "yes", "no") for n in (10, 9))
     table = np.column_stack((noise[groups], y == "yes"))
     assert small_stack(stack={"threshold": "gmean"}).fit(table, enough, groups=groups).weights_.shape == (4,)
-    sentence = "^groups: only 9 groups have samples of class 'yes', fewer than 10: out-of-bag probabilities of it are"
+    sentence = "^groups: only 9 groups have samples of class 'yes', fewer than 10: its out-of-bag probabilities are"
     with pytest.warns(UserWarning, match=sentence) as caught:
         stack = small_stack().fit(table, y, groups=groups)
     assert [warning.filename for warning in caught] == [__file__]

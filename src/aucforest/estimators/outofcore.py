@@ -59,7 +59,7 @@ def fit_out_of_core(
     sample_weight, groups : str, default=None
         The columns of sample weights and of groups. See `AUCForestClassifier.fit`.
     positive : label, default=None
-        The positive label, or for numbers a comparison such as ">=18". The classes are then True and False.
+        The positive label, or for numbers a comparison such as ">=18". With either, the classes are True and False.
     drop : sequence of str, default=()
         Columns that are no features. Features of strings, booleans and dictionary-encoded values are categorical.
     separator : str, default=None
@@ -74,8 +74,8 @@ def fit_out_of_core(
         of day and month is ambiguous, from the other columns. If this is impossible, the column is categorical.
     stray_text : {"number", "text"}, default="number"
         How to read a column of numbers or dates with other text, such as "unknown", in fewer than 10 % of its values.
-        Zeros for a missing date, such as 0000-00-00, do not count. With "number", the other text is read as missing
-        values, with a warning. With "text", the column is categorical.
+        Zeros for a missing date, such as 0000-00-00, do not count as text. With "number", the other text is read as
+        missing values, with a warning. With "text", the column is categorical.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest and to
         the memory of the process before the call. It includes 2 bytes a row for labels, 16 for weights and 8 for
@@ -94,8 +94,8 @@ def fit_out_of_core(
     Raises
     ------
     ValueError
-        For the errors of `fit`, if a column has an unsupported type, if the source or its order changes between
-        readings, if `memory_limit` is too small, or if `folder` belongs to another fit.
+        As in `AUCForestClassifier.fit`, or if a column has an unsupported type, if the source or its order changes
+        between readings, if `memory_limit` is too small, or if `folder` belongs to another fit.
     TypeError
         If the source can be read only once, `drop` is not a list, or the model is not an `AUCForestClassifier`.
     ImportError
@@ -107,7 +107,7 @@ def fit_out_of_core(
     -----
     The source is read three times: for labels and weights, for bins and categories, and for binning. Binning writes a
     memory-mapped file with one byte for each value (unless ``max_bins=None``), and one to three bytes more for each
-    value of a column with target rates. A fit that does not fit into `memory_limit` is refused after the second
+    value of a column with target rates. A fit that needs more than `memory_limit` is refused after the second
     reading. The source is read once more if `oob_score` or `threshold` needs out-of-bag probabilities. Text files are
     first read several times to determine the types of their columns; warnings state how numbers and dates are read.
 
@@ -166,8 +166,8 @@ def fit_source(
 ) -> AUCForestClassifier:
     """Fit a forest to the features of an opened source.
 
-    `columns` are the other settings that identify the fit in `folder`. `baseline` is the memory of the process before
-    the call in bytes, which does not count towards the limit.
+    `columns` are settings that identify the fit in `folder`, together with the forest, the features and the files.
+    `baseline` is the memory of the process in bytes before the call, which does not count towards the limit.
     """
     source, names, rows = features.source, features.names, features.target
     start, open_job = forest._start(), None

@@ -117,9 +117,9 @@ def refresh(
     Notes
     -----
     The interval is DeLong's for two classes without groups, and otherwise from a jackknife over ten parts of the rows,
-    with whole groups. In ``oob_decision_function_``, each part is predicted with weights of the members that are fitted
-    to the other parts. The log loss of the new model is a little too low, because its intercepts are fitted to the same
-    rows. Its ROC AUC is a little too high (see ``oob_optimism_`` of a forest).
+    with whole groups. For the ``oob_decision_function_`` of each part, the weights of the members are fitted to the
+    other parts. The log loss of the new model is a little too low, because its intercepts are fitted to the same rows.
+    Its ROC AUC is a little too high (see ``oob_optimism_`` of a forest).
 
     The class frequencies of the refreshed model are those of the new rows, even if `set_prevalence` was called on the
     old model. The old model stays a member unless its weight is 0, so each refresh makes predictions slower.
@@ -166,7 +166,7 @@ def refresh(
 def _check_rows(
     model: Any, X: Any, y: Any, sample_weight: NDArray[np.float64] | None, groups: NDArray[Any] | None
 ) -> NDArray[np.int64]:
-    """Return the class indices of new rows; raise ValueError if there are too few, or they were used in the fit."""
+    """Return the class indices of new rows; raise ValueError if they are too few or were already used."""
     labels = encode_labels(y, num_samples(X), model.classes_, "no class of the old model")
     kept = np.ones(len(labels), dtype=bool) if sample_weight is None else sample_weight > 0.0
     units, unit_name = (np.flatnonzero(kept), "rows") if groups is None else (groups[kept], "groups")
@@ -186,7 +186,7 @@ def _check_rows(
 
 
 def _unfitted(model: Any) -> AUCStackingClassifier:
-    """Return an unfitted stack with the parameters of a model; if this is a forest, the stack has no other member."""
+    """Return an unfitted stack with the parameters of a model; the stack of a forest has no other members."""
     stored = model._params_to_store()  # `threshold` without the costs of the old rows
     params = {name: stored[name] for name in ("pos_label", "threshold")}
     if isinstance(model, AUCStackingClassifier):

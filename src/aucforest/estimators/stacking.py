@@ -18,7 +18,7 @@ from aucforest.exports.onnx import ExportedStack
 
 
 class AUCStackingClassifier(StackFit):
-    """A forest, a forest of its residuals, boosted trees and an additive model, combined by out-of-bag scores.
+    """A forest, one fitted to its residuals, boosted trees and an additive model, combined by out-of-bag scores.
 
     A forest ranks less well if the classes depend on a sum of effects, or if there are many samples with little noise.
     The additive model helps in the first case, the residual forest [1]_ and boosted trees in the second. The weight of
@@ -32,7 +32,7 @@ class AUCStackingClassifier(StackFit):
     linear : "auto", classifier or None, default="auto"
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
         quartiles, indicators of missing values, and all categories, with a ridge penalty for each categorical column.
-        It has interactions of columns of more than 50 categories with other features if they lower the log loss of
+        A column of more than 50 categories has interactions with other features if these lower the log loss of
         left-out folds, unless the forest's `categorical_encoding` excludes interactions. With monotonicity constraints
         "auto" means None, no additive model. A scikit-learn classifier or pipeline with `predict_proba` is cloned, and
         gets X as given (sparse as CSR).
@@ -74,7 +74,7 @@ class AUCStackingClassifier(StackFit):
         The class frequencies that were set by `set_prevalence`; probabilities refer to them. Only defined after it.
     classes_, pos_label_, n_features_in_, feature_names_in_, categories_, expanded_, text_formats_, target_rates_, \
     split_features_, threshold_, oob_score_
-        As in `AUCForestClassifier`. The out-of-bag ROC AUC has the corrections of the forest, including optimism.
+        As in `AUCForestClassifier`. The out-of-bag ROC AUC is corrected by as much as that of the forest.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples, combined from out-of-bag probabilities of the forests and out-of-fold
         scores of the others. NaN for samples of weight 0 or without an out-of-bag probability.
@@ -90,15 +90,15 @@ class AUCStackingClassifier(StackFit):
     q they are log q_k - log(p_k (1 - p_k)), where p are the probabilities of the forest. For boosted trees they are the
     sum of the leaf values of a series: for a new sample the mean over all series, for a training sample the sum of the
     series that was fitted without it. The weights b >= 0 and the intercepts a minimize the log loss of the out-of-bag
-    and out-of-fold scores plus the penalty. There is no penalty on a, so the mean of the out-of-bag probabilities of a
-    class is its frequency.
+    and out-of-fold scores plus the penalty. The intercepts have no penalty, so the mean of the out-of-bag probabilities
+    of a class is its frequency.
 
     ``members_["boosted"]`` is a forest of the trees of all series. Its `predict_proba` does not return class
     probabilities, but scores with another scale and another mean.
 
     The stack is the forest alone if a class has fewer than 10 groups, if one of two classes has fewer than 10 samples,
     or if a class has fewer than two out-of-bag samples. For the penalty, n is smaller with groups or unequal weights
-    (Kish 1965).
+    (the effective sample size of Kish).
 
     References
     ----------
@@ -212,9 +212,9 @@ class AUCStackingClassifier(StackFit):
         ------
         ValueError
             As in `AUCForestClassifier.fit`, or if the forest has ``bootstrap=False`` or ``warm_start=True``, or if
-            `linear` does not predict probabilities. `linear` is fitted before the forests.
+            `linear` does not predict probabilities. A classifier as `linear` is fitted first, so it fails early.
         TypeError
-            If the forest is not an AUCForestClassifier that is fitted in memory.
+            If `forest` is of another Python class, such as `DaskAUCForestClassifier`.
         """
         with self._fitting():
             self._fit_members(X, y, sample_weight, groups, cost)

@@ -25,15 +25,16 @@ FIT_COSTS = "fit"  # in a rule with "alerts", the value of "cost" that stands fo
 
 # To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS, _N_RESAMPLES = 20, 50
-# Maximum number of rows for this estimate, half of them of each class. A row needs 1 KB.
+# Maximum number of rows for this estimate. Of more rows, a sample has at most half this number of each class. A row
+# needs 1 KB.
 THRESHOLD_STD_ROWS = 2**16
 
-# Computes class probabilities from the sum of the predictions of trees, and the number of trees.
+# Computes class probabilities, given the sum of the predictions of trees and the number of these trees.
 MeanOfTrees = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
 def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classes: int, n_rows: int) -> Any:
-    """Validate the rule of a fit and return it, with the argument `cost` of `fit` as its costs if it has none."""
+    """Validate the rule of a fit and return it; a rule that takes its costs from `fit` gets the argument `cost`."""
     if not takes_costs(threshold):
         if cost is not None:
             either = f"{ROW_COSTS!r} or {{'alerts': k, 'cost': {FIT_COSTS!r}}}"
@@ -126,8 +127,8 @@ def warn_of_few_groups(few: FewGroups | None) -> None:
     """Warn if a class occurs in too few groups for choices by out-of-bag scores."""
     if few is not None:
         warn(
-            f"groups: {_describe(few)}: out-of-bag probabilities of it are too low, and no shrinkage, mixture of"
-            " criteria or calibration is chosen by them"
+            f"groups: {_describe(few)}: its out-of-bag probabilities are too low to choose shrinkage, mixture of"
+            " criteria or calibration"
         )
 
 
@@ -216,7 +217,7 @@ def cross_fit_labels(
 ) -> NDArray[np.int64]:
     """Predict the classes of rows in parts, each by a threshold that is tuned on the other parts.
 
-    On the rows that it was tuned on, a threshold looks too good. Rows of a group are in the same part. If all rows of
+    A threshold looks too good on the rows that it is tuned on. Rows of a group are in the same part. If all rows of
     the other parts have the same class, the negative class is predicted.
     """
     scores, predicted = proba[:, rule.positive], np.empty(len(rows), dtype=np.int64)

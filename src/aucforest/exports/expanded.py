@@ -1,8 +1,8 @@
 """Conversion of categorical splits to splits by thresholds, for formats that have only thresholds.
 
 A split by a set of codes becomes a chain of nodes, with a threshold between successive codes that go to different
-sides. All nodes of a chain lead to the two children of the split, so a child has several parents in the result of
-`to_chains`. `to_threshold_tree` makes a tree: it copies the nodes that have several parents.
+sides. All nodes of a chain lead to the two children of the split, so a child can have several parents in the result
+of `to_chains`. `to_threshold_tree` makes a tree: it copies the nodes that have several parents.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ _MOST_RANGES = 2**26
 
 
 def round_down(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round thresholds down to float32 values, but return float64. They split float32 values in the same way."""
+    """Round thresholds down to float32 values, but return float64. Float32 values are still split in the same way."""
     with np.errstate(over="ignore", under="ignore"):
         nearest = thresholds.astype(np.float32)
         below = np.nextafter(nearest, np.float32(-np.inf))
@@ -101,7 +101,8 @@ class _Copier:
         left_weight = tree.weight[left_child] / np.maximum(n_left, 1)
         right_weight = tree.weight[left_child + 1] / np.maximum(n_known + 1 - n_left, 1)
         code_weights = np.where(is_left, left_weight[:, None], right_weight[:, None]) * is_known
-        self.weight_below = np.pad(np.cumsum(code_weights, axis=1), ((0, 0), (1, 0)))  # of lower codes, for each code
+        # (n_sets, 256), item c of a set is the total weight of the codes below c.
+        self.weight_below = np.pad(np.cumsum(code_weights, axis=1), ((0, 0), (1, 0)))
         self.missing_weight = np.where(missing_left, left_weight, right_weight)
 
     def skip(self, level: _Level) -> tuple[_Level, NDArray[np.float64], NDArray[np.float64]]:

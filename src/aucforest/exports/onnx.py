@@ -19,7 +19,7 @@ from aucforest.tree.tree import SHARED_CODE, Tree
 
 # Operator sets of 2022 and 2021, which current runtimes support.
 _OPSET, _ML_OPSET = 17, 3
-# Decision thresholds are reduced by this relative amount, because float32 may round probabilities below a threshold.
+# Decision thresholds are reduced by this relative amount, because rounding to float32 may lower a probability.
 _ROUNDING = 1e-6
 
 
@@ -64,7 +64,7 @@ def _add_trees(graph: Graph, ensemble: "Ensemble", output: str) -> None:
         nodes, prediction = to_chains(tree, ensemble.n_codes), ensemble.values(tree)
         is_leaf = nodes.left < 0
         is_stored = tree.is_leaf[:, None] & (prediction != 0.0)
-        if not is_stored.any():  # all steps of boosted trees may be 0, but ONNX needs a value
+        if not is_stored.any():  # a boosted tree may have only zeros, but ONNX needs a value
             is_stored[tree.is_leaf.argmax(), 0] = True
         leaf, target = np.nonzero(is_stored)
         parts.append(
@@ -178,14 +178,14 @@ def _add_cells(graph: Graph, table: Any, category: str, other: str, name: str) -
         number = graph.add("ReduceSum", counted, np.array([1]), output=f"{name}_number")
     else:
         number = graph.add("Min", other, float(SHARED_CODE), output=f"{name}_number")
-    # Comparisons with NaN are false, and a runtime may return the number as the minimum of NaN and a number.
+    # `number` may not be NaN where `other` is: comparisons with NaN are false, and a runtime may skip NaN in a minimum.
     part = graph.add("Where", graph.add("IsNaN", other, output=f"{name}_missing"), other, number, output=f"{name}_part")
     first = graph.add("Mul", category, float(table.n_parts), output=f"{name}_first")
     return graph.add("Add", first, part, output=name)
 
 
 class Ensemble(NamedTuple):
-    """Trees. Their mean is the class probabilities or, multiplied by `scale`, the class scores."""
+    """Trees whose mean is the class probabilities before calibration or, with a `scale`, the class scores."""
 
     trees: Sequence[Tree]
     n_codes: Mapping[int, int]  # the number of codes of each categorical feature

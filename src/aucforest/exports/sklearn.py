@@ -1,7 +1,7 @@
 """Export of trees to scikit-learn, for tools that read its trees, such as SHAP, compilers of trees and plots.
 
 scikit-learn converts X to float32 and compares it with float64 thresholds. Trees of this package compare float32 X in
-the same way, so thresholds are exported unchanged. Predictions for float64 X can differ, because it is rounded.
+the same way, so thresholds are exported unchanged. Predictions for float64 X can differ, because X is rounded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ _UNDEFINED = -2  # the feature and the threshold of a leaf in scikit-learn
 class CalibratedForestClassifier(ClassifierMixin, BaseEstimator):
     """A fitted classifier that calibrates the probabilities of a forest.
 
-    Tools that read trees, such as SHAP and treelite, do not accept it, because they would ignore the calibration. Pass
-    them `estimator`, the forest before calibration.
+    It is not a RandomForestClassifier, because tools that read trees, such as SHAP and treelite, would ignore the
+    calibration. Pass them `estimator`, the forest before calibration.
 
     Parameters
     ----------

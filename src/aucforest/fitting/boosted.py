@@ -45,12 +45,12 @@ class BoostedTree(NamedTuple):
     """A tree for one class: each leaf has a step, which is added to the class score of its samples."""
 
     tree: Tree
-    k: int  # the class; of two classes the second one, and the steps are subtracted from the score of the first one
+    k: int  # the class; with two classes the second, and the steps are subtracted from the score of the first
     steps: NDArray[np.float64]  # (n_nodes,), for an inner node the mean step of its samples
 
 
 class BoostingState(NamedTuple):
-    """The trees so far, and their class scores of the rows of the fit and of held-out rows; updated in place."""
+    """The trees so far, and the class scores that they give the fitted and the held-out rows; updated in place."""
 
     trees: list[BoostedTree]
     # (n_classes, n_rows), because sums over the first axis are much faster for few classes.

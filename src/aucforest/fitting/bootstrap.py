@@ -34,7 +34,7 @@ N_HALVES, _LEAST_TREES_OF_HALVES = 25, 100
 _STREAM = "aucforest 0.3"
 # Maximum mean number of times that a row of a class is sampled for a tree, because counts have 16 bits.
 _MOST_COPIES = 10_000
-# NumPy samples without replacement from fewer rows than this.
+# NumPy can divide a sample without replacement among blocks only if there are fewer rows than this.
 _TOO_MANY_ROWS = 10**9
 
 
@@ -97,7 +97,7 @@ def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
 
 @dataclass(frozen=True, eq=False)
 class BootstrapSampler:
-    """Samples, for each tree, a given number of rows of each stratum: of each class, or of all rows."""
+    """Samples, for each tree, a given number of rows of each stratum. A stratum is a class, or all rows."""
 
     n_rows: int  # number of rows to sample from
     sizes: NDArray[np.int64]  # (n_strata,), number of sampled rows of a tree, counted with repetitions
@@ -105,7 +105,7 @@ class BootstrapSampler:
     # The rows of each block as indices in the block, sorted by stratum; empty if there is a single stratum.
     members: NDArray[np.uint16]
     starts: NDArray[np.int64]  # (n_blocks, n_strata + 1), the starts of the strata in `members`
-    halves: tuple[int, ...] = ()  # the keys of half-samples, each of which several trees share; else empty
+    halves: tuple[int, ...] = ()  # the keys of the half-samples that trees share; empty without half-samples
     first_block: int = 0  # the index of the first block, if the sampler is for a part of the rows
     keys: Sequence[int] = ()  # the keys of the trees whose block sizes are stored
     stored_sizes: NDArray[Any] | None = None  # the results of `block_sizes` for these trees
@@ -408,7 +408,7 @@ class SampleRecord(NamedTuple):
         return f"{sizes} of {units}{'' if self.replace else ' without replacement'}{shared}"
 
     def to_sampler(self, groups: NDArray[np.int32] | None, seed: int) -> BootstrapSampler:
-        """Return the sampler of a fit without strata, given the groups of rows, None if no groups were sampled.
+        """Return the sampler of a fit without strata, given the groups of rows, or None if rows were sampled.
 
         Raises ValueError if the samples may differ from those in the fit.
         """

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from aucforest.tree.binning import code_dtype
 
-# If the system cannot allocate a file, it is filled with blocks of zeros of this size.
+# On a system without a function to allocate a file, blocks of zeros of this size are written.
 _BLOCK_BYTES = 2**24
 
 
 class CodeMatrix:
-    """A matrix of codes in a temporary file; `codes`, (n_features + n_digits, n_rows), is an array mapped to the file.
+    """A matrix of codes in a temporary file; `codes`, (len(n_codes), n_rows), is an array mapped to the file.
 
-    The default folder is the system's folder for temporary files.
+    `n_codes` is `Coding.n_codes`. The default folder is the system's folder for temporary files.
     """
 
     def __init__(self, n_codes: NDArray[np.int64], n_rows: int, folder: Path | None = None) -> None:
@@ -38,8 +38,8 @@ class CodeMatrix:
 def _allocate(n_bytes: int, folder: Path | None) -> IO[bytes]:
     """Open a temporary file and allocate n_bytes, because writing to its map on a full disk would end the process.
 
-    The system removes the file when the file and its map are closed, even if the process is killed. It is not removed
-    here, because Windows does not remove mapped files, and arrays may use the map at any time.
+    The system removes the file when the file and its map are closed, even if the process is killed. This package does
+    not remove it, because Windows refuses that for mapped files, and arrays may use the map at any time.
     """
     file: IO[bytes] = tempfile.TemporaryFile(prefix="aucforest-", dir=folder)  # noqa: SIM115
     try:

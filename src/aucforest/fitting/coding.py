@@ -49,7 +49,7 @@ from aucforest.tree.binning import (
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import exact_weights
 
-# Maximum number of bins of a time. With more bins, trees could learn events of single days, which do not recur.
+# Maximum number of bins of a date part "time". With more, trees could learn events of single days, which do not recur.
 TIME_BINS = 32
 
 
@@ -135,7 +135,7 @@ class Coding:
     values: BinValues  # without target rates
     expanded: Expanded = field(default_factory=dict)  # becomes `expanded_` of the forest
     rated: tuple[int, ...] = ()  # the categorical features that have target rates
-    rates: TargetRates | None = None  # becomes `target_rates_` of the forest; None before they are chosen
+    rates: TargetRates | None = None  # becomes `target_rates_`; None without target rates, and before they are chosen
 
     @property
     def n_features(self) -> int:
@@ -144,7 +144,7 @@ class Coding:
 
     @cached_property
     def digits(self) -> Digits:
-        """The digits of the categories of features with target rates, which are appended to the codes."""
+        """The category indices of features with target rates as digits of one byte, which are appended to the codes."""
         n_categories = {f: len(self.categories[f]) for f in self.rated}
         integers = columns_of_integers(self.n_features - n_added(self.expanded), self.expanded)
         return Digits(self.n_features, n_categories, integers)
@@ -160,7 +160,7 @@ class Coding:
         return CellFinder(self.digits, self.values, self.kinds != NUMERIC)
 
     def with_rated(self, encodings: Sequence[str]) -> "Coding":
-        """Return the coding with the features `rated`, given the encodings that trees may have."""
+        """Return the coding with `rated` set, given the encodings that trees may use for columns of many categories."""
         return replace(self, rated=tuple(find_rated(self.categories, encodings)))
 
     def with_integers(self, integers: Integers) -> "Coding":
@@ -231,7 +231,7 @@ def choose_coding(
 
 
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
-    """Return bins where each time has at most `TIME_BINS` bins, each joined from about equally many given bins."""
+    """Return the bins with those of each date part "time" joined, about evenly, to at most `TIME_BINS` bins."""
     bins = values.by_feature()
     for feature in times_in(dates):
         _, lower, upper = bins[feature]

@@ -1,4 +1,4 @@
-"""The features that a tree grows on: sets of categories, or target rates (target encoding) in the tree's sample."""
+"""The features that a tree grows on: codes of categories, or target rates (target encoding) in the tree's sample."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -102,7 +102,7 @@ def _write_rates(
     order = np.concatenate([_order_of_tree(key, tree_rows, groups) for key, tree_rows in zip(keys, slices)])
     for column, rule in rules.items():
         categories, n_categories = digits.decode(part.codes, column), digits.n_categories[column]
-        # Each tree has other category indices, so that no rate counts samples of another tree.
+        # Category indices are made different for each tree, so that no rate counts samples of another tree.
         for tree, tree_rows in enumerate(slices[1:], 1):
             indices = categories[tree_rows]  # a view, which is changed
             np.add(indices, tree * n_categories, out=indices, where=indices >= 0)

@@ -114,7 +114,7 @@ class RowsInMemory(TrainingTable):
         return coding.with_rated(self._spec.encodings)
 
     def _encode_rows(self, coding: Coding) -> None:
-        """Append the codes of integers that are categories, and digits."""
+        """Append the codes of integers that are categories, and the digits of category indices, see `Digits`."""
         self._check(int(coding.values.n_bins.max()) + 1, coding)
         X, integers, kept = self.X, self.integers, slice(None) if self.target.kept is None else self.target.kept
         n_columns, added = X.shape[1], np.empty((0, 0))

@@ -28,7 +28,7 @@ _NEIGHBORS = (128, 64, 32, 16, 8, 4, 2, 1)
 # Maximum number of values of a column that are counted, and maximum number of counts of all columns. If these maxima
 # allow fewer than _LEAST_VALUES values of a column, no column is searched.
 _MOST_VALUES, _LEAST_VALUES, _MOST_COUNTS = 2**14, 200, 2**20
-_BLOCK_ROWS = 2**18  # rows are counted in blocks of this size, so that values outside the sample are not sorted
+_BLOCK_ROWS = 2**18  # rows are counted in blocks: a later block sorts only values in the sample, see `IntegerCounts`
 _FIRST_ROWS = 256  # size of the first block, which is enough to recognize most columns that are not integers
 _MOST_EXACT = 2.0**53  # greater integers have no exact float64
 _MOST_CLASSES = 2**9  # the product of an integer and the number of classes must be an int64
@@ -51,7 +51,7 @@ class CountedRows(NamedTuple):
 
     @classmethod
     def of(cls, labels: NDArray[np.integer], n_classes: int, n_features: int) -> "CountedRows | None":
-        """Return the rows of a table with n_features features, or None if the counts would take too much memory."""
+        """Return the rows of a table with n_features features, or None for too many features or classes."""
         max_values = min(_MOST_VALUES, _MOST_COUNTS // (n_features * n_classes))
         is_bounded = max_values >= _LEAST_VALUES and n_classes <= _MOST_CLASSES
         return cls(labels, n_classes, max_values) if is_bounded else None
@@ -117,7 +117,7 @@ class IntegerCounts:
         return replace(self, values=self.values[is_sampled], counts=self.counts[is_sampled], shift=shift)
 
     def are_categories(self) -> bool:
-        """Return whether the values are categories; at most `MOST_IN_SETS` different values are not.
+        """Return whether the values are categories; False for at most `MOST_IN_SETS` different values.
 
         The most frequent values are left out, because thresholds can separate them, and because a column of numbers may
         have frequent values that are codes, such as 99 for unknown.
@@ -189,7 +189,7 @@ def count_rows(columns: Iterable[NDArray[Any]], rows: CountedRows) -> IntegerCou
 
 
 def merge_counts(one: IntegerCounts | None, other: IntegerCounts | None) -> IntegerCounts | None:
-    """Return the class counts of a column in two parts of the rows together, None if one part has other numbers."""
+    """Return the class counts of a column in two parts of the rows together, None if it has no counts in one part."""
     return None if one is None or other is None else one.merge(other)
 
 

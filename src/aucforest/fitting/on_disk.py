@@ -137,7 +137,7 @@ class RowsOnDisk(TrainingTable):
             return_freed_memory()  # of batches and of the values that bins were chosen from
 
     def _make_plan(self, coding: Coding | None = None) -> None:
-        """Choose how rows are read and trees grow, and print it; raise ValueError if the memory limit is too small."""
+        """Choose how rows are read and trees grow (printed if verbose); raise ValueError if the limit is too small."""
         n_features, limit = self.n_features, self._limit
         self._plan = plan_on_disk(self._spec, self.target, n_features, limit, coding, used=self._used)
         if self._spec.verbose:
@@ -230,7 +230,7 @@ class RowsOnDisk(TrainingTable):
         return reduce(merge, (result for _, result in merged))
 
     def _write_codes(self, coding: Coding) -> RowsWithValues:
-        """Write the codes of all rows, and return the rows `FitSpec.rows_with_values`."""
+        """Write the codes of all rows, and return the values of the rows `FitSpec.rows_with_values`."""
         codes, rows_with_values = self._codes, self._spec.rows_with_values
         stored_values = np.zeros((len(rows_with_values), self.n_features))
 

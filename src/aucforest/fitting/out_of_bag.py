@@ -40,7 +40,7 @@ class Bags:
         return np.arange(self.sampler.n_rows) if self.kept is None else self.kept
 
     def rows(self, block: int) -> NDArray[np.int64]:
-        """Return the indices in the training data of a block, which is BLOCK_ROWS consecutive kept rows."""
+        """Return the rows of a block as indices of training rows; a block is BLOCK_ROWS consecutive kept rows."""
         first, last = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.sampler.n_rows)
         return np.arange(first, last) if self.kept is None else self.kept[first:last]
 
@@ -116,7 +116,7 @@ class Sums(NamedTuple):
 
 
 class RatedRows:
-    """Training rows with target rates for out-of-bag predictions, which leave out the row or its group."""
+    """Training rows with target rates for out-of-bag predictions. The rates of a row leave out it or its group."""
 
     def __init__(self, rows: Any, rates: TargetRates, left_out: LeftOutTotalsFinder) -> None:
         self._rows, self._rates, self._left_out = rows, rates, left_out
@@ -227,7 +227,7 @@ class RunningSums:
         trees.add(sums, first, X, chosen)
 
     def at_all_rows(self, kept: NDArray[np.int64] | None, n_rows: int) -> list[Sums]:
-        """Return the sums with zeros for rows of weight 0 inserted, but not into sums of chosen rows."""
+        """Return the sums of all rows, 0 for rows of weight 0; sums of chosen rows stay as they are."""
         n_expanded = 0 if kept is None else len(self._sums) if self._chosen is None else 1
         for index in range(n_expanded):
             total, n_trees = self._sums[index]

@@ -21,7 +21,7 @@ from aucforest.tree.tree import Tree
 
 # Number of bytes of mapped codes that a thread reads before it calls `Part.release`.
 MAPPED_BYTES = 2**24
-# Indices of keys and their trees, in the order of completion.
+# Yields indices of keys, and the trees with these keys, in the order of completion.
 Grown = Iterator[tuple[Sequence[int], list[Tree]]]
 
 
@@ -127,7 +127,8 @@ class Growth:
     weighted: bool  # whether rows have weights besides their counts in the bootstrap sample
     rates: TargetRates | None  # without totals
     digits: Digits | None
-    variant_of: Mapping[int, int] = field(default_factory=dict)  # index in `_of_variants` by tree key; empty if one
+    # The index in `_of_variants` by tree key; empty if there is only one variant and one encoding.
+    variant_of: Mapping[int, int] = field(default_factory=dict)
     # A cache of `fitting.encodings` for all variants: the features of trees by the indices of their tables of rates.
     tree_features: dict[tuple[int, ...], Any] = field(default_factory=dict)
 

@@ -64,8 +64,8 @@ _CLASS_BYTES = _item_bytes(_NODES.totals.labels, _NODES.totals.values)
 _WEIGHT_BYTES, _BALANCED_BYTES = np.dtype(np.float64).itemsize, 12
 # Bytes of a feature besides its codes, for the bounds of its bins and for its data in trees (measured).
 _FEATURE_BYTES = 100
-# Bytes of a histogram for each code, and for each cell, which is a pair of a code and a class. The
-# cells of two features are in memory at the same time. Each cell also has a bit in a mask, which is counted as a byte.
+# Bytes of a histogram for each code, and for each cell, a pair of a code and a class. The cells of two features are in
+# memory at the same time. Each cell also has a bit in a mask, which is counted as a byte.
 _CODE_BYTES = _item_bytes(
     _HISTOGRAM.n_samples_of_code, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.n_samples, _HISTOGRAM.all_codes
 )
@@ -278,7 +278,7 @@ def check_fit(size: FitSize, n_bytes: int) -> None:
     if size.n_classes > max(_MANY_CLASSES, size.n_rows // _LEAST_OF_CLASS):
         warn(
             f"y has {size.n_classes:,} classes of {size.n_rows / size.n_classes:.1f} samples on average, and the fit"
-            f" takes about {format_bytes(n_bytes)} beside the trees; {_REGRESSION_ADVICE}",
+            f" takes about {format_bytes(n_bytes)} besides the trees; {_REGRESSION_ADVICE}",
         )
 
 
@@ -322,7 +322,7 @@ def plan_on_disk(
     def bytes_of(size: FitSize, n: int, copies_rows: bool) -> int:
         return fixed + max(reading, size.out_of_core_bytes(n, copies_rows, sums))
 
-    rows_of_tree = {False: size.n_rows, True: size.tree_rows}  # by `copies_rows`
+    rows_of_tree = {False: size.n_rows, True: size.tree_rows}  # the rows that a tree grows from, by `copies_rows`
     choices = [copies_rows for copies_rows, n_rows in rows_of_tree.items() if n_rows <= MOST_ROWS]
     for copies_rows in choices:
         for n in range(n_threads, 0, -1):
@@ -369,7 +369,7 @@ def _bytes_of_target(spec: FitSpec, target: Target) -> int:
     if spec.weights is not None or spec.balanced_subsample:
         n_bytes += 8 * n_kept
     if target.kept is not None:
-        n_bytes += (8 + 8 + 2) * n_kept  # their indices, weights and labels
+        n_bytes += (8 + 8 + 2) * n_kept  # the indices, weights and labels of kept rows
     if target.groups is not None:
         n_bytes += 4 * len(target.labels)  # groups as given, for all rows
     return n_bytes + (0 if spec.sampler is None else spec.sampler.members.nbytes)

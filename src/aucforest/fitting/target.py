@@ -15,9 +15,9 @@ from aucforest.metrics.validation import class_codes, count_classes, unmask
 from aucforest.tables.texts import alike_note
 from aucforest.tree.samples import MAX_CLASSES
 
-# Out-of-bag scores choose parameters only if each class has samples in at least LEAST_GROUPS groups or, without groups,
-# if each of two classes has at least LEAST_SAMPLES samples. The numbers were chosen with benchmarks/grouped_oob.py and
-# benchmarks/few_positives.py.
+# Out-of-bag scores choose parameters only if each class has samples in at least LEAST_GROUPS groups. Without groups,
+# each of two classes needs at least LEAST_SAMPLES samples; with more classes there is no minimum. The numbers were
+# chosen with benchmarks/grouped_oob.py and benchmarks/few_positives.py.
 LEAST_GROUPS = LEAST_SAMPLES = 10
 _NO_ORDER = "y has labels that cannot be sorted, such as numbers and strings, or a missing label"
 
@@ -108,7 +108,7 @@ class FewGroups(NamedTuple):
 def find_few_groups(classes: NDArray[Any], labels: NDArray[np.uint16], groups: NDArray[Any] | None) -> FewGroups | None:
     """Return the class with the fewest groups if it has fewer than LEAST_GROUPS, else None.
 
-    If a group is out of bag, its class is rarer in the sample of the tree, and the tree favors the other classes. This
+    If a group is out of bag, its classes are rarer in the sample of the tree, and the tree favors the others. This
     lowers the out-of-bag ROC AUC, most of all if there are few groups: see benchmarks/grouped_oob.py.
     """
     if groups is None:
