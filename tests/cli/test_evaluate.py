@@ -177,6 +177,7 @@ def test_labels_that_fit_two_classes_are_refused():
     rows.replace({"label": {"b": "B"}}).to_csv("t.csv", index=False)
     sentence = "has the label 'B', but the classes of the model are 'A', 'a', 'b'"
     check_refusal(run("evaluate m t.csv --target label"), sentence)
+    check_refusal(run("evaluate m t.csv --target label --positive a"), "--positive is for models of two classes")
 
 
 def test_wrong_labels_and_columns_are_refused_in_one_line(files):

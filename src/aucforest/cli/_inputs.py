@@ -294,8 +294,10 @@ def _label_reader(model: Any, table: Source, target: str, positive: str | None) 
     classes = model.classes_
     kind = kinds.kind_of(classes.tolist())
     *_, negative, positive_label = classes[positive_last(model)]
-    if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(positive_label)):
-        shown = listed(list(map(repr, classes.tolist())))
+    shown = listed(list(map(repr, classes.tolist())))
+    if positive is not None and len(classes) > 2:
+        raise ValueError(f"--positive is for models of two classes, but this one has {len(classes)}: {shown}")
+    if positive is not None and kind != FLAG and positive != str(positive_label):
         raise ValueError(f"--positive must be the model's positive label, but is {positive!r}; its classes are {shown}")
     is_one_against_others = kind == TEXT and negative == not_label(positive_label)
     if is_one_against_others or (positive is not None and kind == FLAG):

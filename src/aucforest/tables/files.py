@@ -54,7 +54,7 @@ def check_column_names(name: str, columns: Sequence[str]) -> None:
         raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
     for column in columns:
         if "\0" in str(column):
-            advice = "if the file is not in UTF-8, pass its encoding, such as utf-16-le"
+            advice = "if it is a text file that is not in UTF-8, pass its encoding, such as utf-16-le"
             raise ValueError(
                 f"{name} has the column {column!r}: column names must not have the null character; {advice}"
             )
