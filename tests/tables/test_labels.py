@@ -86,7 +86,7 @@ def test_labels_that_are_refused(parts, positive, sentence):
     assert sentence in str(error.value)
 
 
-LIKE_YES = "differ only by case and spaces and are different labels: write what is the same alike"
+LIKE_YES = "differ only by case and spaces and are different labels: write them alike if they mean the same"
 
 
 @pytest.mark.parametrize(

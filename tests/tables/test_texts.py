@@ -46,7 +46,8 @@ def test_the_note_says_what_to_write(spell, share):
 
 def test_both_readings_of_a_comma_are_named():
     texts = [f"{x:,}" for x in range(1001, 1050)]
-    assert "'1,001' is 1001 with a decimal point, but 1.001 with a decimal comma: --decimal" in note_on(texts)
+    readings = "'1,001' is 1001 with a decimal point, but 1.001 with a decimal comma: for a file, set --decimal"
+    assert readings in note_on(texts)
     assert note_on([*texts, "12.5"]).endswith("write 1001")
     assert note_on([*texts, "12,5"]).endswith("write 1.001")
 
@@ -74,7 +75,7 @@ def test_sentences_on_stray_text():
 
 def test_numbers_of_several_units_are_named():
     texts = [f"{number} {'MB' if number % 3 else 'KB'}" for number in range(30)]
-    note = "numbers with the units 'KB', 'MB' are read as text, so that each is a category: write one unit"
+    note = "numbers with the units 'KB', 'MB' are read as text, so that each is a category: use one unit"
     assert text_note(texts, [1] * 30) == note
     ordinals = [f"{number}{('th', 'st', 'ND')[number % 3]}" for number in range(30)]
     flats = [f"{number}{'ABC'[number % 3]}" for number in range(30)]

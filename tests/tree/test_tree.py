@@ -137,7 +137,7 @@ CORRUPTIONS = [
     ("left_child", 3, 1, "a leaf has a child"), ("left_child", 2, 1, "a child does not come after its parent"),
     ("left_child", 2, 2, "a child does not come after its parent"), ("left_child", 2, 4, "out of range"),
     ("left_child", 2, 2**31 - 1, "out of range"), ("left_child", 0, 2, "does not have exactly one parent"),
-    ("threshold", 0, np.nan, "a threshold is NaN"), ("threshold", 1, 0.5, "a leaf has one"),
+    ("threshold", 0, np.nan, "a threshold is NaN"), ("threshold", 1, 0.5, "a leaf has a threshold"),
     ("frequencies", (1, 0), -1.0, "a class frequency is negative or not finite"),
     ("frequencies", (1, 0), np.nan, "a class frequency is negative or not finite"),
     ("frequencies", (1, 0), np.inf, "a class frequency is negative or not finite"),

@@ -1,4 +1,4 @@
-"""Notes on columns of text: probable numbers or dates with stray text, texts that differ only by case and spaces."""
+"""Notes on columns of text that are probably numbers or dates, or have texts that differ only by case and spaces."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,11 +7,12 @@ from typing import NamedTuple
 from aucforest.tables.spellings import MOST_STRAY, PLAIN, as_number, count_readings, is_few, is_number
 from aucforest.tables.values import readable
 
-# A column with this many distinct numbers is noted even if half of its values are text. Fewer ones may be categories.
+# A text column with this many distinct numbers gets a note even if half of its values are other text. With fewer, the
+# numbers may be categories.
 _LEAST_NUMBERS = 20
 _EXAMPLES = 3  # the number of values that a note quotes
 # Columns with more than _MOST_ALIKE distinct texts are not searched for texts that differ only by case and spaces.
-# Notes quote at most _MOST_LISTED of these texts.
+# Notes list at most _MOST_LISTED of these texts, and at most _MOST_LISTED units.
 _MOST_ALIKE, _MOST_LISTED = 1000, 5
 _NO_UNITS = {"", "st", "nd", "rd", "th", "am", "pm"}  # what may follow numbers without being a unit
 MOST_NAMES = 10  # the maximum number of columns that a note lists by name
@@ -26,7 +27,7 @@ _DATE = re.compile(
     rf"|{_LETTER}{{2,10}}[.,]? +(\d\d?[-. ]+{_LETTER}{{3,9}}[-., ]+|{_LETTER}{{3,9}}\.? \d\d?,? ){_YEAR})"
     rf"([T ,:]+({_LETTER}{{1,4}} ?)?\d\d?[:.]\d\d.*)?\s*"
 )
-_ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")  # dates that need no format
+_ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")  # the beginning of a date that can be read without `date_format`
 
 
 class StrayText(NamedTuple):
@@ -39,7 +40,7 @@ class StrayText(NamedTuple):
 
     @property
     def is_few(self) -> bool:
-        """Whether the column has its kind, because few of its values or none are stray."""
+        """Whether few values or none are stray, so that the column counts as one of its kind."""
         return is_few(self.n_stray, self.n_values, MOST_STRAY)
 
     def __str__(self) -> str:
@@ -49,7 +50,7 @@ class StrayText(NamedTuple):
 
 
 def _find_stray(pattern: re.Pattern[str], kind: str, texts: Sequence[str], counts: Sequence[int]) -> StrayText:
-    """Return the values that do not match a pattern as `StrayText`, with all distinct ones as examples."""
+    """Return a `StrayText` of the values that do not match a pattern, with all of these texts as examples."""
     stray = [(text, count) for text, count in zip(texts, counts) if pattern.fullmatch(text) is None]
     return StrayText(sum(count for _, count in stray), sum(counts), [text for text, _ in stray], kind)
 
@@ -85,7 +86,10 @@ def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> st
     is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
     if stray.n_stray == 0 or not (stray.is_few or is_mixed):
         return None
-    return f"{stray}, so that all are read as text and each is a category; in a column of numbers leave others empty"
+    return (
+        f"{stray}, so that all are read as text and each is a category; in a column of numbers, leave other values"
+        " empty"
+    )
 
 
 def _sample(texts: Sequence[str]) -> Sequence[str]:
@@ -94,7 +98,7 @@ def _sample(texts: Sequence[str]) -> Sequence[str]:
 
 
 def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
-    """Return a note on a text column of numbers as people write them, possibly with some other values, or None."""
+    """Return a note on a text column of numbers such as "1,234 km", perhaps with some other text, else None."""
     sample = _sample(texts)
     if 2 * sum(map(is_number, sample)) < len(sample) or all(_PLAIN_NUMBER.match(text) for text in sample):
         return None
@@ -112,20 +116,20 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     if decimal == "":
         return (
             f"numbers are read as text, so that each is a category: {first!r} is {as_number(first, '.')} with a decimal"
-            f" point, but {as_number(first, ',')} with a decimal comma: --decimal (in Python, decimal) says which for a"
-            " file; convert a column in memory"
+            f" point, but {as_number(first, ',')} with a decimal comma: for a file, set --decimal (in Python, decimal);"
+            " convert a column in memory"
         )
     note = f"numbers such as {first!r} are read as text, so that each is a category: write {as_number(first, decimal)}"
     return note if stray.n_stray == 0 else f"{note}; {_leave_empty(stray)}"
 
 
 def _units_note(endings: Sequence[str]) -> str | None:
-    """Return a note on numbers with a few different units, else None; single letters are probably parts of codes."""
+    """Return a note on numbers with a few different units, else None. A single letter is probably not a unit."""
     units = sorted(unit for unit in endings if unit.lower() not in _NO_UNITS and not re.fullmatch(_LETTER, unit))
     if not 1 < len(units) <= _MOST_LISTED:
         return None
     listed_units = ", ".join(map(repr, units))
-    return f"numbers with the units {listed_units} are read as text, so that each is a category: write one unit"
+    return f"numbers with the units {listed_units} are read as text, so that each is a category: use one unit"
 
 
 def _leave_empty(stray: StrayText) -> str:
@@ -146,7 +150,8 @@ def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, given
         return None
     others = f", as do {len(alike) - 1:,} more groups," if alike[1:] else ""
     first = listed(alike[0], _MOST_LISTED)
-    return f"{first} differ only by case and spaces{others} and are different {kind}: write what is the same alike"
+    different = f"differ only by case and spaces{others} and are different {kind}"
+    return f"{first} {different}: write them alike if they mean the same"
 
 
 def folded(text: str) -> str:
@@ -155,7 +160,7 @@ def folded(text: str) -> str:
 
 
 def stray_note(name: str, stray: StrayText, can_be_text: bool) -> str:
-    """Return a note on stray text that is read as missing, with the option to read the column as text, if any."""
+    """Return a note on stray text that is read as missing; if the column can be text, it names the option for that."""
     option = "; --stray-text text (in Python, stray_text='text') reads the column as text" if can_be_text else ""
     return f"column {name!r}: {stray}, read as missing{option}"
 

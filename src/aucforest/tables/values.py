@@ -1,4 +1,4 @@
-"""Values of categories: text, numbers, booleans, dates and durations, converted so that equal values have one type.
+"""Values of categories: text, numbers, booleans, dates and durations, converted to standard types of Python.
 
 A date without a time of day equals its midnight. Dates with a time zone are converted to UTC. They differ from all
 dates without a time zone. A time of day is the duration since midnight. Dates and durations are compared in
@@ -21,7 +21,7 @@ from aucforest.metrics.validation import is_missing
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
 _PLAIN_TYPES = {str, bool, int, float, type(None)}  # the types of values that need no conversion
-# At an end of Python's calendar, a zone gets the offset that it has this much time away from the end.
+# If a conversion between zones exceeds Python's calendar, the offset of the zone is that of a date this far inside it.
 _ZONE_MARGIN = timedelta(2)
 
 
@@ -36,7 +36,7 @@ def plain_values(values: list[Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as one of the types of `plain_values`, the same type for all equal values."""
+    """Return a value that is not missing as one of the types of `plain_values`."""
     if isinstance(value, str):
         return str.__str__(value)  # subclasses become str, too
     if isinstance(value, np.datetime64):

@@ -66,9 +66,9 @@ class BinnedMatrix(NamedTuple):
 def midway(low: float, high: float) -> float:
     """Return the threshold between two neighboring values: at least `low`, and less than `high`.
 
-    The threshold does not decrease if a value increases. So if the bins between both sides of a split are empty in a
-    node, its rows go to the same side by value as by code. An infinite value is replaced by the largest finite value.
-    Rounding can move the middle out of the interval. Then the threshold is `low`.
+    The threshold never decreases if `low` or `high` increases. So even if bins between both values are empty in a node,
+    a comparison with the threshold sends each row to the same side as a comparison of codes. An infinite value is
+    replaced by the largest finite value. Rounding can move the middle out of the interval. Then the threshold is `low`.
     """
     middle = 0.5 * max(low, -_LARGEST) + 0.5 * min(high, _LARGEST)
     return middle if low <= middle < high else low
@@ -76,7 +76,7 @@ def midway(low: float, high: float) -> float:
 
 @bare_device
 def bin_of(bins, feature, code):
-    """Return the index in `BinValues` of the bin of a code, which may be a rank: see `samples.CodeBins`."""
+    """Return the index of a bin in `BinValues`, given its code or, in copied rows, its rank: see `samples.CodeBins`."""
     bin_of_rank, first = bins.bin_of_rank, bins.values.first[feature]
     return first + (np.int64(bin_of_rank[feature, code]) if len(bin_of_rank) > 0 else np.int64(code))
 
@@ -210,8 +210,8 @@ def _find_bins(values, weights, max_bins, lower, upper):
             value_weight += weights[i] if weighted else 1.0
             i += 1
         target = remaining / (max_bins - n_bins)
-        # The bin ends before this value if its weight is closer to the target without the value, beyond rounding
-        # errors. The last bin never ends, because its target is the whole remaining weight.
+        # The bin ends before this value if the weight of the bin is closer to the target without the value, beyond
+        # rounding errors. The last bin never ends, because its target is the whole remaining weight.
         if bin_weight > 0.0 and bin_weight + 0.5 * value_weight > target * (1.0 + ROUNDING):
             n_bins += 1
             remaining -= bin_weight
@@ -225,7 +225,10 @@ def _find_bins(values, weights, max_bins, lower, upper):
 
 @bare_kernel
 def add_all_distinct(column, max_bins, known, n_known):
-    """Insert the values of a column into the sorted known values; return their number, or max_bins + 1 if greater."""
+    """Insert the values of a column into the sorted known values, and return the new n_known.
+
+    If there would be more than max_bins known values, return max_bins + 1.
+    """
     for row in range(len(column)):
         value = np.float64(column[row])
         index = np.searchsorted(known[:n_known], value)
@@ -277,7 +280,7 @@ def encode_values(edges, values, missing_code, indices, codes):
 
 @bare_kernel
 def _encode(stored, rows, first, edges, buffers, codes):
-    """Write the codes of the rows from rows[0] to rows[1], tile by tile; the buffers are for the values and indices."""
+    """Write the codes of the rows from rows[0] to rows[1], tile by tile; the buffers are for one tile."""
     X, offset, (tile, indices) = stored.array, stored.first_row, buffers
     for f in range(len(first) - 1):
         feature_edges, n_bins = edges[first[f] : max(first[f + 1] - 1, first[f])], np.uint64(first[f + 1] - first[f])

@@ -12,8 +12,8 @@ random numbers of a node only depend on its key, so both orders grow the same tr
 The rows of a small node are far apart in the matrix of all rows, where each access to a code waits for memory. If a
 node has at most an eighth of the rows of its matrix, its rows are copied, with all features, to a smaller matrix. All
 descendants of the node grow from the copy, which may be copied again. The smallest matrix fits into the cache of a
-core. Its codes are replaced by their ranks, so that histograms are shorter, unless codes have one byte. Level 0 is the
-matrix of all rows, and each higher level is a smaller copy. All copies are stored in one array, side by side.
+core. Its codes, if they have more than one byte, are replaced by their ranks, so that histograms are shorter. Level 0
+is the matrix of all rows, and each higher level is a smaller copy. All copies are stored in one array, side by side.
 """
 
 from typing import NamedTuple
@@ -58,7 +58,8 @@ from aucforest.tree.splitter import (
 )
 from aucforest.tree.tree import ClassTotals, Nodes, depth_first, first_nodes, make_nodes
 
-# If a call grows several trees, the maximum number of their rows, and of codes if each tree has a copy of its rows.
+# A call grows several trees only if they have at most _CALL_ROWS rows in total and, if each tree has a copy of its
+# rows, at most _CALL_CODES codes.
 _CALL_ROWS, _CALL_CODES = 2**16, 2**22
 # Maximum numbers of codes and of rows of the smallest matrix, so that it fits into the cache of a core.
 _BRANCH_CELLS = 1 << 18
@@ -159,7 +160,8 @@ def branch_rows(n_features: int, max_features: int) -> int:
 def level_rows(n_rows: int, n_samples: int, last_rows: int) -> list[int]:
     """Return the maximum number of rows of a branch at each level; level 0 has all n_rows rows.
 
-    A tree has at most n_samples samples. The last level has branches of up to last_rows rows; 0 to copy no branches.
+    A tree has at most n_samples samples. The last level has branches of up to last_rows rows. If last_rows is
+    0, no branch is copied.
     """
     most_rows = [n_rows]
     while last_rows > 0 and most_rows[-1] // _RATIO >= 2 * last_rows:
@@ -322,7 +324,7 @@ def _record_split(split, columns, params, nodes, node, left_child):
         end, weight = np.uint64(stored.starts[left_child + side]), np.int64(0)
         for k in range(np.uint64(len(labels))):
             total = totals[k] - split.left[k] if side == 1 else split.left[k]
-            # A total of 0 is overwritten by the next total, which avoids a branch.
+            # A total of 0 is overwritten by the next total, which takes less time than a condition.
             stored.labels[end], stored.values[end] = labels[k], total
             weight += total
             end += np.uint64(total > 0)
@@ -482,7 +484,7 @@ def _grow(find, columns, params, n_samples, key, work):
             else:
                 height = _push_children(pending, params, work, height)
             n_nodes += 2
-    # If one more leaf is allowed, the best split is used, without splitting its children. Other splits are undone.
+    # If the heap is not empty, one more leaf is allowed: the first node keeps its split, and the others become leaves.
     if best_first and n_heap > 0:
         _take_from_heap(work.heap, n_heap, work.nodes)
         n_heap -= 1

@@ -1,8 +1,8 @@
 """The histogram of a feature in a node: the class totals of the bins that contain samples of the node.
 
 The weights of samples are summed in cells. With two classes, both classes share the cell of a code, and each has half
-of its bits. In nodes of large weight, each class has a cell. With more than two classes, class k of a code has the cell
-(code << shift) + k, and the cells of positive weight are listed. They are called entries.
+of its bits, unless the weight of the node is too large for this. Then, and with more classes, class k of a code has the
+cell (code << shift) + k. With more than two classes, the cells of positive weight are listed. They are called entries.
 """
 
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ class Histogram(NamedTuple):
     n_bins: int | np.int64
     has_missing: bool | np.bool_
     missing: NDArray[np.int64]  # (n_classes,) class totals
-    n_missing: int | np.int64  # number of samples with a missing value; only set like `n_samples`
+    n_missing: int | np.int64  # number of samples with a missing value; only set if `n_samples` is
     cells: NDArray[np.int64]
     shift: np.uint64  # as in `Classes`
     n_listed: int | np.int64  # number of listed codes (-1 if none are listed) or, for more classes, of entries
@@ -212,7 +212,10 @@ def _count_samples(codes, read_code, feature, search):
 
 @outlined_device
 def _count_sparse(columns, samples, feature, classes, with_samples, buffers):
-    """Count sparse codes; return the number of listed keys. All samples are first counted at zero, then moved."""
+    """Count sparse codes; return the number of listed keys.
+
+    First, all samples are counted at the code of zero. Then those with another code are moved to it.
+    """
     n_found, zero = find_codes(columns, feature), np.uint64(columns.sparse.zeros[feature])
     n_codes, cells, mask, is_pair = columns.n_bins[feature] + 1, buffers.cells[0], buffers.mask, classes.n == 2
     for k in range(classes.n):
@@ -327,13 +330,13 @@ def _make_two_class_histogram(n_listed, feature, search, cells):
 
 @bare_device
 def _count_dense_two_classes(codes, read_code, search, features, t, compact):
-    """Count two classes by dense codes; return the number of listed codes, -1 for all codes, and the cells."""
+    """Count two classes if codes are not sparse; return the number of listed codes (-1 for all codes) and the cells."""
     columns, n, buffers = search.node.columns, len(search.node.samples), search.buffers.histogram
     feature, n_codes = np.uint64(features[t]), columns.n_bins[features[t]] + 1
     # If there are few codes, their bit mask is short. Then marking codes takes less time than sorting samples.
     sorts = n <= SORT_SAMPLES and n_codes > 64 * n
     marks = not sorts and n_codes > 2 * n
-    # If `paired`, the cells of feature t, for an even t, and of the next feature are filled at once.
+    # If `paired`, the cells of features t and t + 1 are filled at once if t is even.
     paired = search.classes.shift == 0 and len(columns.weights) == 0 and n >= JOINT_SAMPLES
     cells = buffers.cells[t & 1 if paired else 0]
     if paired and t & 1 == 0 and t + 1 < len(features):
@@ -454,7 +457,7 @@ def _make_histogram(n_entries, feature, search, cells):
 
 @bare_device
 def _count_dense_more_classes(codes, read_code, feature, search):
-    """Count more than two classes by dense codes; return the number of listed cells."""
+    """Count more than two classes if codes are not sparse; return the number of listed cells."""
     n, buffers = len(search.node.samples), search.buffers.histogram
     cells, n_cells = buffers.cells[0], (search.node.columns.n_bins[feature] + 1) << np.int64(search.classes.shift)
     sorts = n <= SORT_SAMPLES
@@ -495,7 +498,7 @@ def sum_left(histogram, index, missing_left, left):
 
 @bare_device
 def next_bin(histogram, index):
-    """Return the index of the first nonempty bin after another, or n_bins."""
+    """Return the index of the first nonempty bin after the bin `index`, or n_bins if there is none."""
     next_index = index + 1
     while next_index < histogram.n_bins and histogram.functions.bin_weight(histogram, next_index) == 0:
         next_index += 1

@@ -71,7 +71,7 @@ class WalkNodes(NamedTuple):
 
 
 class TreeArrays(NamedTuple):
-    """The arrays of `PackedTrees` that kernels read. Only `nodes` has all trees, the others have consecutive trees."""
+    """The arrays of `PackedTrees` that kernels read, for consecutive trees; only `nodes` always has all trees."""
 
     nodes: WalkNodes
     first: NDArray[np.int64]
@@ -387,7 +387,7 @@ def walk(nodes, X, any_missing, active, reached):
 @bare_device
 def _walk_from(nodes, X, any_missing, active, reached):
     """Move the rows in `active` from the nodes in `reached` to their leaves."""
-    # With constants, two versions of the loop are compiled. The version without missing values is much faster.
+    # With the constants True and False, two versions of the loop are compiled. That for False is much faster.
     if any_missing:
         _descend(nodes, nodes.sets, X, True, active, reached)
     else:
@@ -409,7 +409,7 @@ def prefetch_leaf(values, number):
 
 @bare_device
 def add_leaf(values, number, total):
-    """Add the class frequencies of a leaf to the total of a row, two at once, which takes one instruction.
+    """Add the class frequencies of a leaf to the total of a row, two classes at once, which takes one instruction.
 
     `number` is the index of the leaf in the values of its tree, or ~k for a leaf that only has class k.
     """
@@ -487,7 +487,7 @@ def add_row(nodes, values, starts, X, buffers, total):
     """Add the leaf predictions of all trees to the total of one row; X contains a copy of the row for each tree.
 
     The copies descend all trees together, so that their waits for memory overlap. `starts` has `first` and `first_leaf`
-    of `TreeArrays`, `buffers` the arrays of `WalkBuffers`. Both are plain tuples, which numba types in less time.
+    of `TreeArrays`, `buffers` the arrays of `WalkBuffers`. Numba infers the types of these plain tuples in less time.
     """
     (first, first_leaf), (active, reached) = starts, buffers
     for tree in range(len(X)):

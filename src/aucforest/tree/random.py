@@ -43,7 +43,7 @@ def mix(key: np.uint64) -> np.uint64:
 
 @bare_device
 def derive_key(key: np.uint64, purpose: int, index: int | np.int64) -> np.uint64:
-    """Return the key or random number for a purpose and an index, a number of the SplitMix64 stream of `key`."""
+    """Return a number of the SplitMix64 stream of `key` for a purpose and an index; it is a key or random bits."""
     return mix(key + _GOLDEN * ((np.uint64(purpose) << _INDEX_BITS) + np.uint64(index) + np.uint64(1)))
 
 

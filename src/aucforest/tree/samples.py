@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 
 MAX_CLASSES = 0xFFFF
-# Indices of nodes are int32. A tree has less than two nodes per row, so half of the indices are never used.
+# The indices of nodes are int32. A tree has less than two nodes per row, so these indices are below 2**30.
 MOST_ROWS = 2**29 - 1
 # `CodeBins.bin_of_rank` if codes are not replaced by ranks.
 NO_RANKS = np.empty((0, 0), dtype=np.uint32)
@@ -26,7 +26,7 @@ _WEIGHT_SHIFT = np.uint64(48)
 
 
 class Codes(NamedTuple):
-    """Codes of one, two or four bytes, in one of three arrays. So all sizes have one type, which is compiled once."""
+    """Codes of one, two or four bytes, in one of three arrays. So kernels are compiled once for all sizes."""
 
     n_bytes: int
     one: NDArray[np.uint8]
@@ -47,7 +47,7 @@ class Codes(NamedTuple):
 
 
 class SparseCodes(NamedTuple):
-    """The codes of the nonzeros of a matrix, by column and by row; all arrays are empty for a dense matrix."""
+    """The codes of a matrix, without those of zero, by column and by row; all arrays are empty for a dense matrix."""
 
     zeros: NDArray[np.int64]  # (n_features,) the code of zero
     column_starts: NDArray[np.int64]  # (n_features + 1,)
@@ -68,7 +68,7 @@ class SparseNode(NamedTuple):
     n_codes: NDArray[np.int64]  # (1,) number of listed codes; -1 if rows are looked up instead
     n_listed: NDArray[np.int32]  # (n_features,) number of listed codes of each feature
     last: NDArray[np.int32]  # (n_features,) the index of the last listed code of each feature
-    previous: NDArray[np.int32]  # (capacity,) like the next three: the index of the preceding code of the feature
+    previous: NDArray[np.int32]  # (capacity,), as the next three; index of the preceding listed code of the feature
     feature: NDArray[np.int32]
     code: NDArray[np.uint32]
     sample: NDArray[np.uint64]
@@ -105,9 +105,9 @@ NO_NODE = SparseNode.of(NO_SPARSE, 0)
 
 
 class CodeBins(NamedTuple):
-    """The bins of codes."""
+    """The bins of codes. In the smallest matrix of `growing`, codes may be replaced by their ranks."""
 
-    bin_of_rank: NDArray[np.uint32]  # (n_features, n_ranks); empty if codes are bins and not ranks
+    bin_of_rank: NDArray[np.uint32]  # (n_features, n_ranks); empty if codes are not replaced by ranks
     values: Any  # the bounds of the bins, a `binning.BinValues`
 
 
@@ -298,5 +298,5 @@ class FixedPoint(NamedTuple):
 
 
 def exact_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the integers of `FixedPoint` for weights, with 8 bits less than in trees: float64 sums are exact."""
+    """Return weights as integers by `FixedPoint`, with 8 bits less than in trees, so that float64 sums are exact."""
     return FixedPoint.of(weights, len(weights) << 8).apply(weights).astype(np.float64)

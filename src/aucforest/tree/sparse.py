@@ -109,7 +109,10 @@ def has_one_code(columns, feature, samples):
 
 @outlined_device
 def partition_sparse(columns, split, left_child, samples, spill, also_left):
-    """Partition samples like `samples.partition`, for a split by a threshold; left_child is the index of that node."""
+    """Partition samples like `samples.partition`, for a split by a threshold.
+
+    `left_child` is the index of the left child.
+    """
     node, zero = columns.node, columns.sparse.zeros[split.feature]
     n_found = find_codes(columns, split.feature)
     zero_left = zero <= split.code or zero == also_left

@@ -37,9 +37,9 @@ class StoredColumns(NamedTuple):
 
 @bare_kernel
 def _find_distinct(starts, values, n_rows, most, known, n_known):
-    """Write the distinct values of each column, and their number to n_known[f]: most + 1 if it exceeds `most`.
+    """Write the distinct values of each column to `known`, and their number, at most `most` + 1, to `n_known`.
 
-    The values of column f are in `known` from starts[f] + f on, with space for all stored values and zero.
+    Those of column f start at known[starts[f] + f], with space for all stored values and zero.
     """
     for f in range(len(n_known)):
         start, stop, first = starts[f], starts[f + 1], starts[f] + f

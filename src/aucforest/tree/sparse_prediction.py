@@ -98,7 +98,7 @@ def _descend(nodes, dense, any_missing, work):
 
 @bare_kernel
 def add_sparse(trees, stored, start, work, total):
-    """Add the leaf predictions of all trees, in order, to the totals of rows from `start` on; trees have no sets."""
+    """Add the leaf predictions of all trees, in order, to the totals of rows from `start` on, if trees have no sets."""
     n_dense = len(work.dense)
     for begin in range(0, len(total), n_dense):
         sums = total[begin : begin + n_dense]
@@ -107,7 +107,7 @@ def add_sparse(trees, stored, start, work, total):
         for tree in range(len(trees.first) - 1):
             nodes = nodes_of(trees.nodes, trees.first, tree)
             predictions = trees.values[trees.first_leaf[tree] : trees.first_leaf[tree + 1]]
-            # With constants, two versions of the loop are compiled, as in `prediction`.
+            # With the constants True and False, two versions of the loop are compiled, as in `prediction`.
             if any_missing:
                 _descend(nodes, dense, True, work)
             else:

@@ -186,7 +186,7 @@ def _needs_no_histogram(search):
 
 @bare_device
 def _random_split(search, feature, best):
-    """Return whether the random split of a feature was scored without a histogram, and the best split so far."""
+    """Try a feature's random split without a histogram; return whether this was possible, and the best split so far."""
     classes, params, score = search.classes, search.params, search.buffers.score
     key = derive_key(search.node.key, SPLIT, feature)
     code, next_code, n_left, threshold = sample_random_split(search, feature, key)
@@ -301,7 +301,7 @@ def find_two_class_split(node, params, buffers):
 
 @bare_device
 def find_split(node, params, buffers):
-    """Return the best split of a node, with its gain by definition; the next search overwrites its arrays."""
+    """Return the best split of a node, with `Criterion.gain` as its gain; the next search overwrites its arrays."""
     if len(node.labels) == 2:
         return find_two_class_split(node, params, buffers)
     return _find_split(MORE_CLASSES, node, params, buffers)
@@ -316,7 +316,7 @@ def threshold_of(split, columns, random_splits):
     index, next_index = bin_of(columns.bins, feature, split.code), bin_of(columns.bins, feature, split.next_code)
     low, high = values.upper[index], values.lower[next_index]
     if random_splits and columns.is_sampled:
-        # Rows outside the sample may have values between two bins, which are encoded by the edge. So the threshold is
+        # Rows outside the sample may have values between two bins, and the edge decides their code. So the threshold is
         # at least the upper edge of the left bin, and at most the lower edge of the right bin.
         lowest = midway(low, values.lower[index + 1])
         return min(max(split.threshold, lowest), midway(values.upper[next_index - 1], high))

@@ -56,7 +56,7 @@ class ClassTotals(NamedTuple):
         return dense
 
     def sum(self) -> NDArray[np.float64]:
-        """Return the sum of each node in float64. The order of the terms only depends on the number of classes."""
+        """Return the weight of each node, in float64. The order of the terms only depends on the number of classes."""
         size, n_nodes = max(_DENSE_CELLS // self.n_classes, 1), len(self.starts) - 1
         blocks = [self.rows(first, min(first + size, n_nodes)) for first in range(0, n_nodes, size)]
         return np.concatenate([block.dense().sum(axis=1, dtype=np.float64) for block in blocks])
@@ -195,7 +195,7 @@ class Tree:
         The nodes that split a categorical feature, in ascending order.
     sets : ndarray of shape (n_sets, 4), uint64
         The codes that go left in these nodes: code c goes left if bit c % 64 of word c // 64 is 1. Bit 255 is for
-        missing values. Codes that do not occur in the node go to the same side.
+        missing values. Codes that do not occur in the node go to the side of missing values.
     shrinkage : float
         Amount of hierarchical shrinkage in units of weight; 0 for none.
     """
@@ -418,7 +418,7 @@ _FAULTS = (
     "a leaf has a child",
     "a child does not come after its parent, or is out of range",
     "a node other than the root does not have exactly one parent",
-    "a threshold is NaN, or a leaf has one",
+    "a threshold is NaN, or a leaf has a threshold",
     "a split without a gain, or a leaf with one",
     "a weight is not finite and positive, or more than 1e300",
     "a class frequency is negative or not finite",
@@ -484,7 +484,7 @@ def _fill_parents(left, right, parent, depth):
 
 
 def find_parents(left: NDArray[np.integer], right: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the parent of each node, -1 for the root, and its depth, which is the number of splits above it.
+    """Return the parent of each node, -1 for the root, and the depth of each node, the number of splits above it.
 
     Children must come after their parent. The left child of a leaf is -1.
     """

@@ -1,4 +1,4 @@
-"""AUC: the mean over pairs of classes of the AUC of the two children.
+"""AUC: the AUC of a tree that only has this split, minus 1/2, as the mean over pairs of classes.
 
 The AUC for two classes: O'Brien, Ishwaran, "AUC splitting", randomForestSRC vignette. Mean over pairs: Hand, Till 2001.
 """
@@ -17,7 +17,7 @@ from aucforest.tree.criteria.criterion import (
 )
 
 # The fractions of classes on the left are fixed-point integers, because sums of integers are exact in any order and can
-# be vectorized. They are scaled such that the sum over all pairs, and its upper bounds, are below 2**60.
+# be vectorized. The scale is chosen such that the sum over all pairs, and its upper bounds, are below 2**60.
 PAIR_SUM_LIMIT = 2.0**60
 # Up to this number of classes, an upper bound of the sum over pairs takes less time than keeping the classes sorted.
 _FEW_CLASSES = 10
@@ -25,7 +25,7 @@ _FEW_CLASSES = 10
 
 @bare_device
 def _pair_score(left_0, left_1, total_0, total_1, buffers):
-    """Return |association| as the score of a split; it is the gain times 2 total_0 total_1."""
+    """Return |total_0 left_1 - total_1 left_0|, which is the gain times 2 total_0 total_1."""
     return abs(association(left_0, left_1, total_0, total_1))
 
 
@@ -36,7 +36,7 @@ def _may_exceed(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _leave_right(k, n_right, buffers):
-    """Remove a class from the classes wholly on the right, which come first; return its new index and their number."""
+    """Move class k behind the classes wholly on the right, which come first; return its index and their number."""
     index, last = buffers.index_of[k], np.uint64(n_right - 1)
     if np.int64(index) >= n_right:
         return index, n_right
@@ -58,12 +58,12 @@ def _pair_sum(n, fraction):
 
 @bare_device
 def _start(totals, bar, crowded, buffers):
-    """Return the initial state: pair sum, number of classes wholly on the right, limit of the pair sum, and unit.
+    """Return the state: pair sum, number n_right of classes wholly on the right, limit of the pair sum, and unit.
 
-    The pair sum is the sum of |f_i - f_j| over pairs of classes, with f the integer fractions on the left. The pair sum
-    times the unit is the gain, the mean of 0.5 |a_i - a_j| over n (n - 1) / 2 pairs. The limit is the pair sum for
-    which the gain equals the bar. To save time, the classes are not kept sorted if they are few, or if bins are
-    crowded, so that many classes move at once. Then the number of classes is -1, and the pair sum is an upper bound.
+    The pair sum is the sum of |f_i - f_j| over pairs of classes, with f_i the fraction a_i of class i on the left as an
+    integer. The pair sum times the unit is the gain, the mean of 0.5 |a_i - a_j| over n (n - 1) / 2 pairs. The limit is
+    the pair sum for which the gain equals the bar. To save time, the classes are not kept sorted if they are few, or if
+    bins are crowded, so that many classes move at once. Then n_right is -1, and the pair sum is an upper bound.
     """
     n = len(totals)
     unit = n / ((n - 1) * PAIR_SUM_LIMIT)
@@ -116,9 +116,9 @@ def _score(state, bar, left, totals, buffers):
 
 @bare_device
 def _half_of_classes(left, totals):
-    """Return whether half of the classes are on the left of a split, rounded up or down.
+    """Return whether a split that divides no class has half of the classes on the left, rounded up or down.
 
-    The mean over pairs of |a_i - a_j| is convex in the fractions, so it is greatest if half are 0 and half are 1.
+    The mean of |a_i - a_j| over pairs is convex in the fractions a_i, so it is greatest if half are 0 and half are 1.
     """
     n_left = 0
     for k in range(len(totals)):

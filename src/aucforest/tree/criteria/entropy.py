@@ -54,10 +54,10 @@ def _pair_score(left_0, left_1, total_0, total_1, buffers):
 
 @bare_device
 def _may_exceed(left_0, left_1, total_0, total_1, bar):
-    """Return whether the score may exceed the bar. It is at most r**2 / ln 2, with r the correlation of class and side.
+    """Return whether the score may exceed `bar`. It is at most r**2 / ln 2, with r the correlation of class and side.
 
-    The gain is the relative entropy of two distributions of class and side: the joint one, and the product of its
-    marginals. It is at most their chi-squared distance (Gibbs, Su 2002, On choosing and bounding probability metrics).
+    The score is the relative entropy of the joint distribution of class and side to the product of its marginals. The
+    bound is their chi-squared distance (Gibbs, Su 2002, On choosing and bounding probability metrics).
     """
     d = association(left_0, left_1, total_0, total_1)
     return d * d > (_LN_2 * bar) * margins(left_0, left_1, total_0, total_1)
@@ -74,7 +74,10 @@ def _class_terms(left, totals, weight, table):
 
 @bare_device
 def _start(totals, bar, crowded, buffers):
-    """Return the state: the sum of n log2 n over class totals, left weight, weight, and the value without a split."""
+    """Return the state: the sum of n log2 n over the class totals of both children, left weight, node weight, and base.
+
+    The base is the entropy of the node, times minus its weight.
+    """
     weight, class_terms = np.float64(sum_of(totals)), 0.0
     for k in range(len(totals)):
         class_terms += _n_log_n(totals[k], weight, buffers.table)
@@ -92,7 +95,7 @@ def _move(state, k, left, moved_weight, totals, buffers):
 
 @bare_device
 def _score(state, bar, left, totals, buffers):
-    """Return the state and the gain. If it is near the bar or above, the sum is computed anew, without drift."""
+    """Return the state and the gain. If the gain may exceed `bar`, class_terms is computed anew, without drift."""
     class_terms, left_weight, weight, base = state
     child_terms = _n_log_n(left_weight, weight, buffers.table) + _n_log_n(weight - left_weight, weight, buffers.table)
     if (class_terms - child_terms - base) / weight > bar - DRIFT:
@@ -102,7 +105,7 @@ def _score(state, bar, left, totals, buffers):
 
 @bare_device
 def _half_of_weight(left, totals):
-    """Return whether the weights of both sides differ by at most one unit, or there are two classes.
+    """Return whether there are two classes, or a split that divides no class halves the weight, up to one unit.
 
     The gain is at most the entropy of the weights of both sides, and equals it if the split divides no class.
     """

@@ -8,7 +8,7 @@ import numpy as np
 from aucforest._compile import bare_device
 from aucforest.tree.criteria.criterion import DRIFT, HELLINGER, Criterion, mean_over_pairs, reset_order
 
-# An upper bound of the rounding error of a few products up to 1.
+# An upper bound of the rounding error of a product of a few numbers up to 1.
 _SQUARES_DRIFT = 1e-14
 
 
