@@ -1,8 +1,8 @@
 """The histogram of a feature in a node: the class totals of the bins that contain samples of the node.
 
-The weights of samples are summed in cells. With two classes, both classes share the cell of a code, and each has half
-of its bits, unless the weight of the node is too large for this. Then, and with more classes, class k of a code has the
-cell (code << shift) + k. With more than two classes, the cells of positive weight are listed. They are called entries.
+The weights of samples are summed in cells. In a node of two classes, both share the cell of a code, and each has
+half of its bits, if the weight of the node is not too large. In other nodes, class k of a code has the cell
+(code << shift) + k. With more than two classes, the cells of positive weight are listed. They are called entries.
 """
 
 from typing import Any, NamedTuple
@@ -366,7 +366,7 @@ def _count_dense_two_classes(codes, read_code, search, features, t, compact):
 def count_two_classes(search, features, t, compact):
     """Count the histogram of features[t] for two classes; it must be called for t = 0, 1, ... in this order.
 
-    compact is whether empty bins are left out. Each histogram must be cleared before the next call.
+    If `compact`, no bin is empty. Each histogram must be cleared before the next call.
     """
     columns, feature = search.node.columns, np.int64(features[t])
     cells = search.buffers.histogram.cells[0]

@@ -113,7 +113,7 @@ class PackedTrees:
     rounded: NDArray[np.float32]
     first: NDArray[np.int64]  # (n_trees + 1,) the index of the first node of each tree
     # (n_stored, n_classes) the predictions of the leaves. Without shrinkage, leaves of a single class are left out.
-    # Predictions of many classes take most of the memory. Only `take_predictions` sets them; `find_leaves` needs none.
+    # With many classes, this array takes most of the memory. Only `take_predictions` sets it; `find_leaves` reads none.
     values: NDArray[np.float64]
     first_leaf: NDArray[np.int64]  # (n_trees + 1,) the index in `values` of the first leaf of each tree
 
@@ -167,8 +167,8 @@ class PackedTrees:
     def as_read(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return rows in C order, as float32 if this is exact for all values, else as float64.
 
-        With float32, traversal takes less memory and time. With sets, rows are always float64: thresholds of the same
-        type contain the indices of sets, which must not be rounded.
+        With float32, traversal takes less memory and time. With sets, rows and thresholds are always float64: the
+        thresholds contain the indices of sets, which must not be rounded.
         """
         # Most float64 data have a value in the first row that float32 would round, so the first row is checked first.
         is_narrow = self.nodes.sets is None and (X.dtype == np.float32 or (_is_float32(X[:1]) and _is_float32(X)))
@@ -387,7 +387,7 @@ def walk(nodes, X, any_missing, active, reached):
 @bare_device
 def _walk_from(nodes, X, any_missing, active, reached):
     """Move the rows in `active` from the nodes in `reached` to their leaves."""
-    # With the constants True and False, two versions of the loop are compiled. That for False is much faster.
+    # With the constants True and False, two versions of the loop are compiled. That without missing values is faster.
     if any_missing:
         _descend(nodes, nodes.sets, X, True, active, reached)
     else:

@@ -1,6 +1,6 @@
 """Sparse codes in a node: which samples have a stored code of a feature; all other samples have the code of zero.
 
-A node with few stored codes lists the codes of each feature. If the list is empty, the feature is constant. In larger
+A node with few stored codes lists the codes of each feature. A feature without listed codes is constant. In larger
 nodes, it takes less time to read the columns of the sampled features and to look up the node of each row in `node_of`.
 Below a node that lists its codes, `node_of` is not updated, because all descendants list their codes, too.
 """

@@ -37,9 +37,10 @@ class StoredColumns(NamedTuple):
 
 @bare_kernel
 def _find_distinct(starts, values, n_rows, most, known, n_known):
-    """Write the distinct values of each column to `known`, and their number, at most `most` + 1, to `n_known`.
+    """Write the distinct values of each column to `known`, and their number to `n_known`.
 
-    Those of column f start at known[starts[f] + f], with space for all stored values and zero.
+    If a column has more than `most` distinct values, its number is most + 1. The values of column f start at
+    known[starts[f] + f], with space for all stored values and zero.
     """
     for f in range(len(n_known)):
         start, stop, first = starts[f], starts[f + 1], starts[f] + f

@@ -98,7 +98,7 @@ def _descend(nodes, dense, any_missing, work):
 
 @bare_kernel
 def add_sparse(trees, stored, start, work, total):
-    """Add the leaf predictions of all trees, in order, to the totals of rows from `start` on, if trees have no sets."""
+    """Add the leaf predictions of all trees (without sets), in order, to the totals of the rows from `start` on."""
     n_dense = len(work.dense)
     for begin in range(0, len(total), n_dense):
         sums = total[begin : begin + n_dense]

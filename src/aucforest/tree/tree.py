@@ -19,7 +19,7 @@ from aucforest._compile import bare_kernel
 LEAF = -1
 # With at least this number of classes, frequencies are stored as a sparse matrix if most of them are 0.
 _MANY_CLASSES = 16
-# If a float64 sum of integers exceeds this, it depends on the order of the terms. `ClassTotals.sum` has a fixed order.
+# A float64 sum of integers above this may depend on the order of the terms. `ClassTotals.sum` has a fixed order.
 _EXACT_SUMS = 2.0**53
 _DENSE_CELLS = 2**20  # maximum number of class totals, zeros included, that are summed at once
 # In sets of codes, MISSING_CODE stands for missing values. The code of a category is its index, but all categories with
