@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
-from aucforest.estimators.thresholds import RULES
+from aucforest.estimators.threshold_rules import RULES
 from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, check_cost
 from aucforest.tables.database import columns_of

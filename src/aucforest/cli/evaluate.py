@@ -13,7 +13,7 @@ from aucforest.cli import _options, _outputs
 from aucforest.cli._inputs import Labelled, LabelledColumns, echo_notes, load_model, read_for_model, read_subgroups
 from aucforest.cli._options import RULE_HELP, parse_rule, rule_for, takes_read_options, validator
 from aucforest.cli._outputs import NARROW, QUALITY, MetricValue
-from aucforest.estimators.thresholds import RULES, is_tuned
+from aucforest.estimators.threshold_rules import RULES, is_tuned
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import GroupRates, auc_confidence_interval, metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number

@@ -18,7 +18,7 @@ from aucforest.cli._outputs import QUALITY, MetricValue
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source
 from aucforest.estimators.stacking import AUCStackingClassifier
-from aucforest.estimators.thresholds import RULES
+from aucforest.estimators.threshold_rules import RULES
 from aucforest.fitting.on_disk import FeatureBatches
 from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean

@@ -14,7 +14,7 @@ from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators._model_files import Model
 from aucforest.estimators._validation import check_weights, encode_labels
 from aucforest.estimators.out_of_bag import check_scorer
-from aucforest.estimators.thresholds import (
+from aucforest.estimators.threshold_rules import (
     FIT_COSTS,
     ROW_COSTS,
     TunedRule,

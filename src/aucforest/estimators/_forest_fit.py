@@ -34,7 +34,7 @@ from aucforest.estimators._mixture import (
 )
 from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
-from aucforest.estimators.thresholds import (
+from aucforest.estimators.threshold_rules import (
     N_GROUPS,
     THRESHOLD_STD_ROWS,
     TunedRule,

@@ -22,7 +22,7 @@ from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._exports import OnnxExport
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
-from aucforest.estimators.thresholds import TunedRule, is_tuned, warn_of_few_groups
+from aucforest.estimators.threshold_rules import TunedRule, is_tuned, warn_of_few_groups
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class

@@ -16,7 +16,7 @@ from aucforest.estimators._forest_files import FOREST_SECTION, TREES_SECTION
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._intervals import bounds_of
 from aucforest.estimators._paths import path_indicator
-from aucforest.estimators.thresholds import ROW_COSTS, RULES
+from aucforest.estimators.threshold_rules import ROW_COSTS, RULES
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.bootstrap import HALVES, SCHEMES
 from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys

@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer
 
 from aucforest._caller import warn
 from aucforest.estimators._validation import check_weights, encode_labels
-from aucforest.estimators.thresholds import (
+from aucforest.estimators.threshold_rules import (
     TunedRule,
     check_groups_of_rule,
     cross_fit_labels,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import entr
 
-from aucforest.estimators.thresholds import takes_costs
+from aucforest.estimators.threshold_rules import takes_costs
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics import average_precision_score
 from aucforest.metrics.classification import brier_losses, g_mean, log_losses
