@@ -107,7 +107,7 @@ def test_wrong_columns_and_calls_are_refused(table):
     check_refusal(run(f"{COMPARE} --json ."), "is a folder")
     check_usage(run("compare table.csv"), "--target: must name the column of class labels")
     for option in ("--target", "--positive", "--weight", "--drop", "--groups", "--time"):
-        check_usage(run(f"compare {option} grade"), "--weight, --drop, --groups and --time need a FILE")
+        check_usage(run(f"compare {option} grade"), "--categorical, --groups and --time need a FILE")
     for options, sentence in (
         ("--groups kind --time count", "--time: cannot be combined with --groups"),
         ("--time count --repeats 2", "--repeats: folds by time cannot be repeated"),

@@ -237,7 +237,7 @@ def test_no_method_computes_a_collection_without_saying_so(local):
                 found.compute(scheduler="sync")
         refused += [("decision_path", X_), ("predict_interval", X_), ("score", X_, Y), ("score", X_, labels)]
         refused += [("set_threshold", "f1", X_, Y), ("set_threshold", 0.5, X_)]
-    sentence = r"does not support Dask collections: call it on to_local\(\) with X\.compute\(\)"
+    sentence = r"takes no Dask collections: call it on model\.to_local\(\), with X\.compute\(\)"
     for method, *arguments in refused:
         with pytest.raises(TypeError, match=sentence):
             getattr(forest, method)(*arguments)

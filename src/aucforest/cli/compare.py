@@ -50,14 +50,14 @@ def compare(
         typer.Option(
             metavar="A,B",
             callback=validator(_check_criteria),
-            help=f"Split criteria ({', '.join(CRITERIA)}), auto (a forest of several criteria), or stack (with such a"
-            " forest); gini is always included.",
+            help=f"Split criteria ({', '.join(CRITERIA)}), auto (a forest of several criteria), or stack (a stack"
+            " with that forest); gini is always included.",
         ),
     ] = "auto,auc,gini",
     splitter: Annotated[
         Literal["auto", "best", "random"],
         typer.Option(
-            help="Best or random thresholds; auto means both for the criterion auto, and best for a single criterion."
+            help="Best or random thresholds; auto means best for a single criterion, and both for the criterion auto."
         ),
     ] = "auto",
     weight: _options.Weight = None,
@@ -83,8 +83,9 @@ def compare(
     Example: aucforest compare train.csv --target label --criteria auc,gini,hellinger --plot comparison.png
     """
     _outputs.check_suffix("--plot", plot_out, _outputs.PICTURES)
-    if file is None and (target or positive or weight or drop or groups or time):
-        raise typer.BadParameter("--target, --positive, --weight, --drop, --groups and --time need a FILE")
+    if file is None and (target or positive or weight or drop or categorical or groups or time):
+        names = "--target, --positive, --weight, --drop, --categorical, --groups and --time"
+        raise typer.BadParameter(f"{names} need a FILE")
     check_fold_options(groups, time)
     if time is not None and repeats not in (None, 1):
         raise typer.BadParameter("folds by time cannot be repeated", param_hint="--repeats")

@@ -89,7 +89,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     bunch, categories = _read("page_blocks.csv", {})
     bunch.target -= 1  # The file has classes from 1 to 5.
     loaded = _as_returned(bunch, categories, return_X_y, as_frame)
-    # For the frame, target_names had the name of the target column.
+    # Set last: `_as_returned` reads the name of the target column from target_names.
     bunch.target_names = ["text", "horizontal line", "picture", "vertical line", "graphic"]
     return loaded
 

@@ -34,11 +34,11 @@ def is_collection(X: Any) -> bool:
 def refuse_collections(*arguments: Any) -> None:
     """Raise TypeError if an argument is a Dask collection, because numpy would load it into memory."""
     if any(map(is_collection, arguments)):
-        raise TypeError("this method does not support Dask collections: call it on to_local() with X.compute()")
+        raise TypeError("this method takes no Dask collections: call it on model.to_local(), with X.compute()")
 
 
 def as_rows(X: Any) -> Any:
-    """Return a Dask array or frame with whole rows in its partitions; raise TypeError or ValueError otherwise."""
+    """Return X with whole rows in its partitions; TypeError or ValueError unless it is a dense 2-D Dask collection."""
     if not (is_collection(X) and getattr(X, "ndim", 0) == 2):
         raise TypeError(
             f"X must be a Dask DataFrame or a two-dimensional Dask Array, but is {_describe(X)}; for data in memory"
@@ -74,7 +74,8 @@ def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
 def align_columns(**columns: Any) -> list[list[Any]]:
     """Return the delayed partitions of the collections that are not None. All except X must be one-dimensional.
 
-    Raises ValueError if the numbers of partitions differ, or their lengths. Unknown lengths are compared by tasks.
+    Raises TypeError for other values, and ValueError if the partitions differ in number or known lengths. Unknown
+    lengths are compared later, by the tasks that read the partitions.
     """
     columns = {name: values for name, values in columns.items() if values is not None}
     for name, values in columns.items():

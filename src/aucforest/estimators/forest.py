@@ -96,7 +96,7 @@ class AUCForestClassifier(ForestFit):
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
         The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
-        the predictions of its ancestors. Its unit is a sample of mean weight, or of weight 1 for integer weights and
+        the predictions of its ancestors. It counts samples of mean weight, or of weight 1 if weights are integers and
         ``bootstrap=False``. "auto" uses 5, or 50 if some trees have the encoding "rates" or "interactions". Another
         value up to 1000 is used if it clearly improves the out-of-bag ROC AUC of the first 96 trees (300 for large data
         or several encodings). No other value is tried without out-of-bag samples, or if one of two classes has fewer
@@ -199,7 +199,7 @@ class AUCForestClassifier(ForestFit):
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
         The categories of each categorical feature, by its index in ``split_features_``. This is the index of its
-        column, but integers that are categories have an additional feature. The index of a category is its code in
+        column or, for integers that are categories, of an additional feature. The index of a category is its code in
         ``trees_``.
     expanded_ : dict of int to DateColumn or IntegerColumn
         The features computed from each column of dates, and of integers that are categories, by column index.

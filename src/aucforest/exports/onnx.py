@@ -178,7 +178,7 @@ def _add_cells(graph: Graph, table: Any, category: str, other: str, name: str) -
         number = graph.add("ReduceSum", counted, np.array([1]), output=f"{name}_number")
     else:
         number = graph.add("Min", other, float(SHARED_CODE), output=f"{name}_number")
-    # `number` may not be NaN where `other` is: comparisons with NaN are false, and a runtime may skip NaN in a minimum.
+    # Where `other` is NaN, `number` need not be: comparisons are false, and a runtime may skip NaN in a minimum.
     part = graph.add("Where", graph.add("IsNaN", other, output=f"{name}_missing"), other, number, output=f"{name}_part")
     first = graph.add("Mul", category, float(table.n_parts), output=f"{name}_first")
     return graph.add("Add", first, part, output=name)

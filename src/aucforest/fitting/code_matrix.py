@@ -39,7 +39,7 @@ def _allocate(n_bytes: int, folder: Path | None) -> IO[bytes]:
     """Open a temporary file and allocate n_bytes, because writing to its map on a full disk would end the process.
 
     The system removes the file when the file and its map are closed, even if the process is killed. This package does
-    not remove it, because Windows refuses that for mapped files, and arrays may use the map at any time.
+    not remove it, because Windows refuses that for mapped files, and arrays may keep the map open.
     """
     file: IO[bytes] = tempfile.TemporaryFile(prefix="aucforest-", dir=folder)  # noqa: SIM115
     try:

@@ -36,16 +36,16 @@ class TrainingTable(ABC):
     """Training data in this process, in files, or on the workers of a cluster."""
 
     target: Target  # labels and weights of all rows
-    n_features: int  # number of features without target rates; `code` adds one for each column of integer categories
+    n_features: int  # number of features, target rates excluded; `code` adds one for each column of integer categories
     names: Sequence[str] | None  # names of the columns, or None
     dates: Dates  # the features that columns of dates become
-    X: Any  # a matrix, or an object that returns rows by index; it has at least `FitSpec.rows_with_values`
+    X: Any  # a matrix, or an object that returns rows by index, at least those in `FitSpec.rows_with_values`
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
     integers: Integers | None = None  # the columns of integers that are categories; None before they are found
     # Target rates of another forest of the same features, to use here, and sample weights for them, (n_kept,).
     rates: TargetRates | None = None
     rate_weight: NDArray[np.float64] | None = None
-    additive_interactions: tuple[RateTable, ...] = ()  # for the additive model of a stack; set with target rates
+    additive_interactions: tuple[RateTable, ...] = ()  # for the additive model of a stack; set when rates are chosen
     sum_rows: SumRows | None = None  # computes out-of-bag sums; None if all rows are in `X`
     _spec: FitSpec
     _coding: Coding

@@ -11,7 +11,7 @@ LANES = 32  # the number of independent sums, whose additions the processor over
 def write_exponents(scores, positive, starts, scale, ends, exponents):
     """Write scale * (lowest - score) for positives, scale * (score - highest) for negatives.
 
-    `ends` has (highest, lowest) for each group, see `_score_ends` in `pairwise`.
+    `ends` has the highest and lowest score for each group, see `_score_ends` in `pairwise`.
     """
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])

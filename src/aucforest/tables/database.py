@@ -23,7 +23,7 @@ _SETTINGS = {
     # Freed memory is returned to the system.
     "allocator_flush_threshold": "1MB",
 }
-# With these settings, statements can read only the files that earlier settings allow.
+# With these, statements can read only files in `allowed_paths`, which is set before.
 _LOCKED_SETTINGS = {"enable_external_access": "false", "lock_configuration": "true"}
 # With these settings, an expression of the user can read only the table of rows, and cannot write files.
 _EXPRESSION_SETTINGS = {"temp_directory": "", **_LOCKED_SETTINGS}
@@ -109,7 +109,7 @@ def columns_of(expression: str) -> list[str]:
     refused = [_REFUSED[node["class"]] for node in nodes if node.get("class") in _REFUSED]
     refused += [f"{name}()" for name in sorted(functions & _REFUSED_FUNCTIONS.union(name for (name,) in impure))]
     if refused:
-        raise ValueError(f"where must compare the values of one row, but has {refused[0]}: {shown}")
+        raise ValueError(f"where must compare the values of one row, so it must not have {refused[0]}: {shown}")
     return list(dict.fromkeys(node["column_names"][-1] for node in nodes if node.get("class") == "COLUMN_REF"))
 
 
@@ -133,7 +133,7 @@ def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
     except RecursionError:
         reason = "it is nested too deeply"
     if reason:
-        raise ValueError(f"where is no SQL expression: {_shown(expression)}: {reason}") from None
+        raise ValueError(f"where must be an SQL expression: {_shown(expression)}: {reason}") from None
     return parsed["statements"][0]["node"].pop("where_clause", None), parsed
 
 

@@ -21,7 +21,7 @@ from aucforest.metrics.validation import is_missing
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
 _PLAIN_TYPES = {str, bool, int, float, type(None)}  # the types of values that need no conversion
-# If a conversion between zones exceeds Python's calendar, the offset of the zone is that of a date this far inside it.
+# Near the ends of Python's calendar, the offset of a time zone is that of a date this much further inside.
 _ZONE_MARGIN = timedelta(2)
 
 

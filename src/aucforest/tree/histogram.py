@@ -80,7 +80,7 @@ class HistogramBuffers(NamedTuple):
             cells=np.zeros((2, n_cells), dtype=np.int64),
             n_samples_of_code=np.zeros(n_codes, dtype=np.int64),
             mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
-            # One item more, because a code is written before it is known whether the next code overwrites it.
+            # One item more: `starts` has the end of the last bin, and a code is written before it is known to be kept.
             codes=np.empty(n_codes + 1, dtype=np.uint32),
             starts=np.empty(n_codes + 1, dtype=np.int64),
             entries=np.empty(n_cells + 1, dtype=np.uint32),
