@@ -206,17 +206,17 @@ def order(*indices):
     return change
 
 
+BAD_FACTORS = [1.0, -1.0], [1.0, np.inf], [0.0, 0.0]
 HOSTILE = {
+    "a feature that is a float": (item(0, 0, 0.0), "a table of rates must be two features"),
     "a number": (item(0, 0, 1), "rates of feature 1, which has no categories"),
-    "with itself": (item(1, 1, 0), "rates of feature 0 interact with feature 0"),
-    "with nothing": (item(1, 1, -2), "rates of feature 0 interact with feature -2"),
+    **{f"with {f}": (item(1, 1, f), f"rates of feature 0 interact with feature {f}") for f in (0, -2)},
     "alone with parts": (item(1, 1, -1), "wrong number of parts or edges"),
     "more parts": (item(1, 2, 3), "wrong number of parts or edges"),
     "no smoothing": (item(0, 3, 0.0), "smoothing of rates is not positive and finite"),
     "no tables": (at("rates", "tables", put=[]), "there are no rates, or too many"),
     "unknown": (at("rates", "more", put=1), "more is unknown"),
-    "the first class": (at("rates", "classes", put=[0]), "classes of rates are unknown"),
-    "a class beyond": (at("rates", "classes", put=[2]), "classes of rates are unknown"),
+    **{f"class {k}": (at("rates", "classes", put=[k]), "classes of rates are unknown") for k in (0, 2)},
     "an interaction first": (order(1, 0, 2), "the tables of rates are not in order"),
     "the same table twice": (order(0, 1, 0), "the tables of rates are not in order"),
     "a table too few": (lambda arrays, metadata: metadata["rates"]["tables"].pop(), "tree.*features|feature"),
@@ -226,9 +226,7 @@ HOSTILE = {
     "NaN edge": (values("rates.1.edges", lambda edges: edges * np.nan), "edges of rates are not finite and rising"),
     "no edge": (values("rates.1.edges", lambda edges: edges[:0]), "wrong number of parts or edges"),
     "frequencies of more": (array("rates.frequencies", [0.5, 0.6]), "the frequencies of rates are not those"),
-    "negative factor": (array("rates.factors", [1.0, -1.0]), "factors of rates are not positive"),
-    "infinite factor": (array("rates.factors", [1.0, np.inf]), "factors of rates are not positive"),
-    "no factor": (array("rates.factors", [0.0, 0.0]), "factors of rates are not positive"),
+    **{f"factors {f}": (array("rates.factors", f), "factors of rates are not positive") for f in BAD_FACTORS},
     "an unknown encoding": (at("encodings", 0, put="codes"), "encodings are unknown"),
     "an encoding beyond": (values("encodings", lambda indices: indices + 3), "the encodings of trees are unknown"),
     "an encoding too few": (values("encodings", lambda indices: indices[1:]), "encodings must be int64"),

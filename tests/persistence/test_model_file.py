@@ -46,12 +46,14 @@ def test_the_content_of_a_file(path):
     assert path.read_bytes() == content
 
 
-def test_truncated_and_extended_files_are_refused(path):
+def test_truncated_extended_and_missing_files_are_refused(path):
     content = path.read_bytes()
     for changed in [*(content[:length] for length in range(0, len(content), 7)), content[:-1], content + b"0"]:
         path.write_bytes(changed)
         with pytest.raises(ModelFormatError):
             read_model(path)
+    with pytest.raises(FileNotFoundError):
+        read_model(path.with_name("no"))
 
 
 def test_a_flipped_bit_in_any_byte_is_refused_or_without_effect(path):
