@@ -63,8 +63,7 @@ def test_facts_and_a_target_of_zeros_and_ones(forest, monkeypatch):
 
 def test_a_notebook_shows_the_page_in_a_frame(forest_page):
     _, frame = Page(forest_page._repr_html_()).tags[0]
-    assert frame["srcdoc"] == forest_page.html
-    assert frame["title"] == forest_page.title == 'a "b"'
+    assert (frame["srcdoc"], frame["title"], forest_page.title) == (forest_page.html, 'a "b"', 'a "b"')
     assert re.fullmatch(r"<Report .* kB>", repr(forest_page))
 
 

@@ -1,5 +1,6 @@
 """The sections on the model: members of a stack and reasons for the highest scores."""
 
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 
@@ -119,10 +120,11 @@ def test_reasons_of_a_stack_are_of_the_log_odds_of_the_score(data):
 
 @pytest.mark.parametrize(("n_trees", "bootstrap"), [(2, True), (3, True), (3, False)])
 def test_two_trees_and_trees_without_bootstrap_have_no_curve(n_trees, bootstrap):
-    params = {"criterion": "gini", "splitter": "best", "bootstrap": bootstrap}
-    forest = small_forest(n_trees, **params).fit(X[TRAIN], Y[TRAIN])
+    forest = small_forest(n_trees, criterion="gini", splitter="best", bootstrap=bootstrap).fit(X[TRAIN], Y[TRAIN])
     section = model_section(forest, read_training(forest, X[TRAIN], Y[TRAIN], None))
     assert len(section.plots) == ("where it is flat" in section.lead) == (n_trees == 3 and bootstrap)
+    with pytest.raises(ValueError, match="must be the training data") if bootstrap else nullcontext():
+        report(forest, X[TEST], Y[TEST], X_train=X[TEST], y_train=Y[TEST], n_bootstrap=2, n_repeats=0)
 
 
 def test_importances_have_the_digits_of_their_intervals():

@@ -195,7 +195,7 @@ def test_a_comparison_is_shown_with_its_tests(tmp_path):
     options = {"metrics": ["roc_auc", "fit_seconds", "brier"], "n_estimators": 5}
     comparison = compare(X, Y, criteria=["auc", "gini"], cv=3, **options)
     page = report(comparison, title="Criteria")
-    for given in ({"X_test": X, "y_test": Y}, {"by": ["a"]}, {"cost": [[0, 1], [1, 0]]}, {"intended_use": "none"}):
+    for given in ({"X_test": X}, {"sample_weight_train": Y}, {"by": "a"}, {"cost": np.eye(2)}, {"intended_use": "no"}):
         with pytest.raises(ValueError, match=r"^the report of a comparison takes no rows"):
             report(comparison, **given)
     with pytest.raises(OSError, match="nowhere"):

@@ -17,10 +17,11 @@ from aucforest._files import write_whole
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import PermutationImportance
 from aucforest.inspection.comparison import CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
-from aucforest.inspection.models import check_count
+from aucforest.inspection.models import check_count, forest_of
 from aucforest.metrics.thresholds import check_cost
 from aucforest.report import model, model_comparison, performance
 from aucforest.report.data import Training, check_overlap, data_section, pair_columns, read_training
@@ -194,6 +195,10 @@ def report(
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     training = read_training(rows.model, X_train, y_train, sample_weight_train)
+    forest = forest_of(rows.model)
+    if training is not None and forest is not None and forest.bootstrap:
+        # Raises ValueError for other rows than those of the fit, before slow computations.
+        training_rows(forest, training.X, training.y, training.sample_weight)
     groups = read_grouping_columns(by, rows, sample_weight)
     costs = cost_matrix(rows.model) if cost is None else check_cost(cost, len(rows.classes))
     is_binary = len(rows.classes) == 2
@@ -203,8 +208,6 @@ def report(
     del pairs  # they may be copies of large tables
 
     def sections() -> Iterator[Section]:
-        # Computed first, because it raises ValueError if X_train is not the training data of the forest.
-        model_section = model.model_section(rows.model, training)
         resamples = resample(rows, n_bootstrap, seed)
         yield performance.summary_section(rows, resamples)
         importance, source = _importance(rows, training, n_repeats, n_jobs, seed)
@@ -224,7 +227,7 @@ def report(
             yield from model.dependence_sections(rows, importance, seed)
         yield from model.reasons_sections(rows, n_jobs)
         yield from model.members_sections(rows, n_bootstrap, seed)
-        yield model_section
+        yield model.model_section(rows.model, training)
         yield from drift
         yield data_section(rows, training)
 
