@@ -243,7 +243,11 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     decision_path = _in_memory(AUCForestClassifier.decision_path)
     predict_interval = _in_memory(AUCForestClassifier.predict_interval)
     set_threshold = _in_memory(AUCForestClassifier.set_threshold)
-    score = _in_memory(AUCForestClassifier.score)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy, as ``AUCForestClassifier.score`` does, of data in memory; TypeError for collections."""
+        refuse_collections(X, y, sample_weight)
+        return super().score(X, y, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted forest to a file, from which `aucforest.load` restores an `AUCForestClassifier`.
