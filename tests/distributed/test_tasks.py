@@ -41,7 +41,7 @@ def choose_codes_with_two_threads():
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
         patch.setattr(_tasks, "choose_coding", choose)
-        _tasks.choose_codes(None, None, None, {}, (), {})
+        _tasks.choose_codes((), None, None, None, {}, {})
     return sorted(indices) == [0, 1]
 
 

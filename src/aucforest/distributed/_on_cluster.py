@@ -113,7 +113,7 @@ class RowsOnCluster(TrainingTable):
         if integers is None:
             integers = self._find_integers(merged)
         return executor.submit(
-            _tasks.choose_codes, merged, sample_weight, spec.max_bins, self.dates, spec.encodings, integers
+            _tasks.choose_codes, spec.encodings, merged, sample_weight, spec.max_bins, self.dates, integers
         )
 
     def _find_integers(self, summary: Any) -> Integers:

@@ -108,11 +108,11 @@ def merge_integers(counted: list[dict[int, Counted]]) -> dict[int, Counted]:
     return reduce(merge_values, counted)
 
 
-def choose_codes(*arguments: Any) -> Coding:
-    """Return the result of `choose_coding`, computed by all threads of the worker."""
+def choose_codes(encodings: Sequence[str], *arguments: Any) -> Coding:
+    """Return the result of `choose_coding` for the encodings, computed by all threads of the worker."""
     # In processes that Dask starts, joblib would use only one thread.
     n_threads = import_distributed().get_worker().state.nthreads
-    return choose_coding(partial(map_in_threads, n_threads=n_threads), *arguments)
+    return choose_coding(partial(map_in_threads, n_threads=n_threads), *arguments).with_rated(encodings)
 
 
 def encode_partition(

@@ -211,7 +211,6 @@ def choose_coding(
     sample_weight: NDArray[np.float64] | None,
     max_bins: int | None,
     dates: Dates,
-    encodings: Sequence[str],
     integers: Integers,
 ) -> Coding:
     """Choose the same codes as a fit in memory, given the summary of all rows and the weights of the sampled rows."""
@@ -227,7 +226,7 @@ def choose_coding(
 
     values = join_bins(run(bins_of, range(len(summary.names))))
     coding = Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)
-    return coding.with_integers(integers).with_rated(encodings)
+    return coding.with_integers(integers)
 
 
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:

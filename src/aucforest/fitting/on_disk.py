@@ -206,7 +206,8 @@ class RowsOnDisk(TrainingTable):
             columns = searched_columns(len(features.names), {*categorical, *self.dates}, spec)
             integers = self._count_integers(find_integer_categories(summary.integers, columns))
         run = thread_map(self._plan.n_readers)
-        return choose_coding(run, summary, sample_weight, spec.max_bins, self.dates, spec.encodings, integers or {})
+        coding = choose_coding(run, summary, sample_weight, spec.max_bins, self.dates, integers or {})
+        return coding.with_rated(spec.encodings)
 
     def _count_integers(self, columns: list[int]) -> Integers:
         """Return the values of the given columns; read all rows, unless there are no columns."""
