@@ -21,7 +21,8 @@ from aucforest.cli._inputs import echo_notes, open_table, read_columns
 from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, TargetColumn, names_in, takes_read_options, validator
 from aucforest.cli._outputs import NARROW, PICTURES
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
-from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, is_beyond, proportion_at_k
+from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
+from aucforest.monitoring.shift import measures_beyond_limits
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.kinds import nearest
 from aucforest.tables.labels import check_has_rows, typed_labels
@@ -299,18 +300,9 @@ def _report_shifts(result: CBPEResult) -> None:
     if not shifted:
         return
     chunk, shift = next(iter(shifted.items()))
-    measures = {
-        "PSI": (shift.psi, -math.inf, shift.psi_limit),
-        "domain AUC": (shift.domain_auc, -math.inf, shift.domain_auc_limit),
-        "effective sample size": (shift.effective_sample_size, shift.effective_sample_size_limit, math.inf),
-    }
-    exceeded = [
-        f"{name} {value:.4g} (limit {upper if math.isinf(lower) else lower:.4g})"
-        for name, (value, lower, upper) in measures.items()
-        if is_beyond(value, lower, upper)
-    ]
+    beyond = [f"{name} {value:.4g} (limit {limit:.4g})" for name, value, limit in measures_beyond_limits(shift)]
     typer.echo(
-        f"shifts beyond limits: {len(shifted)} of {len(result.shifts)} chunks, first {chunk}: {', '.join(exceeded)}",
+        f"shifts beyond limits: {len(shifted)} of {len(result.shifts)} chunks, first {chunk}: {', '.join(beyond)}",
         err=True,
     )
 

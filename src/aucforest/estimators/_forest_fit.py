@@ -51,7 +51,7 @@ from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import possible_encodings
 from aucforest.metrics.validation import count_classes
-from aucforest.tables.columns import check_same_categories
+from aucforest.tables.columns import differing_features
 from aucforest.tables.expansion import check_same_expanded
 from aucforest.tables.target_rates import SETS
 from aucforest.tree.random import HALF_SAMPLES, SPREAD_SAMPLE
@@ -109,7 +109,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
         """Raise ValueError unless the training data of a warm start are encoded like those of the existing trees."""
-        check_same_categories(self.categories_, coding.categories)
+        for feature in differing_features(self.categories_, coding.categories):  # their codes would differ, too
+            raise ValueError(f"warm_start: column {feature} has different categories than in the previous fit")
         check_same_expanded(self.expanded_, coding.expanded)
         if (coding.rates is None) != (self.target_rates_ is None) or not set(self.encodings_) <= set(encodings):
             raise ValueError(

@@ -17,6 +17,7 @@ from aucforest.estimators._model_files import (
     store_model,
 )
 from aucforest.persistence.model_file import Arrays, StoredModel, require
+from aucforest.tables.columns import differing_features
 from aucforest.tables.expansion import n_added
 from aucforest.tables.target_rates import RateTable, are_same_rates
 
@@ -109,10 +110,8 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
     for name in ("residual", "boosted"):
         if name in stored:
             other = stack.members_[name] = _restore_member(stack, stored, name, _FOREST)
-            are_same = forest.categories_.keys() == other.categories_.keys() and all(
-                np.array_equal(labels, other.categories_[feature]) for feature, labels in forest.categories_.items()
-            )
-            require(are_same, "the forests of the stack have different categories")
+            differing = differing_features(forest.categories_, other.categories_)
+            require(not differing, "the forests of the stack have different categories")
             require(forest.expanded_ == other.expanded_, "the forests of the stack have different features")
             are_same = are_same_rates(forest.target_rates_, other.target_rates_)
             require(are_same, "the forests of the stack have different target rates")

@@ -26,6 +26,13 @@ def tails(level: float) -> list[float]:
     return [0.5 - 0.5 * level, 0.5 + 0.5 * level]
 
 
+def quantile_interval(values: FloatArray, level: float) -> tuple[float, float]:
+    """Return the ends of the equal-tailed interval of the values other than NaN. They are NaN if there are none."""
+    known = values[~np.isnan(values)]
+    low, high = np.quantile(known, tails(level)).tolist() if known.size else (np.nan, np.nan)
+    return low, high
+
+
 def normal_quantile(level: float) -> float:
     """Return z such that a normal variable is within -z and z with probability `level`."""
     require_level(level)
@@ -146,6 +153,4 @@ def bootstrap_interval(
             if weights is not None:  # Bootstrap samples get the same sum of weights, because k may be a weight.
                 scaled = weights[sample] * (weights.sum() / weights[sample].sum())
             resampled[i] = metric(positive[sample], scores[sample], *args, sample_weight=scaled)
-    resampled = resampled[~np.isnan(resampled)]
-    low, high = np.quantile(resampled, tails(level)) if len(resampled) > 0 else (np.nan, np.nan)
-    return float(value), float(low), float(high)
+    return float(value), *quantile_interval(resampled, level)

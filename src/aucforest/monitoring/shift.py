@@ -184,18 +184,18 @@ class MeasuredShift(NamedTuple):
         most_psi = float(limits[0] ** 3 * score_scale)
         most_auc = float(np.minimum(0.5 + limits[1] * report.domain_auc_error, 1.0))
         least_size = float(1.0 / (1.0 + limits[2] ** 3 * feature_scale))
-        is_shifted = (
-            is_beyond(report.psi, -np.inf, most_psi)
-            or is_beyond(report.domain_auc, -np.inf, most_auc)
-            or is_beyond(report.effective_sample_size, least_size, np.inf)
-        )
+        report = report._replace(psi_limit=most_psi, domain_auc_limit=most_auc, effective_sample_size_limit=least_size)
+        is_shifted = len(measures_beyond_limits(report)) > 0
         can_be_beyond = most_psi < self.greatest_psi or most_auc < 1.0 or least_size > 1.0 / self.n_reference
-        return report._replace(
-            psi_limit=most_psi,
-            domain_auc_limit=most_auc,
-            effective_sample_size_limit=least_size,
-            valid=not is_shifted if is_shifted or can_be_beyond else None,
-        )
+        return report._replace(valid=not is_shifted if is_shifted or can_be_beyond else None)
+
+
+def measures_beyond_limits(report: ShiftReport) -> list[tuple[str, float, float]]:
+    """Return the name, the value and the limit of each measure that is beyond its limit."""
+    psi, auc = ("PSI", report.psi, report.psi_limit), ("domain AUC", report.domain_auc, report.domain_auc_limit)
+    beyond = [measure for measure in (psi, auc) if is_beyond(measure[1], -np.inf, measure[2])]
+    size, least_size = report.effective_sample_size, report.effective_sample_size_limit
+    return beyond + ([("effective sample size", size, least_size)] if is_beyond(size, least_size, np.inf) else [])
 
 
 def prediction_limits(standardized: FloatArray, threshold: float) -> FloatArray:

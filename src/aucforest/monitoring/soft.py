@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar
 
-from aucforest.metrics.intervals import normal_quantile, tails
+from aucforest.metrics.intervals import normal_quantile, quantile_interval
 from aucforest.metrics.roc import precision_area
 from aucforest.metrics.validation import FloatArray, check_option, warn_undefined
 from aucforest.monitoring._rows import Estimate, RankedColumn, RankedSamples, check_scored, dot, label_variance
@@ -150,8 +150,7 @@ def soft_auc_interval(
         return SoftAUCInterval(np.nan, np.nan, np.nan, np.nan)
     if method == "bootstrap" or (method == "auto" and is_small(samples.p)):
         simulated = simulate_aucs(samples, n_simulations, np.random.default_rng(random_state))
-        simulated = simulated[~np.isnan(simulated)]
-        low, high = np.quantile(simulated, tails(level)) if simulated.size else (np.nan, np.nan)
+        low, high = quantile_interval(simulated, level)
     else:
         low, high = estimate.expected - z * error, estimate.expected + z * error
     auc, low, high = np.clip([estimate.expected, low, high], 0.0, 1.0).tolist()

@@ -452,8 +452,6 @@ def encode_numbers(numbers: NDArray[Any], categories: NDArray[np.int64]) -> NDAr
     return codes
 
 
-def check_same_categories(before: Categories, now: Categories) -> None:
-    """Raise ValueError if the categories differ from those of the previous fit, so that codes would differ, too."""
-    for feature in sorted(before | now):
-        if not (feature in before and feature in now and np.array_equal(before[feature], now[feature])):
-            raise ValueError(f"warm_start: column {feature} has different categories than in the previous fit")
+def differing_features(one: Categories, other: Categories) -> list[int]:
+    """Return the categorical features that only one of two tables has, or whose categories differ."""
+    return [f for f in sorted(one | other) if not (f in one and f in other and np.array_equal(one[f], other[f]))]
