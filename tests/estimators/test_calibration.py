@@ -244,7 +244,9 @@ def test_a_forest_of_balanced_samples_keeps_the_class_frequencies(n_classes):
     y = np.where(np.arange(1200) % 4 == 0, y, 0)
     forest = small_forest(100, sampling="balanced", oob_score=True).fit(X, y)
     frequencies = np.bincount(y) / len(y)
+    np.testing.assert_allclose(forest.class_prior_, frequencies)
     # The calibration is for all trees of the forest, but a row is out of bag for only a third of them.
     np.testing.assert_allclose(forest.oob_decision_function_.mean(axis=0), frequencies, atol=0.01)
     raw = small_forest(100, sampling="balanced", calibration=None, shrinkage=forest.shrinkage_).fit(X, y)
+    np.testing.assert_allclose(raw.class_prior_, 1 / n_classes)
     assert raw.predict_proba(X).mean(axis=0)[0] < frequencies[0] - 0.1

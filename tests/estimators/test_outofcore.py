@@ -248,12 +248,9 @@ def test_a_source_that_changes():
     new = TABLE.set_column(TABLE.column_names.index("label"), "label", pa.array(["new"] * N))
     n_rows, order = r"had .* rows when it was read first, but has", "returned different rows, or in a different order"
     for tables, match in [
-        ((TABLE, TABLE[:2000]), n_rows),
-        ((TABLE[:2000], TABLE), n_rows),
-        ((TABLE, TABLE, TABLE, TABLE[:-1]), n_rows),
-        ((TABLE, another), order),
-        ((TABLE, TABLE, new), order),
-    ]:
+        ((TABLE, TABLE[:2000]), n_rows), ((TABLE[:2000], TABLE), n_rows),
+        ((TABLE, TABLE, TABLE, TABLE[:-1]), n_rows), ((TABLE, another), order), ((TABLE, TABLE, new), order),
+    ]:  # fmt: skip
         with pytest.raises(ValueError, match=f"the Query {match}"):
             fit_out_of_core(make_forest(), Query(*tables), "label", drop=["weight"])
 

@@ -53,8 +53,9 @@ def test_parameters_come_back(tmp_path):
 def test_parameters_that_are_no_plain_values_are_left_out_with_a_warning(tmp_path):
     stack, X = fitted("two classes")
     changed = copy.copy(stack).set_params(forest=small_forest(criterion=own_auc), penalty=0.5)
-    with pytest.warns(UserWarning, match=r"^forest__criterion=.* cannot be stored: set it again"):
+    with pytest.warns(UserWarning, match=r"^forest__criterion=.* cannot be stored: set it again") as warned:
         changed.save(tmp_path / "model")
+    assert len(warned) == 1
     loaded = aucforest.load(tmp_path / "model")
     assert (loaded.forest.criterion, loaded.forest.n_estimators, loaded.penalty) == (None, 6, 0.5)
     assert_same_predictions(stack, loaded, X)
@@ -100,7 +101,11 @@ HOSTILE = {
     "no residual": (without("residual"), "coef_ must be float64 of shape"),
     "another class within": (at("forest", "estimator", put="AUCTreeClassifier"), "estimator must be one of AUCForest"),
     "unknown parameter": (at("parameters", "forest__depth", put=1), "AUCForestClassifier has no parameter 'depth'"),
-    "before boosted trees": (lambda _, data: data["parameters"].pop("boosted"), "before stacks had boosted trees: fit"),
+    "from before boosted trees": (
+        lambda _, metadata: metadata["parameters"].pop("boosted"),
+        "the file is from before stacks had boosted trees: fit the stack again$",
+    ),
+    "numbers left out": (at("left_out", put=[5]), "each item of left_out must be str"),
     "no scale": (without("boosted_scale"), "only one of boosted_scale and the member"),
     "a NaN scale": (array("boosted_scale", np.nan), "boosted_scale has invalid values"),
     "a giant scale": (array("boosted_scale", 1e200), "boosted_scale has invalid values"),

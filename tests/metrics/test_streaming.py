@@ -101,14 +101,11 @@ def test_labels_of_a_stream(labels):
             ((labels, [1, 2]), "y_true must be bool, 0 and 1, or -1 and 1")
             for labels in ([1, 2], [0, -1], ["a", "b"], [2, 2], [0.0, np.nan], [1, None])
         ),
-        (([0, 1], [1, np.nan]), "y_score must be finite, but value 1 is nan"),
-        (([0, 1], [-np.inf, 1]), "y_score must be finite"),
-        (([0, 1], [1, 2], [1, -1]), "must not be negative"),
-        (([0, 1], [1, 2], [1, 2.0**42]), "must be less than"),
-        (([], []), "y_score is empty"),
-        (([0, 1, 1], [1, 2]), "y_true has 3 samples"),
+        (([0, 1], [1, np.nan]), "y_score must be finite, but value 1 is nan"), (([], []), "y_score is empty"),
+        (([0, 1], [-np.inf, 1]), "y_score must be finite"), (([0, 1], [1, 2], [1, -1]), "must not be negative"),
+        (([0, 1], [1, 2], [1, 2.0**42]), "must be less than"), (([0, 1, 1], [1, 2]), "y_true has 3 samples"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_batch_changes_nothing(arguments, message):
     sketch = sketch_of(([0, 1], [1, 2], [0.1, 0.2]))
     before = sketch.to_bytes()
@@ -123,12 +120,13 @@ def test_weights_must_not_overflow_over_time_and_grids_not_differ():
         (lambda: heavy.merge(heavy), "must be less than"),
         (lambda: AUCSketch.from_bytes(heavy.to_bytes()).update([0], [1], [2.0**41]), "must be less than"),
         (lambda: AUCSketch(bits=3), "bits == 3, must be >= 4"),
-        (lambda: AUCSketch(bits=25), "bits == 25, must"),
-        (lambda: AUCSketch(bits=18.5), "bits must be an instance of"),
+        (lambda: AUCSketch(bits=25), "bits == 25, must be <= 24"),
         (lambda: heavy.merge(AUCSketch(bits=17)), "grids differ: they have 18 and 17 bits"),
     ):
-        with pytest.raises((ValueError, TypeError), match=message):
+        with pytest.raises(ValueError, match=message):
             call()
+    with pytest.raises(TypeError, match="bits must be an instance of"):
+        AUCSketch(bits=18.5)
 
 
 @pytest.mark.parametrize("y_true", [[], [1], [0]])

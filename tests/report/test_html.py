@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
@@ -34,6 +35,12 @@ def test_equal_seeds_give_equal_pages_with_progress_on_request(forest, forest_pa
     again = report(forest, X[TEST], Y[TEST], **FOREST_OPTIONS, verbose=1)
     assert again.html == forest_page.html
     assert capfd.readouterr().err.count("report: ") >= 1
+
+
+def test_sparse_rows_have_no_columns_to_describe():
+    model = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
+    page = Page(report(model, csr_array(X[TEST]), Y[TEST], **QUICK).html)
+    assert not {"Feature importance", "Partial dependence"} & set(page.headings)
 
 
 def test_facts_and_a_target_of_zeros_and_ones(forest, monkeypatch):

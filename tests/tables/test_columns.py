@@ -107,13 +107,9 @@ def test_numeric_columns_beside_categorical_ones():
     nullable = {"a": "boolean", "b": "Int64", "c": "category", "d": "Float32"}
     pandas, polars = pd.DataFrame(columns), pl.DataFrame(columns)
     for table in (
-        pandas.astype(nullable),
-        pandas.convert_dtypes(dtype_backend="pyarrow"),
-        pandas.astype(object),
-        polars,
-        polars.to_arrow(),
-        polars.with_columns(pl.col("d").cast(pl.Decimal(9, 1))),
-    ):
+        pandas.astype(nullable), pandas.convert_dtypes(dtype_backend="pyarrow"), pandas.astype(object),
+        polars, polars.to_arrow(), polars.with_columns(pl.col("d").cast(pl.Decimal(9, 1))),
+    ):  # fmt: skip
         np.testing.assert_array_equal(learn(as_table(table), [2], None)[0], expected)
 
 

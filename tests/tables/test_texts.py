@@ -14,16 +14,11 @@ AMOUNTS = [round(float(x), 2) + 1.01 for x in np.random.default_rng(0).lognormal
 SWAPPED = str.maketrans(",.", ".,")
 # Spellings of a number.
 SPELLINGS = [
-    lambda x: f"{x:,.2f}",
-    lambda x: f"{x:,.2f}".translate(SWAPPED),
-    lambda x: f"{x:.2f}".translate(SWAPPED),
-    lambda x: f"{x:,.2f}".replace(",", "\u202f"),
-    lambda x: f"{x:.2f} kg",
-    lambda x: f"${x:,.2f}",
-    lambda x: f"{-x:.2f}-" if x < 0 else f"{x:.2f}",
-    lambda x: f"({-x:.2f})" if x < 0 else f"{x:.2f}",
+    lambda x: f"{x:,.2f}", lambda x: f"{x:,.2f}".translate(SWAPPED), lambda x: f"{x:.2f}".translate(SWAPPED),
+    lambda x: f"{x:,.2f}".replace(",", "\u202f"), lambda x: f"{x:.2f} kg", lambda x: f"${x:,.2f}",
+    lambda x: f"{-x:.2f}-" if x < 0 else f"{x:.2f}", lambda x: f"({-x:.2f})" if x < 0 else f"{x:.2f}",
     lambda x: f"{x:.2f}".replace("-", "\u2212"),
-]
+]  # fmt: skip
 
 
 def note_on(texts):
