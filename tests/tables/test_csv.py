@@ -181,16 +181,16 @@ def test_line_breaks_in_the_header_differ_from_those_of_rows(written, end, insid
 
 
 def test_files_of_a_table_have_dialects_of_their_own(tmp_path, written):
-    """The files differ in line ends, separators, quotes, escapes, blank lines and byte order marks; one has no rows."""
+    """The files differ in line ends, separators, quotes, escapes, blank lines and byte order marks; one has no rows, one no line."""
     texts = [
         'a,b\n1,"x\ny"\n2,z\n', "a,b\r\n3,v\r\n4,w\r\n", "\n\na;b\n5;'p;q'\n", 'a,b\n6,"say \\"hi\\""\n7,x\n',
-        "a,b\n8,u\n", "a,b\n", "a,b\n9,u\n",
+        "a,b\n8,u\n", "a,b\n", "a,b\n9,u\n", "",
     ]  # fmt: skip
     for i, text in enumerate(texts):
         written(text, f"{i}.csv")
     values = ["x\ny", "z", "v", "w", "p;q", 'say "hi"', "x", "u", "u"]
     assert as_written(tmp_path) == {"a": list("123456789"), "b": values}
-    written("a,b\n10,u\n", "7.csv.gz")
+    written("a,b\n10,u\n", "70.csv.gz")
     written('\ufeff"a","b"\n11,u\n', "8.csv.gz")
     source = open_source(tmp_path)
     assert [column[-1].as_py() for column in read_all(source).columns] == [11, "u"]

@@ -73,6 +73,12 @@ class Readable:
             self.path = link
         self.compression = compression_of(self.path)
 
+    def is_empty(self) -> bool:
+        """Return whether the file has no content; damaged files are refused later."""
+        with suppress(OSError), open_unpacked(self.path) as content:
+            return not content.read(1)
+        return False
+
     def temporary_folder(self) -> Path:
         """Return a new folder, which is removed with this object."""
         folder = Path(mkdtemp(prefix="aucforest-"))

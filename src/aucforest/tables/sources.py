@@ -263,6 +263,8 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None,
     if formats == {"Parquet"}:
         return ParquetFiles(files, name)
     readable = [Readable(file, options.encoding) for file in files]
+    # Spark may write an empty file for a partition without rows. If all files are empty, the first is refused.
+    readable = [file for file in readable if not file.is_empty()] or readable
     name = readable[0].name if files == [STANDARD] else name
     return (JsonFiles if formats == {"JSON"} else CsvFiles)(readable, name, as_text, options)
 

@@ -19,13 +19,13 @@ PLAIN = rf"^{_WHITESPACE}[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:
 # Characters by kind: hyphens, dashes and minus signs; spaces; invisible marks, such as those of direction; currencies.
 MINUSES = "\u2010-\u2013\u2212\ufe63\uff0d"
 SPACE, _NO_WIDTH = " \u00a0\u2007\u2009\u202f\u3000", "\u200b\u200e\u200f\ufeff"
-SYMBOLS = "€$£¥₹₩₽₺¢₱฿₦₫₪₴"
+SYMBOLS = "€$£¥₹₩₽₺¢₱฿₦₫₪₴円元원"
 _SYMBOL = f"[A-Z]{{0,2}}[{SYMBOLS}]"
-ABBREVIATIONS = "(?:Rs|[Kk]r)"
+ABBREVIATIONS = "(?:Rs|[Kk]r|руб)"
 _CURRENCY = rf"(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|{ABBREVIATIONS}\.?|{_SYMBOL})"
 # What may stand before and after a number.
 EDGE = rf"[ \t\n\f\r{SPACE}{_NO_WIDTH}]*"
-_UNIT = "[A-Za-zµ°\u00c0-\u024f\u0370-\u03ff]{1,12}[23²³]?"
+_UNIT = "[A-Za-zµ°\u00c0-\u024f\u0370-\u04ff]{1,12}[23²³]?"
 # Digits in groups of three.
 _GROUPED = rf"[1-9][0-9]{{0,2}}(?:['’{SPACE}][0-9]{{3}})+"
 # A factor and a unit, which may follow the digits.
@@ -57,7 +57,7 @@ PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
 MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
 DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
 # The point in Rs.500 belongs to the abbreviation, so points and commas after its last letter are no marks of numbers.
-ABBREVIATED, MARK = rf"{ABBREVIATIONS}\.", "(^|[^rs])[.,]"
+ABBREVIATED, MARK = rf"{ABBREVIATIONS}\.", "(^|[^rsб])[.,]"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{SPACE}{_NO_WIDTH}{MINUSES}]"
@@ -196,7 +196,8 @@ DATE_FORMATS = (
     "%Y-%m", "%Y/%m", "%m/%Y", *(f"{month}{mark}%Y" for month in _MONTHS for mark in " -"),
 )  # fmt: skip
 _CLOCKS = (
-    "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p", "%H.%M", "%H.%M.%S",
+    "%H:%M", "%H:%M:%S", "%H:%M:%S.%n", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p", "%H.%M", "%H.%M.%S",
+    "%I.%M.%S.%n %p",
 )  # fmt: skip
 
 
