@@ -196,8 +196,8 @@ DATE_FORMATS = (
     "%Y-%m", "%Y/%m", "%m/%Y", *(f"{month}{mark}%Y" for month in _MONTHS for mark in " -"),
 )  # fmt: skip
 _CLOCKS = (
-    "%H:%M", "%H:%M:%S", "%H:%M:%S.%n", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p", "%H.%M", "%H.%M.%S",
-    "%I.%M.%S.%n %p",
+    "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p", "%H.%M", "%H.%M.%S",
+    "%I.%M.%S.%f %p",
 )  # fmt: skip
 
 

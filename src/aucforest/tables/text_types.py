@@ -119,8 +119,9 @@ def spelled_dates(date_format: str, note: str = "", *, has_clock: bool) -> TextT
     return TextType(arrow, dates_in(date_format), "date", format={"date": date_format}, note=note)
 
 
-# Dates with single spaces. The space before AM may be a narrow one.
+# Dates with single spaces and at most six decimals of seconds. The space before AM may be a narrow one.
 _ONE_SPACE = "regexp_replace(trim(replace({0}, '\u202f', ' ')), ' +', ' ', 'g')"
+_MICROSECONDS = rf"regexp_replace({_ONE_SPACE}, '([:.][0-9]{{2}}[.][0-9]{{6}})[0-9]{{1,3}}', '\1')"
 
 
 def dates_in(date_format: str, *, are_rare: bool = False) -> str:
@@ -131,7 +132,7 @@ def dates_in(date_format: str, *, are_rare: bool = False) -> str:
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
     pattern = spellings.date_pattern(date_format)
     has_weekday = pattern is not None and spellings.has_month_name(date_format)
-    day = f"regexp_replace({_ONE_SPACE}, '^{spellings.WEEKDAY}', '')" if has_weekday else _ONE_SPACE
+    day = f"regexp_replace({_MICROSECONDS}, '^{spellings.WEEKDAY}', '')" if has_weekday else _MICROSECONDS
     date = f"try_strptime({day}, [{literals(formats)}])"
     if pattern is None:
         return f"coalesce({_ISO}, {date})"
