@@ -197,9 +197,8 @@ def parse_labels(distinct: Any) -> Any:
         return pc.equal(distinct, "True")
     if all(_UNPADDED_NUMBER.fullmatch(label) for label in labels):
         with suppress(pa.ArrowInvalid):  # integers of more than 64 bits
-            return pc.utf8_trim_whitespace(distinct).cast(
-                pa.float64() if re.search("[.eE]", "".join(labels)) else pa.int64()
-            )
+            unsigned = pc.replace_substring_regex(pc.utf8_trim_whitespace(distinct), r"^\+", "")
+            return unsigned.cast(pa.float64() if re.search("[.eE]", "".join(labels)) else pa.int64())
     return distinct
 
 

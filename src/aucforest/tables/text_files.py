@@ -14,9 +14,21 @@ from aucforest.tables.copies import Readable
 from aucforest.tables.database import connect_to, fetch, literal
 from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
-from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few
-from aucforest.tables.text_types import N_VALUES, N_ZEROS, NESTED, NOT_BLANK, RAW, TEXT, UNMARKED, TextType, infer_types
+from aucforest.tables.text_types import (
+    FLAG,
+    N_VALUES,
+    N_ZEROS,
+    NESTED,
+    NOT_BLANK,
+    NUMBER,
+    RAW,
+    TEXT,
+    UNMARKED,
+    TextType,
+    infer_types,
+)
 from aucforest.tables.texts import StrayText
 
 # The maximum number of stray values (such as text among numbers) that are kept per column, as examples for messages.
@@ -194,8 +206,8 @@ class TextFiles(Files):
         """
         self.can_be_text = False
         unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
-        options, known = self._options, _shared_formats(types)
-        inferred, self.rounded = infer_types(unknown, self._count, options, known=known, has_numbers=self._has_numbers)
+        options = self._options
+        inferred, self.rounded = infer_types(unknown, self._count, options, known=types, has_numbers=self._has_numbers)
         for name, type_ in inferred.items():
             if type_.kind == "zoned date" and types[name].kind == "date":
                 raise ValueError(f"column {name!r} has times with an offset from UTC, but had no time zone in fit")
@@ -339,14 +351,6 @@ def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> 
     return [by_index[index] for index in sorted(by_index)]
 
 
-def _shared_formats(types: Mapping[str, TextType]) -> ReadOptions:
-    """Return options with the decimal mark and the date format, each if it is the same in all columns that have one."""
-    formats = [type_.format for type_ in types.values()]
-    marks, dates = ({form[key] for form in formats if key in form} for key in ("decimal", "date"))
-    mark, date_format = (values.pop() if len(values) == 1 else None for values in (marks, dates))
-    return DEFAULT_OPTIONS._replace(decimal=mark, date_format=date_format)
-
-
 def _format_note(inferred: TextType, wanted: TextType) -> str:
     """Return a note if a column has another unit, decimal mark or date format than in the fit, else ""."""
     unit, known = inferred.format.get("unit"), wanted.format.get("unit")
@@ -358,6 +362,10 @@ def _format_note(inferred: TextType, wanted: TextType) -> str:
 
 
 def _fits(inferred: TextType, wanted: TextType) -> bool:
-    """Return whether an inferred type has the kind that a model needs, and the same unit or none."""
+    """Return whether an inferred type has the kind that a model needs, and the same unit or none.
+
+    Booleans are the numbers 0 and 1 to models that were fitted to booleans in memory.
+    """
     known, unit = wanted.format.get("unit"), inferred.format.get("unit")
-    return inferred.kind == wanted.kind and (known is None or unit in (None, known))
+    is_same = inferred.kind == wanted.kind or (inferred.kind == FLAG.kind and wanted.kind == NUMBER.kind)
+    return is_same and (known is None or unit in (None, known))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from aucforest.tables import spellings
 from aucforest.tables.database import literal, literals
 from aucforest.tables.kinds import MISSING, WORDS
-from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, Readings, is_few
 
 # Returns the values of SQL aggregates by column, see `TextFiles._count`.
@@ -291,13 +291,13 @@ def infer_types(
     count: Count,
     options: ReadOptions,
     *,
-    known: ReadOptions = DEFAULT_OPTIONS,
+    known: Mapping[str, TextType] = {},
     has_numbers: bool = False,
 ) -> tuple[dict[str, TextType], set[str]]:
     """Return the types of columns, and the names of those in which float64 rounds an integer.
 
-    The decimal mark and the date format of a model, `known`, decide if neither options nor other columns decide. If a
-    file `has_numbers` beside text, plain numbers are never read with a decimal comma.
+    The decimal mark and the date format of `known`, the types of a model, decide if neither options nor other columns
+    decide. If a file `has_numbers` beside text, plain numbers are never read with a decimal comma.
     """
     most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
     plain = count(names, _NUMBER_COUNTS)
@@ -308,7 +308,8 @@ def infer_types(
         for name, row in words.items()
         if (type_ := _plain_type([row[0], *plain[name][1:]], most_stray)) is not None
     }
-    date_format = options.date_format or known.date_format
+    known_format = _shared(known, "date")
+    date_format = options.date_format or known_format
     types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, date_format, most_stray)
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= _MOST_EXACT]
@@ -317,7 +318,7 @@ def infer_types(
     others = count([name for name, type_ in types.items() if type_ is None], _TEXT_COUNTS, distinct=True)
     counts_by_column = {name: Counts(row) for name, row in others.items()}
     mark, with_comma = _decimal_mark(counts_by_column, [] if has_numbers else numbers, count, options, known)
-    dates = _types_of_dates(counts_by_column, count, options.date_format, known.date_format, most_stray)
+    dates = _types_of_dates(counts_by_column, count, options.date_format, known_format, most_stray)
     for name, counts in counts_by_column.items():
         types[name] = (
             _type_of_clocks(counts, most_stray)
@@ -343,24 +344,37 @@ def _types_of_compact_dates(
     return types
 
 
+def _shared(types: Mapping[str, TextType], key: str) -> str | None:
+    """Return the item `key` of the formats of columns if it is the same in all that have one, else None."""
+    values = {type_.format[key] for type_ in types.values() if key in type_.format}
+    return values.pop() if len(values) == 1 else None
+
+
 def _decimal_mark(
-    counts: Mapping[str, Counts], numbers: Sequence[str], count: Count, options: ReadOptions, known: ReadOptions
+    counts: Mapping[str, Counts],
+    numbers: Sequence[str],
+    count: Count,
+    options: ReadOptions,
+    known: Mapping[str, TextType],
 ) -> tuple[str | None, dict[str, TextType]]:
     """Return the decimal mark of columns that both marks fit, and the types of plain `numbers` with a decimal comma.
 
     The mark is that of the options, else the only one that other columns require, else that of `known`.
     """
+    known_mark = _shared(known, "decimal")
     required = {column.readings.required for column in counts.values() if column.readings.decimal(MOST_STRAY)} - {None}
     mark = options.point_or_comma
-    may_be_comma = "," in {mark, known.point_or_comma, *required}
+    may_be_comma = "," in {mark, known_mark, *required}
     # For each column, the number of values whose point cannot be a mark between thousands, and a value with a point.
     aggregates = [f"count_if(contains({{0}}, '.') AND NOT {_COMMA})", "min({0}) FILTER (contains({0}, '.'))"]
     points = count(numbers, aggregates) if may_be_comma else {}
-    # Plain numbers with a point contradict a comma that other columns require, but by themselves require no mark.
-    if "," in required and any(n_sure for n_sure, _ in points.values()):
+    # Plain numbers with a point contradict a comma that other columns require. By themselves they require no mark,
+    # unless they had a comma in fit.
+    sure = [name for name, (n_sure, _) in points.items() if n_sure]
+    if sure and ("," in required or any(name in known and known[name].format.get("decimal") == "," for name in sure)):
         required |= {"."}
     if mark is None:
-        mark = next(iter(required)) if len(required) == 1 else known.point_or_comma
+        mark = next(iter(required)) if len(required) == 1 else known_mark
     types = {}
     for name, (n_sure, first) in points.items():
         if mark == "," and n_sure == 0 and first is not None:
