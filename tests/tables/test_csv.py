@@ -181,7 +181,7 @@ def test_line_breaks_in_the_header_differ_from_those_of_rows(written, end, insid
 
 
 def test_files_of_a_table_have_dialects_of_their_own(tmp_path, written):
-    """The files differ in line ends, separators, quotes, escapes, blank lines and byte order marks; one has no rows, one no line."""
+    """Line ends, separators, quotes, escapes, blank lines and byte order marks differ; one has no rows, one nothing."""
     texts = [
         'a,b\n1,"x\ny"\n2,z\n', "a,b\r\n3,v\r\n4,w\r\n", "\n\na;b\n5;'p;q'\n", 'a,b\n6,"say \\"hi\\""\n7,x\n',
         "a,b\n8,u\n", "a,b\n", "a,b\n9,u\n", "",

@@ -80,8 +80,8 @@ POINT, COMMA, KG, PERCENT = (
     text_types.spelled_numbers({"decimal": mark} | unit)
     for mark, unit in ((".", {}), (",", {}), (".", {"unit": "kg"}), (".", {"unit": "%"}))
 )
-DAY_FIRST, MONTH_FIRST, LONG = (
-    text_types.spelled_dates(form, has_clock=True) for form in ("%d/%m/%y", "%m/%d/%y", "%d/%m/%Y")
+DAY_FIRST, MONTH_FIRST, LONG, YEAR = (
+    text_types.spelled_dates(form, has_clock=True) for form in ("%d/%m/%y", "%m/%d/%y", "%d/%m/%Y", "%y/%m/%d")
 )
 # The text of a column, its type in the model, other columns by their text, the values that are read, and the note.
 READ_AS = [
@@ -111,6 +111,12 @@ READ_AS = [
     (["1,234"], POINT, {"0,5": POINT}, [1.234], "numbers such as '1,234' are read as 1.234, unlike in fit"),
     (["1,234"], POINT, {"x": TEXT}, [1234.0], None),
     (["1,234"], COMMA, {"0.5": NUMBER}, [1.234], None),  # plain numbers do not determine the mark
+    # Columns that are written as in fit do not decide about others, but those that are not, do.
+    (["8,125"], COMMA, {"1,234.50": POINT}, [8.125], None), (["3.125"], COMMA, {"0.5": COMMA}, [3.125], None),
+    (["85,211"], COMMA, {"0.5": COMMA}, [85211.0], "numbers such as '85,211' are read as 85211, unlike in fit"),
+    (["3/12/24"], DAY_FIRST, {"12/15/24": MONTH_FIRST}, [datetime(2024, 12, 3)], None),
+    (["24/03/02"], YEAR, {}, [datetime(2024, 3, 2)], None),
+    (["true", "False"], NUMBER, {}, [True, False], None),
 ]  # fmt: skip
 
 

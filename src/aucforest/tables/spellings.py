@@ -251,16 +251,17 @@ class FittingDates(NamedTuple):
     span: timedelta  # from the first to the last of these dates
 
 
-def best_date_formats(fits: Mapping[str, FittingDates]) -> list[str]:
+def best_date_formats(fits: Mapping[str, FittingDates], before: str | None = None) -> list[str]:
     """Return the formats that fit most values, one for each value of `is_day_first`.
 
-    For dates such as 24/03/02, a format with the year first is best only if the dates are then closer to each other.
+    For dates such as 24/03/02, a format with the year first is best only if the dates are then closer to each other, or
+    if it was the format of the column in fit, `before`.
     """
     most = max((fit.n_dates for fit in fits.values()), default=0)
     best = [form for form, fit in fits.items() if fit.n_dates == most]
     others = [form for form in best if form != YEAR_FIRST]
-    if others and best != others and fits[YEAR_FIRST].span >= min(fits[form].span for form in others):
-        best = others
+    if others and YEAR_FIRST in best and before != YEAR_FIRST:
+        best = best if fits[YEAR_FIRST].span < min(fits[form].span for form in others) else others
     return list({is_day_first(form): form for form in reversed(best)}.values())
 
 

@@ -15,7 +15,7 @@ from aucforest.tables import spellings
 from aucforest.tables.database import literal, literals
 from aucforest.tables.kinds import MISSING, WORDS
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.spellings import MOST_STRAY, Readings, is_few
+from aucforest.tables.spellings import MOST_STRAY, YEAR_FIRST, Readings, is_day_first, is_few
 
 # Returns the values of SQL aggregates by column, see `TextFiles._count`.
 Count = Callable[..., dict[str, Sequence[Any]]]
@@ -296,8 +296,9 @@ def infer_types(
 ) -> tuple[dict[str, TextType], set[str]]:
     """Return the types of columns, and the names of those in which float64 rounds an integer.
 
-    The decimal mark and the date format of `known`, the types of a model, decide if neither options nor other columns
-    decide. If a file `has_numbers` beside text, plain numbers are never read with a decimal comma.
+    `known` are the types of a model. The decimal mark and the date format that a column had in fit decide if neither
+    options nor other columns decide. If a file `has_numbers` beside text, plain numbers are never read with a decimal
+    comma.
     """
     most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
     plain = count(names, _NUMBER_COUNTS)
@@ -308,8 +309,7 @@ def infer_types(
         for name, row in words.items()
         if (type_ := _plain_type([row[0], *plain[name][1:]], most_stray)) is not None
     }
-    known_format = _shared(known, "date")
-    date_format = options.date_format or known_format
+    date_format = options.date_format or _shared(known, "date")
     types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, date_format, most_stray)
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= _MOST_EXACT]
@@ -317,14 +317,14 @@ def infer_types(
     types |= {name: _type_of_words(row, most_stray) for name, row in words.items() if types[name] is None}
     others = count([name for name, type_ in types.items() if type_ is None], _TEXT_COUNTS, distinct=True)
     counts_by_column = {name: Counts(row) for name, row in others.items()}
-    mark, with_comma = _decimal_mark(counts_by_column, [] if has_numbers else numbers, count, options, known)
-    dates = _types_of_dates(counts_by_column, count, options.date_format, known_format, most_stray)
+    marks, with_comma = _decimal_marks(counts_by_column, [] if has_numbers else numbers, count, options, known)
+    dates = _types_of_dates(counts_by_column, count, options.date_format, known, most_stray)
     for name, counts in counts_by_column.items():
         types[name] = (
             _type_of_clocks(counts, most_stray)
             or _type_of_iso(counts, most_stray)
             or dates.get(name)
-            or _type_of_numbers(counts, most_stray, mark, has_numbers=has_numbers)
+            or _type_of_numbers(counts, most_stray, marks[name], has_numbers=has_numbers)
         )
     return {name: type_ or TEXT for name, type_ in (types | with_comma).items()}, rounded
 
@@ -350,57 +350,63 @@ def _shared(types: Mapping[str, TextType], key: str) -> str | None:
     return values.pop() if len(values) == 1 else None
 
 
-def _decimal_mark(
+def _decimal_marks(
     counts: Mapping[str, Counts],
     numbers: Sequence[str],
     count: Count,
     options: ReadOptions,
     known: Mapping[str, TextType],
-) -> tuple[str | None, dict[str, TextType]]:
-    """Return the decimal mark of columns that both marks fit, and the types of plain `numbers` with a decimal comma.
+) -> tuple[dict[str, str | None], dict[str, TextType]]:
+    """Return the decimal marks of columns that both marks fit, and the types of plain `numbers` with a decimal comma.
 
-    The mark is that of the options, else the only one that other columns require, else that of `known`.
+    The mark is that of the options; else the only one that other columns require, unless all of these had it in fit,
+    too; else that of the column in fit.
     """
-    known_mark = _shared(known, "decimal")
-    required = {column.readings.required for column in counts.values() if column.readings.decimal(MOST_STRAY)} - {None}
-    mark = options.point_or_comma
-    may_be_comma = "," in {mark, known_mark, *required}
+    before = {name: type_.format.get("decimal", ".") for name, type_ in known.items()}
+    required = {
+        name: column.readings.required
+        for name, column in counts.items()
+        if column.readings.decimal(MOST_STRAY) and column.readings.required
+    }
+    may_be_comma = "," in {options.point_or_comma, *before.values(), *required.values()}
     # For each column, the number of values whose point cannot be a mark between thousands, and a value with a point.
     aggregates = [f"count_if(contains({{0}}, '.') AND NOT {_COMMA})", "min({0}) FILTER (contains({0}, '.'))"]
     points = count(numbers, aggregates) if may_be_comma else {}
     # Plain numbers with a point contradict a comma that other columns require. By themselves they require no mark,
     # unless they had a comma in fit.
     sure = [name for name, (n_sure, _) in points.items() if n_sure]
-    if sure and ("," in required or any(name in known and known[name].format.get("decimal") == "," for name in sure)):
-        required |= {"."}
-    if mark is None:
-        mark = next(iter(required)) if len(required) == 1 else known_mark
+    required |= {name: "." for name in sure if "," in required.values() or before.get(name) == ","}
+    of_file = options.point_or_comma
+    if of_file is None and len(set(required.values())) == 1 and required.items() - before.items():
+        of_file = next(iter(required.values()))
+    shared, marks = _shared(known, "decimal"), dict[str, str | None]()
+    for name in [*counts, *points]:
+        marks[name] = of_file or (known[name].format.get("decimal", shared) if name in known else shared)
     types = {}
     for name, (n_sure, first) in points.items():
-        if mark == "," and n_sure == 0 and first is not None:
+        if marks[name] == "," and n_sure == 0 and first is not None:
             note = f"numbers such as {first!r} are read as {spellings.as_number(first, ',')}"
             types[name] = spelled_numbers({"decimal": ","}, note)
-    return mark, types
+    return marks, types
 
 
 def _types_of_dates(
-    counts: Mapping[str, Counts], count: Count, given: str | None, known: str | None, most_stray: float
+    counts: Mapping[str, Counts], count: Count, given: str | None, known: Mapping[str, TextType], most_stray: float
 ) -> dict[str, TextType]:
     """Return the types of columns of dates, except for columns for which more than one format remains.
 
     The format of a column is the `given` one if it fits, else that of most values. If as many values can have the day
-    first as the month first, the order is that of `given`, of the other columns, or of `known`.
+    first as the month first, the order is that of `given`; else that of the other columns, unless all of these had it
+    in fit, too; else that of the column in fit.
     """
-    given_or_known = [form for form in (given, known) if form is not None]
-    names = [
-        name
+    shared = _shared(known, "date")
+    before = {name: known[name].format.get("date", shared) if name in known else shared for name in counts}
+    possible = {
+        name: [form for form in (given, before[name]) if form is not None]
+        + ([] if None in column.dates else spellings.date_formats(*column.dates))
         for name, column in counts.items()
         if not column.are_dates(column.n_iso, most_stray)
-        and (given_or_known or column.are_dates(column.n_may_be_dates, most_stray))
-    ]
-    possible = {
-        name: given_or_known + ([] if None in counts[name].dates else spellings.date_formats(*counts[name].dates))
-        for name in names
+        and (given or before[name] or column.are_dates(column.n_may_be_dates, most_stray))
     }
     formats = list(dict.fromkeys(chain.from_iterable(possible.values())))
     if not formats:
@@ -411,16 +417,15 @@ def _types_of_dates(
         for sql in (_n_rows(f"{date} IS NOT NULL"), _n_rows(_has_clock(date)), f"max({date}) - min({date})")
     ]
     fits = {}
-    for name, row in count(names, counts_of_formats, distinct=True).items():
+    for name, row in count(list(possible), counts_of_formats, distinct=True).items():
         fits[name] = {
             form: fit
             for form, fit in zip(formats, map(spellings.FittingDates, row[::3], row[1::3], row[2::3]))
             # Months without a day may be codes, so no stray values are allowed among them.
             if form in possible[name] and counts[name].are_dates(fit.n_dates, most_stray if "%d" in form else 0.0)
         }
-    best = {name: spellings.best_date_formats(fitting) for name, fitting in fits.items()}
     types = {}
-    for name, form in _choose_formats(best, fits, given, known).items():
+    for name, form in _choose_formats(fits, given, before).items():
         note = "" if form == given else f"dates such as {counts[name].dates[0]!r} are read as {form}"
         fit = fits[name][form]
         type_ = spelled_dates(form, note, has_clock=fit.n_clocks > 0)
@@ -429,22 +434,24 @@ def _types_of_dates(
 
 
 def _choose_formats(
-    best: Mapping[str, Sequence[str]], fits: Mapping[str, Mapping[str, Any]], given: str | None, known: str | None
+    fits: Mapping[str, Mapping[str, spellings.FittingDates]], given: str | None, before: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Return the date formats of columns by the rules of `_types_of_dates`, from the `best` formats of each column."""
+    """Return the date formats of columns by the rules of `_types_of_dates`; `before` are those of the fit."""
+    best = {name: spellings.best_date_formats(fitting, before[name]) for name, fitting in fits.items()}
     # Columns whose dates may begin with the year neither decide on other columns nor follow them.
-    single = [forms[0] for name, forms in best.items() if len(forms) == 1 and spellings.YEAR_FIRST not in fits[name]]
-    orders_of_single = {spellings.is_day_first(form) for form in single} - {None}
-    orders_of_columns = list(orders_of_single) if len(orders_of_single) == 1 and given is None else []
-    orders_of_formats = [spellings.is_day_first(form) for form in (given or known,) if form is not None]
+    single = {name: forms[0] for name, forms in best.items() if len(forms) == 1 and YEAR_FIRST not in fits[name]}
+    orders = {name: order for name, form in single.items() if (order := is_day_first(form)) is not None}
+    is_other = any(order != is_day_first(before[name] or "") for name, order in orders.items())
     chosen = {}
     for name, forms in best.items():
-        by_order = {spellings.is_day_first(form): form for form in forms}
-        orders = orders_of_formats if spellings.YEAR_FIRST in forms else orders_of_columns + orders_of_formats
+        by_order = {is_day_first(form): form for form in forms}
+        wanted = [is_day_first(form) for form in (given or before[name],) if form is not None]
+        if given is None and is_other and len(set(orders.values())) == 1 and YEAR_FIRST not in forms:
+            wanted = [*orders.values(), *wanted]
         if given is not None and given in fits[name]:
             chosen[name] = given
         elif len(forms) == 1:
             chosen[name] = forms[0]
-        elif fitting := [by_order[order] for order in orders if order in by_order]:
+        elif fitting := [by_order[order] for order in wanted if order in by_order]:
             chosen[name] = fitting[0]
     return chosen
