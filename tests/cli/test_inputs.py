@@ -142,7 +142,7 @@ def test_options_of_dates(tables):
     assert "Error: X: column 'booked' is not numeric but timestamp[us]; encode dates and times" in refused.stderr
     sentence = "must be auto, none or some of time, year, month, day, day of week,"
     check_usage(run(f"{call} --date-parts week"), sentence)
-    sentence = "must be a format of strptime, such as '%d.%m.%Y', but is 'dd.mm."
+    sentence = "must be one of strptime, such as '%d.%m.%Y', but is 'dd.mm."
     check_usage(run(f"{call} --date-format dd.mm.yyyy"), sentence)
 
 

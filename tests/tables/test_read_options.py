@@ -12,8 +12,9 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
         ({"decimal": ""}, "decimal must be one of"),
         ({"thousands": "_"}, "thousands must be one of '.', ',', \"'\", ' ', but is '_'"),
         ({"decimal": ",", "thousands": ","}, "the decimal mark and that between thousands are the same, ','"),
-        ({"date_format": "day"}, "the format of dates must be a format of strptime"),
-        ({"date_format": "%Q"}, "the format of dates must be a format of strptime"),
+        ({"date_format": "day"}, "the format of dates must be one of strptime, such"),
+        ({"date_format": "%Q"}, "the format of dates must be one of strptime, such"),
+        ({"date_format": "%d.%m.%Y %z"}, "the format of dates must be one of strptime, without the time zone, such"),
         *(({"encoding": name}, "the encoding must be one that Python has, such as") for name in ("", "nope", "hex")),
         *(({"separator": mark}, "the separator must be one character") for mark in ("", ";;", '"', "\n", "§")),
     ],
@@ -32,5 +33,5 @@ def test_the_decimal_mark_follows_from_the_thousands_separator():
 
 
 def test_formats_of_dates_may_have_a_time():
-    for form in ("%d/%m/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%d%b%Y:%H:%M:%S", "%I:%M:%S %p %d.%m.%y"):
+    for form in ("%d/%m/%Y %H:%M:%S", "%Y-%m-%d-%H.%M.%S.%f", "%d%b%Y:%H:%M:%S", "%I:%M:%S %p %d.%m.%y"):
         assert ReadOptions(date_format=form).check().date_format == form

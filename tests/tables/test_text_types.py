@@ -25,11 +25,12 @@ def test_plain_numbers_are_those_of_python_to_the_last_bit(engine, numbers):
 
 HOUR = 3600 * 10**6
 DURATIONS = {"3 days": 72 * HOUR, "1 day": 24 * HOUR, "05:00:00.000000001": 5 * HOUR, "12:30": 12.5 * HOUR}
+DURATIONS |= {"P1DT2H": 26 * HOUR, "-PT3600.5S": -HOUR - 500_000, " P0DT0H30M0S": HOUR // 2, "P2D": 48 * HOUR}
 INTEGERS = {"7": 7, "-7": -7, "+7": 7, " 7 ": 7, str(2**63 - 1): 2**63 - 1, str(-(2**63)): -(2**63)}
 CLOCKS = {"0:00": time(0), "09:05": time(9, 5), "23:59:59": time(23, 59, 59)}
 FLAGS = dict.fromkeys(["1", "true", "True", "TRUE"], True) | dict.fromkeys(["0", "false", "False", "FALSE"], False)
 NO_NUMBERS = ["1_000", "0x1F", "1,5", "1 kg", "", "-", "e5", "1e", "True", "1.5.2", "(1)", "\u0661"]
-NO_DURATIONS = ["", "25:00", "12:75:00", "days", "5 days ago", "3", ", ", "1 days 30", "-", "PT1H", "3 hours"]
+NO_DURATIONS = ["", "25:00", "12:75:00", "days", "5 days ago", "3", ", ", "1 days 30", "-", "P", "PT1", "3 hours"]
 NO_DATES = [
     "2024-02-29 10:00 PM", "2024-02-29 10:00 Europe/Berlin", "2024-02-29 24:00", "2023-02-29", "2024-13-01",
     "2024-02-29x", "20240229", "2024-02", "0000-00-00", "10:00",
@@ -157,7 +158,11 @@ COLUMNS = [
     (["2024-02-29 10:00:00,5+01:00"], ZONED), (["Thursday, February 29, 2024", "Friday, March  1, 2024"], DAY),
     (["Thu 29 Feb 2024 10:30", "Fri. 1 Mar 2024"], MOMENT), (["01AUG2024:00:43:28"], MOMENT),
     (["24-10-2023 12.29"], MOMENT), (["31-JAN-24 10.00.00.123456789 AM"], MOMENT),
-    (["31.12.2024 10:00:00.1234567"], MOMENT), (["2024. 08. 24.", "2023. 1. 2."], DAY), (["24. 8. 2024"], DAY),
+    (["31.12.2024 10:00:00.1234567"], MOMENT), (["26-NOV-23 11.24.42 PM"], MOMENT),
+    (["2 Sept 2024", "Mon 30 Sep 2024"], DAY), (["05JAN24"], DAY), (["JAN2024"], DAY), (["12MAR4"], TEXT),
+    (["2024 Jan 05 01:45:07 PM"], MOMENT), (["2024-02-29 10:00 Z", "2024-02-29 10:00:00+01"], ZONED),
+    ([" 007", "12"], TEXT), (["1,5 Mio", "7"], TEXT), (["1,5 Mio", "7 Mio"], NUMBER), (["5 DR", "7"], TEXT),
+    (["10:00:00", "PT30M", "00:00:00.5"], DURATION), (["2024. 08. 24.", "2023. 1. 2."], DAY), (["24. 8. 2024"], DAY),
     (["2024年7月12日", "2024年12月1日"], DAY),
     (["10/13/23, 6:52\u202fAM"], MOMENT), (["6:52\u202fAM"], TIME),
     ([" $ 1,234.50 ", " $ -   "], NUMBER), (["Mon 5", "Tue 7"], TEXT), (["Sun 3 kg"], TEXT),

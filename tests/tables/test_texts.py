@@ -52,6 +52,11 @@ def test_other_values_among_numbers():
     assert note_on([*texts, "n/k"]).endswith("; 1 of 61 values is no number ('n/k'): leave it empty")
     assert note_on([*texts, *(["n/k"] * 40)]).endswith("; 40 of 100 values are no numbers ('n/k'): leave these empty")
     assert note_on([*texts[:19], *(["n/k"] * 19)]) is None
+    assert note_on([*[str(x) for x in range(20)], *(["?"] * 90)]).startswith(
+        "90 of 110 values are no numbers ('?'), so"
+    )
+    assert note_on([*[str(x) for x in range(20)], *(["?", "-", "*", "x"] * 9)]) is None
+    assert "some a decimal comma (such as '12,5'): write" in note_on([*(f"{x}.25" for x in range(20)), "12,5", "9"])
     others = ["1.5 kg", "2.5 g"], ["1.2.3", "10.0.12"], ["0-5", "6-10", "18+"], ["1,2,3", "4,5"], ["A$", "12 %"]
     for values in (*others, [f"{x}A" for x in range(50)]):
         assert note_on(values) is None
@@ -93,7 +98,19 @@ def test_dates_among_text():
     assert text_note([*days, "soon"], [5] * 20 + [2]) == note + stray + advice
     iso = text_note(["2024-12-31", "2024-12-30", "soon"], [9, 9, 1])
     assert iso.endswith("; 1 of 19 values is no date ('soon'): leave it empty")
-    assert text_note([*days, "soon"], [1] * 20 + [20]) is None
+    assert text_note([*days, "soon"], [1] * 20 + [40]).startswith(note)
+    assert text_note([*days[1:], "soon"], [1] * 19 + [19]) is None
+    offsets = text_note([f"2024-12-{day}T10:00{'Z' * (day % 2)}" for day in range(10, 30)], [1] * 20)
+    assert offsets.endswith("; some times have an offset from UTC and some have none: write all alike")
+    for other in (
+        "Jan-24",
+        "05Jan24",
+        "Fri Jan 05 13:45:07 UTC 2024",
+        "[05/Jan/2024:13:45:07 +0000]",
+        "20240105T134507Z",
+    ):
+        assert text_note([other], [1]) == note.replace(days[0], other) + advice
+    assert text_note(["Abc-24", "05ABC24", "ABC12"], [1] * 3) is None
     named = text_note(["Montag, 30. Dez. 2024", "Dienstag, 31. Dez. 2024", "Thu 2 Jan 2025"], [1, 1, 1])
     assert named.startswith("dates such as 'Montag, 30. Dez. 2024' are read as text")
     for codes in (["Version 1.2.34", "Version 1.3.10"], ["Level 2 Room 14", "Level 3 Room 22"], ["Lot 12-03-04"]):

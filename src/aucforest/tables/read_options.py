@@ -68,15 +68,18 @@ def _check_mark(mark: str, name: str, marks: str) -> None:
 def _check_date_format(date_format: str) -> None:
     """Raise ValueError if a date that is written in a format cannot be read again by strptime."""
     try:
-        # In units smaller than seconds, the written seconds would have a fraction, which strptime does not read.
-        written = pc.strftime(pa.array([datetime(2024, 2, 29)], pa.timestamp("s")), format=date_format)
-        day = pc.strptime(written, date_format, "s")
+        # In units smaller than seconds, the written seconds would have a fraction, which strptime does not read. Arrow
+        # does not know fractions, but the engine does.
+        whole = date_format.replace("%f", "0")
+        written = pc.strftime(pa.array([datetime(2024, 2, 29)], pa.timestamp("s")), format=whole)
+        day = pc.strptime(written, whole, "s")
         # In the SQL that reads dates, {0} is replaced by the name of a column.
         if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:
             return
     except (pa.ArrowInvalid, UnicodeEncodeError):
         pass
-    raise ValueError(f"the format of dates must be a format of strptime, such as '%d.%m.%Y', but is {date_format!r}")
+    zone = ", without the time zone" if "%z" in date_format else ""
+    raise ValueError(f"the format of dates must be one of strptime{zone}, such as '%d.%m.%Y', but is {date_format!r}")
 
 
 # The functions that validate options, by name. Each raises ValueError if the value is invalid.

@@ -17,19 +17,23 @@ _WHITESPACE = r"[ \t\n\f\r]*"
 # Numbers as Python writes them.
 PLAIN = rf"^{_WHITESPACE}[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan)){_WHITESPACE}$"
 # Characters by kind: hyphens, dashes and minus signs; spaces; invisible marks, such as those of direction; currencies.
-MINUSES = "\u2010-\u2013\u2212\ufe63\uff0d"
+MINUSES = "\u2010-\u2014\u2212\ufe63\uff0d"
 SPACE, _NO_WIDTH = " \u00a0\u2007\u2009\u202f\u3000", "\u200b\u200e\u200f\ufeff"
-SYMBOLS = "€$£¥₹₩₽₺¢₱฿₦₫₪₴円元원"
+SYMBOLS = "€$£¥￥₹₩₽₺¢₱฿₦₫₪₴円元원"
 _SYMBOL = f"[A-Z]{{0,2}}[{SYMBOLS}]"
-ABBREVIATIONS = "(?:Rs|[Kk]r|руб)"
-_CURRENCY = rf"(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|{ABBREVIATIONS}\.?|{_SYMBOL})"
+ABBREVIATIONS = "(?:Rs|[Kk]r|S?Fr|Rp|RM|Kč|руб)"
+_CODES = (
+    "EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|MXN|CZK|HUF|ZAR|KRW|SGD|HKD|TWD|NZD|THB|IDR|MYR|AED"
+    "|RUB|UAH"
+)
+CURRENCY = rf"(?:{_CODES}|{ABBREVIATIONS}\.?|{_SYMBOL})"
 # What may stand before and after a number.
 EDGE = rf"[ \t\n\f\r{SPACE}{_NO_WIDTH}]*"
-_UNIT = "[A-Za-zµ°\u00c0-\u024f\u0370-\u04ff]{1,12}[23²³]?"
+_UNIT = "[A-Za-zµ°º\u00c0-\u024f\u0370-\u04ff]{1,12}[23²³]?"
 # Digits in groups of three.
 _GROUPED = rf"[1-9][0-9]{{0,2}}(?:['’{SPACE}][0-9]{{3}})+"
 # A factor and a unit, which may follow the digits.
-_SUFFIX = rf"[kKMB]?[{SPACE}]?(?:[%‰]|{_CURRENCY}|{_UNIT}(?:/{_UNIT})?)?"
+_SUFFIX = rf"[kKMB]?[{SPACE}]?(?:[%‰]|{CURRENCY}|{_UNIT}(?:/{_UNIT})?)?"
 # Patterns of digits by the decimal mark. Commas may also separate digits in the Indian way, as in 12,34,567.
 _DIGITS = {
     ".": rf"(?:(?:[0-9]+|{_GROUPED}|[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}})(?:\.[0-9]*)?|\.[0-9]+)",
@@ -40,14 +44,15 @@ _DIGITS = {
 def _pattern(decimal: str) -> str:
     """Return the pattern of numbers with this decimal mark. A sign may be at either end; parentheses mean a minus."""
     number = rf"{_DIGITS[decimal]}(?:[eE][-+]?[0-9]+)?{_SUFFIX}"
-    money, sign = rf"(?:{_CURRENCY}[{SPACE}]?)?", f"[-+{MINUSES}]"
-    sign_first, money_first = rf"(?:{sign}[{SPACE}]?)?{money}{number}", rf"{_CURRENCY}[{SPACE}]?{sign}{number}"
+    money, sign = rf"(?:{CURRENCY}[{SPACE}]?)?", f"[-+{MINUSES}]"
+    sign_first, money_first = rf"(?:{sign}[{SPACE}]?)?{money}{number}", rf"{CURRENCY}[{SPACE}]?{sign}{number}"
     # Numbers with dashes in place of cents, such as 15.- and 15.--.
     whole = rf"(?:[0-9]+|{_GROUPED}|[1-9][0-9]{{0,2}}(?:[{'.' if decimal == ',' else ','}][0-9]{{3}})+)"
-    no_cents = rf"(?:{sign}[{SPACE}]?)?{money}{whole}[{decimal}][-{MINUSES}]{{1,2}}(?:[{SPACE}]?{_CURRENCY})?"
+    no_cents = rf"(?:{sign}[{SPACE}]?)?{money}{whole}[{decimal}][-{MINUSES}]{{1,2}}(?:[{SPACE}]?{CURRENCY})?"
     sign_last = rf"{money}{number}[{SPACE}]?[-{MINUSES}]"
     in_parentheses = rf"(?:{_SYMBOL}[{SPACE}]?)?\({money}{number}\)"
-    zero = rf"{_SYMBOL}[{SPACE}]*[-{MINUSES}]"  # in the accounting format of spreadsheets
+    # Zeros in the accounting formats of spreadsheets.
+    zero = rf"{CURRENCY}[{SPACE}]*[-{MINUSES}]|[-{MINUSES}][{SPACE}]+{CURRENCY}"
     return rf"^{EDGE}(?:{sign_first}|{money_first}|{sign_last}|{no_cents}|{in_parentheses}|{zero}){EDGE}$"
 
 
@@ -57,10 +62,13 @@ PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
 MINUS = rf"^[^0-9]*[-({MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{EDGE}$"
 DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
 # The point in Rs.500 belongs to the abbreviation, so points and commas after its last letter are no marks of numbers.
-ABBREVIATED, MARK = rf"{ABBREVIATIONS}\.", "(^|[^rsб])[.,]"
+ABBREVIATED, MARK = rf"{ABBREVIATIONS}\.", "(^|[^rspб])[.,]"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{SPACE}{_NO_WIDTH}{MINUSES}]"
+
+# Units that change the number, so that numbers without them cannot be in the same unit.
+_FACTOR_WORDS = "mio|mrd|mld|tsd|mln|mn|mm|bn|bln|mil|mill?ion(en|s)?|billions?|thousand|lakhs?|lacs?|crores?|cr|dr"
 
 _REGEXES = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
 _NO_UNIT, _FACTOR, _MARK = re.compile(NO_UNIT), re.compile(FACTOR), re.compile(MARK)
@@ -85,12 +93,12 @@ class Readings(NamedTuple):
     def has_consistent_unit(self) -> bool:
         """Whether the numbers have one unit or none. A capital letter is no unit, as 12A is probably a code.
 
-        If some numbers have a factor such as M and some have no unit, a word such as bn is probably another factor,
-        unless it is a currency.
+        If some numbers have no unit, a word is probably another factor if some have a factor such as M, or if it is one
+        of `_FACTOR_WORDS`, and DR and CR may be signs.
         """
         units = sorted(set(self.units) - {""})
-        is_word = len(units) == 1 and units[0].isalpha() and re.fullmatch(_CURRENCY, units[0]) is None
-        if is_word and self.n_factors > 0 and "" in self.units:
+        is_word = len(units) == 1 and units[0].isalpha() and re.fullmatch(CURRENCY, units[0]) is None
+        if is_word and "" in self.units and (self.n_factors > 0 or re.fullmatch(_FACTOR_WORDS, units[0].lower())):
             return False
         return not units or (len(units) == 1 and re.fullmatch("[A-Z]", units[0]) is None)
 
@@ -168,20 +176,21 @@ ISO_DATE = (
 )
 OFFSET, UTC = r":[0-9]{2}.*([-+][0-9]{2}(:?[0-9]{2})?|Z)\s*$", r"([-+]00(:?00)?|Z)\s*$"
 # The zeros that databases and spreadsheets write for a missing date.
-ZEROS = r"^\s*(0{1,4}[-./]0{1,2}[-./]0{1,4}|1900-01-00)([T ]00:00(:00(\.0+)?)?)?\s*$"
+ZEROS = r"^\s*(0{8}|00:00:00|(0{1,4}[-./]0{1,2}[-./]0{1,4}|1900-01-00)([T ]00:00(:00(\.0+)?)?)?)\s*$"
 # A day of the week before a date with the name of its month.
 WEEKDAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}[.,]? +"
 # All dates match this pattern. Numbers, and words without digits, do not.
 DATE_LIKE = (
     rf"^\s*(?:{WEEKDAY})?"
     r"([0-9]{1,4}([-/.]|\. |年)[0-9]{1,2}([-/.]|\. |月)[0-9]{1,4}"
-    r"|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? +[0-9]|[0-9]{4}-[A-Za-z]{3}-[0-9]"
-    r"|[0-9]{1,2}[A-Za-z]{3}[0-9]{4}"
-    r"|([0-9]{4}[-/][0-9]{2}|[0-9]{2}/[0-9]{4}|[A-Za-z]{3,9}-[0-9]{4})\s*$)"
+    r"|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? +[0-9]|[0-9]{4}[- ][A-Za-z]{3}[- ][0-9]"
+    r"|[0-9]{1,2}[A-Za-z]{3}[0-9]{2}"
+    r"|([0-9]{4}[-/][0-9]{2}|[0-9]{2}/[0-9]{4}|[A-Za-z]{3,9}-?[0-9]{4})\s*$)"
 )
 TIME_OF_DAY = r"^\s*([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\s*$"
 TWELVE_HOURS = rf"^\s*(0?[1-9]|1[0-2]):[0-5][0-9](:[0-5][0-9])?[{SPACE}]?(?i:[AP]M)\s*$"
 # Days and a time as pandas, Python and DuckDB write them.
+ISO_DURATION = r"^\s*[-+]?P([0-9]{1,6}D)?(T([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}(\.[0-9]{1,9})?S)?)?\s*$"
 DURATION = r"^\s*([-+]?[0-9]{1,6} days?(,? |\s*$))?([-+]?[0-9]{1,4}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?)?\s*$"
 
 # Formats with points that end with the year have the day first. With the name of a month, either order is possible.
@@ -189,15 +198,15 @@ _MONTHS, YEAR_FIRST = ("%b", "%B"), "%y/%m/%d"
 DATE_FORMATS = (
     "%Y.%m.%d", "%Y-%m-%d", "%Y/%m/%d", "%Y. %m. %d.", "%Y年%m月%d日", "%d. %m. %Y",
     "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%d/%m/%y", "%m/%d/%Y", "%m/%d/%y",
-    YEAR_FIRST, "%d-%m-%Y", "%m-%d-%Y", "%Y-%b-%d", "%d%b%Y",
+    YEAR_FIRST, "%d-%m-%Y", "%m-%d-%Y", "%Y-%b-%d", "%Y %b %d", "%d%b%Y", "%d%b%y",
     *(f"%d{mark}{month}{mark}%{year}" for mark in "- /." for month in _MONTHS for year in "Yy"),
     *(form.format(month) for month in _MONTHS for form in ("%d. {} %Y", "{} %d, %Y", "{} %d %Y", "{}. %d, %Y")),
     # Months without a day are dates of their first day.
-    "%Y-%m", "%Y/%m", "%m/%Y", *(f"{month}{mark}%Y" for month in _MONTHS for mark in " -"),
+    "%Y-%m", "%Y/%m", "%m/%Y", *(f"{month}{mark}%Y" for month in _MONTHS for mark in (" ", "-", "")),
 )  # fmt: skip
 _CLOCKS = (
     "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p", "%H.%M", "%H.%M.%S",
-    "%I.%M.%S.%f %p",
+    "%I.%M.%S %p", "%I.%M.%S.%f %p",
 )  # fmt: skip
 
 
@@ -208,7 +217,7 @@ def with_clocks(date_format: str) -> list[str]:
 
 # The patterns of directives of strptime.
 _DIRECTIVES = {
-    "%d": "[0-9]{1,2}", "%m": "[0-9]{1,2}", "%Y": "[0-9]{4}", "%y": "[0-9]{2}", "%b": "[A-Za-z]{3}",
+    "%d": "[0-9]{1,2}", "%m": "[0-9]{1,2}", "%Y": "[0-9]{4}", "%y": "[0-9]{2}", "%b": "(?:[A-Za-z]{3}|[Ss]ept)",
     "%B": "[A-Za-z]{3,9}",
 }  # fmt: skip
 
@@ -223,7 +232,7 @@ def date_pattern(date_format: str) -> str | None:
     parts = [part for part in re.split("(%.)", date_format) if part]
     if any(part.startswith("%") and part not in _DIRECTIVES for part in parts):
         return None
-    may_be_code = "%d" not in date_format or date_format == "%d%b%Y"
+    may_be_code = "%d" not in date_format or date_format in ("%d%b%Y", "%d%b%y")
     directives = _DIRECTIVES | ({"%m": "[0-9]{2}", "%Y": "(19|20)[0-9]{2}"} if may_be_code else {})
     pattern = "".join(directives.get(part) or re.escape(part) for part in parts)
     weekday = f"(?:{WEEKDAY})?" if has_month_name(date_format) else ""
@@ -236,6 +245,17 @@ def has_month_name(date_format: str) -> bool:
 
 
 _DATE_PATTERNS = {form: re.compile(pattern) for form in DATE_FORMATS if (pattern := date_pattern(form)) is not None}
+
+
+def reading_advice(text: str, kind: str, unit: str | None = None) -> str:
+    """Return what to do about text that is not of the kind of its column; `unit` is that of the column in fit."""
+    if kind == "number" and is_number(text):
+        if unit is not None and unit not in _NO_UNIT.sub("", text):
+            return f"write numbers in {unit!r}, as in fit, or without a unit"
+        return "--decimal or --thousands (in Python, decimal or thousands) says how to read it"
+    if kind == "date" and date_formats(text):
+        return "--date-format (in Python, date_format) says how to read it"
+    return "leave values that are not known empty"
 
 
 def date_formats(*dates: str) -> list[str]:

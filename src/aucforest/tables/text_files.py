@@ -15,7 +15,7 @@ from aucforest.tables.database import connect_to, fetch, literal
 from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.spellings import MOST_STRAY, is_few
+from aucforest.tables.spellings import MOST_STRAY, is_few, reading_advice
 from aucforest.tables.text_types import (
     FLAG,
     N_VALUES,
@@ -303,7 +303,8 @@ class TextFiles(Files):
         is_stray = f"({typed}) IS NULL AND {NOT_BLANK.replace('{0}', text_value)}"
         ((row, value),) = self._first_row(is_stray, text_value)
         what = f"column {name!r} has the value {value!r}, which is not a {stray.kind}"
-        raise ValueError(f"{self.location(row)}: {what}; {stray}")
+        advice = reading_advice(value, stray.kind, self._types[name].format.get("unit"))
+        raise ValueError(f"{self.location(row)}: {what}; {stray}: {advice}")
 
     def refuse_repeated_header(self) -> None:
         """Raise ValueError if a row repeats the header, as in files that were appended to each other."""

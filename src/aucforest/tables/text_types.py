@@ -49,11 +49,17 @@ _ISO = _if(spellings.ISO_DATE, "try_cast(replace({0}, ',', '.') AS TIMESTAMP)")
 _ZONED = _if(
     spellings.ISO_DATE,
     f"CASE WHEN {_matches(spellings.OFFSET)} THEN"
-    r" epoch_us(try_cast(regexp_replace(replace({0}, ',', '.'), '\s+([-+])', '\1') AS TIMESTAMPTZ)) END",
+    r" epoch_us(try_cast(regexp_replace(replace({0}, ',', '.'), '\s+([-+Z])', '\1') AS TIMESTAMPTZ)) END",
 )
 # Durations in the spelling of the engine: "1 days 02:00:00" for "1 day, 02:00:00" or "1 days +02:00:00".
 _INTERVAL = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
-_LONG_DURATION = _if(spellings.DURATION, f"epoch_us(try_cast({_INTERVAL} AS INTERVAL))")
+# The same for durations of ISO 8601: "1D2H3M4.5S" for "P1DT2H3M4.5S"; a minus before the P is that of all parts.
+_ISO_INTERVAL = "regexp_replace({0}, '[-+PT\\s]', '', 'g')"
+_SIGN = r"CASE WHEN regexp_matches({0}, '^\s*-') THEN -1 ELSE 1 END"
+_LONG_DURATION = (
+    f"coalesce({_if(spellings.DURATION, f'epoch_us(try_cast({_INTERVAL} AS INTERVAL))')},"
+    f" {_if(spellings.ISO_DURATION, f'{_SIGN} * epoch_us(try_cast({_ISO_INTERVAL} AS INTERVAL))')})"
+)
 _DURATION = f"coalesce({_LONG_DURATION}, epoch_us({_TIME}))"
 # Text, with NULL in place of missing-value markers.
 UNMARKED = f"CASE WHEN {{0}} NOT IN ({literals(MISSING)}) THEN {{0}} END"
@@ -101,7 +107,7 @@ def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
     kept = f"replace(regexp_replace({digits}, {literal(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
     factors = " ".join(f"WHEN {literal(letter)} THEN {value!r}" for letter, value in spellings.FACTORS.items())
     value = f"try_cast({kept} AS DOUBLE)"
-    if any(symbol in unit for symbol in spellings.SYMBOLS):  # zeros may be written as "$ -"
+    if re.fullmatch(spellings.CURRENCY, unit):  # zeros may be written as "$ -"
         value = f"CASE WHEN {_matches('[0-9]')} THEN {value} ELSE 0 END"
     number = _if(
         spellings.PATTERNS[decimal],
@@ -132,12 +138,15 @@ def dates_in(date_format: str, *, are_rare: bool = False) -> str:
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
     pattern = spellings.date_pattern(date_format)
     has_weekday = pattern is not None and spellings.has_month_name(date_format)
-    day = f"regexp_replace({_MICROSECONDS}, '^{spellings.WEEKDAY}', '')" if has_weekday else _MICROSECONDS
+    day = _MICROSECONDS
+    if has_weekday:  # and has the name of the month, of which Sept is another abbreviation
+        day = f"regexp_replace(regexp_replace({day}, '^{spellings.WEEKDAY}', ''), '([Ss]ep)t\\b', '\\1')"
     date = f"try_strptime({day}, [{literals(formats)}])"
     if pattern is None:
         return f"coalesce({_ISO}, {date})"
     # The date without its time of day is tested before the formats of all times are tried.
     first = _ONE_SPACE.replace("{0}", f"regexp_extract({{0}}, {literal(pattern)}, 1)")
+    first = f"regexp_replace({first}, '([Ss]ep)t\\b', '\\1')" if has_weekday else first
     is_date = f"try_strptime({first}, {literal(date_format)}) IS NOT NULL" if are_rare else _matches(pattern)
     return f"coalesce({_ISO}, CASE WHEN {is_date} THEN {date} END)"
 
@@ -149,7 +158,7 @@ N_VALUES = f"count(*) FILTER ({NOT_BLANK})"
 # over the integers n, which is below 2**63 if all fit into int64; and the count of integers with leading zeros.
 _NUMBER_COUNTS = [
     "count({0})", f"count({_PLAIN_NUMBER})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
-    f"count_if({{0}} >= '00' AND {{0}} < '0:' AND ({_INTEGER}) IS NOT NULL)",
+    f"count_if({{0}} < '0:' AND trim({{0}}) >= '00' AND trim({{0}}) < '0:' AND ({_INTEGER}) IS NOT NULL)",
 ]  # fmt: skip
 _N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
 
@@ -173,7 +182,7 @@ def _plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
 # A pattern of the beginnings of numbers, dates and times. Few words match it.
 _START = (
     rf"^{spellings.EDGE}([-+(.,0-9{spellings.MINUSES}{spellings.SYMBOLS}]"
-    rf"|[A-Z]{{1,3}}[{spellings.SYMBOLS}]?[-(0-9{spellings.SPACE}{spellings.MINUSES}]|{spellings.ABBREVIATIONS}"
+    rf"|[A-Z]{{1,3}}[{spellings.SYMBOLS}]?[-(0-9{spellings.SPACE}{spellings.MINUSES}]|{spellings.ABBREVIATIONS}|PT?[0-9]"
     rf"|({spellings.WEEKDAY})?([0-9]|[A-Za-z]{{3,9}}(\.? +|-)[0-9]))"
 )
 # The counts that identify words: all values, booleans, and values that may be numbers or dates.
@@ -222,11 +231,12 @@ _CONDITIONS = {
     "n_factors": _matches(spellings.FACTOR),
     "n_plain_points": f"contains({{0}}, '.') AND ({_PLAIN_NUMBER}) IS NOT NULL",
 }
-# The values of `Counts`: those counts, all units, a number that is not plain, and the first and last possible date.
+# The values of `Counts`: those counts, all units, numbers with a decimal point and with a comma that are not plain, and
+# the first and last possible date.
 _TEXT_COUNTS = [
     *map(_n_rows, _CONDITIONS.values()),
     f"list(DISTINCT {_UNIT}) FILTER ({_POINT} OR {_COMMA})",
-    f"min({{0}}) FILTER (({_POINT} OR {_COMMA}) AND {_PLAIN_NUMBER} IS NULL)",
+    *(f"min({{0}}) FILTER ({is_number} AND {_PLAIN_NUMBER} IS NULL)" for is_number in (_POINT, _COMMA)),
     f"[min({{0}}) FILTER ({_MAY_BE_DATE}), max({{0}}) FILTER ({_MAY_BE_DATE})]",
 ]
 
@@ -235,7 +245,7 @@ class Counts(SimpleNamespace):
     """The number of values of a text column for which each of `_CONDITIONS` is true; its units; examples of values."""
 
     def __init__(self, row: Sequence[Any]) -> None:
-        super().__init__(**dict(zip([*_CONDITIONS, "units", "first_number", "dates"], row)))
+        super().__init__(**dict(zip([*_CONDITIONS, "units", "first_point", "first_comma", "dates"], row)))
         counts = (self.n_values, self.n_point, self.n_comma, self.n_both, self.n_ambiguous, self.n_factors)
         self.readings = Readings(*counts, self.units or ())
 
@@ -246,10 +256,11 @@ class Counts(SimpleNamespace):
 
 
 def _type_of_clocks(counts: Counts, most_stray: float) -> TextType | None:
-    for type_, count in ((TIME, counts.n_times), (DURATION, counts.n_durations)):
-        if count > 0 and is_few(counts.n_values - count, counts.n_values, most_stray):
-            return type_._replace(is_sure=count == counts.n_values)
-    return None
+    """Return DURATION or TIME, or None for other columns. All times of day are durations, too."""
+    n_durations, n_values = counts.n_durations, counts.n_values
+    if n_durations == 0 or not is_few(n_values - n_durations, n_values, most_stray):
+        return None
+    return (TIME if n_durations == counts.n_times else DURATION)._replace(is_sure=n_durations == n_values)
 
 
 def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
@@ -263,7 +274,7 @@ def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     if counts.n_offsets < counts.n_iso:
         return TEXT
     note = "times have an offset, but no time zone: month, day of week and hour are those of UTC"
-    return ZONED._replace(is_sure=is_sure, note="" if counts.n_utc == counts.n_offsets else note)
+    return ZONED._replace(note="" if counts.n_utc == counts.n_offsets else note)
 
 
 def _type_of_numbers(
@@ -277,12 +288,13 @@ def _type_of_numbers(
     decimal = counts.readings.decimal(most_stray, given)
     if not decimal or (has_numbers and decimal == "," and counts.n_plain_points > 0):
         return None
-    if counts.first_number is None:
+    first = counts.first_point if decimal == "." else counts.first_comma
+    if first is None:
         return NUMBER
     unit = next(filter(None, counts.readings.units), "")
     number_format = {"decimal": decimal, "unit": unit} if unit else {"decimal": decimal}
-    number = spellings.as_number(counts.first_number, decimal)
-    type_ = spelled_numbers(number_format, f"numbers such as {counts.first_number!r} are read as {number}")
+    note = f"numbers such as {first!r} are read as {spellings.as_number(first, decimal)}"
+    type_ = spelled_numbers(number_format, note)
     return type_._replace(is_sure=counts.readings.n_with(decimal) == counts.n_values)
 
 
@@ -336,9 +348,9 @@ def _types_of_compact_dates(
     if date_format is None or re.fullmatch("(%[YymdHMS])+", date_format) is None:
         return {}
     sql, types = dates_in(date_format), dict[str, TextType]()
-    counts = count(names, [N_VALUES, f"count({sql})", f"count_if({_has_clock(sql)})"])
-    for name, (n_values, n_dates, n_clocks) in counts.items():
-        if n_dates > 0 and is_few(n_values - n_dates, n_values, most_stray):
+    counts = count(names, [N_VALUES, f"count({sql})", f"count_if({_has_clock(sql)})", N_ZEROS])
+    for name, (n_values, n_dates, n_clocks, n_zeros) in counts.items():
+        if n_dates > 0 and is_few(n_values - n_dates - (n_zeros if most_stray else 0), n_values, most_stray):
             type_ = spelled_dates(date_format, has_clock=n_clocks > 0)
             types[name] = type_._replace(is_sure=n_dates == n_values)
     return types

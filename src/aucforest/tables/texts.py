@@ -4,12 +4,22 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from aucforest.tables.spellings import MOST_STRAY, PLAIN, as_number, count_readings, is_few, is_number
+from aucforest.tables.spellings import (
+    MOST_STRAY,
+    OFFSET,
+    PATTERNS,
+    PLAIN,
+    Readings,
+    as_number,
+    count_readings,
+    is_few,
+    is_number,
+)
 from aucforest.tables.values import readable
 
-# A text column with this many distinct numbers gets a note even if half of its values are other text. With fewer, the
-# numbers may be categories.
-_LEAST_NUMBERS = 20
+# A text column with at least _LEAST_NUMBERS distinct numbers or dates gets a note even if half of its values are other
+# text, or more of them are at most _MOST_MARKERS distinct texts. With fewer, the numbers may be categories.
+_LEAST_NUMBERS, _MOST_MARKERS = 20, 3
 _EXAMPLES = 3  # the number of values that a note quotes
 # Columns with more than _MOST_ALIKE distinct texts are not searched for texts that differ only by case and spaces.
 # Notes list at most _MOST_LISTED of these texts, and at most _MOST_LISTED units.
@@ -20,12 +30,17 @@ MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 _PLAIN_NUMBER = re.compile(PLAIN)
 _YEAR = r"\d{4}"
 _LETTER = r"[^\W\d]"
+_MONTH = "(?:(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))"
 _DATE = re.compile(
     rf"\s*({_YEAR}([-./] ?|年)\d\d?([-./] ?|月)\d\d?[.日]?|\d\d?[-./] ?\d\d?[-./] ?({_YEAR}|\d\d)"
     rf"|\d\d?[-. ]+{_LETTER}{{3,9}}[-., ]+({_YEAR}|\d\d)|{_LETTER}{{3,9}}\.? \d\d?,? {_YEAR}|\d\d?{_LETTER}{{3}}{_YEAR}"
+    # without separators, without a day, and with the year after the time of day or before the name of the month
+    rf"|\d\d?{_MONTH}\d\d|{_MONTH}[-.' ]?\d\d|{_LETTER}{{3,9}}\.?[- ]{_YEAR}|{_YEAR}\d{{4}}T\d{{6}}Z?"
+    rf"|({_LETTER}{{3}} )?{_MONTH} +\d\d? [\d:]{{8}}( [A-Z]+)? {_YEAR}|{_YEAR}[- ]{_MONTH}[- ]\d\d?"
+    rf"|\[?\d\d?/{_MONTH}/{_YEAR}"
     # with the day of the week
     rf"|{_LETTER}{{2,10}}[.,]? +(\d\d?[-. ]+{_LETTER}{{3,9}}[-., ]+|{_LETTER}{{3,9}}\.? \d\d?,? ){_YEAR})"
-    rf"([T ,:]+({_LETTER}{{1,4}} ?)?\d\d?[:.]\d\d.*)?\s*"
+    rf"([-T ,:]+({_LETTER}{{1,4}} ?)?\d\d?[:.]\d\d.*)?\s*"
 )
 _ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")  # the beginning of a date that can be read without `date_format`
 
@@ -71,20 +86,22 @@ def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> st
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
     if 2 * len(dates) > len(texts[:100]):
         stray = _find_stray(_DATE, "date", texts, counts)
-        if not stray.is_few:
+        if not (stray.is_few or _is_mixed(stray, len(texts) - len(stray.examples))):
             return None
         note = f"dates such as {dates[0]!r} are read as text, so that each is a category"
         if stray.n_stray > 0:
             note += f"; {_leave_empty(stray)}"
-        if stray.n_stray == 0 or _ISO.match(dates[0]) is None:
+        n_offsets = sum(re.search(OFFSET, text) is not None for text in texts)
+        if _ISO.match(dates[0]) is not None and 0 < n_offsets < len(texts):
+            note += "; some times have an offset from UTC and some have none: write all alike"
+        elif stray.n_stray == 0 or _ISO.match(dates[0]) is None:
             note += "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
         return note
     sample = _sample(texts)
     if sum(_PLAIN_NUMBER.match(text) is not None for text in sample) * 2 < len(sample):
         return None
     stray = _find_stray(_PLAIN_NUMBER, "number", texts, counts)
-    is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
-    if stray.n_stray == 0 or not (stray.is_few or is_mixed):
+    if stray.n_stray == 0 or not (stray.is_few or _is_mixed(stray, len(texts) - len(stray.examples))):
         return None
     return (
         f"{stray}, so that all are read as text and each is a category; in a column of numbers, leave other values"
@@ -106,12 +123,13 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     readings = count_readings(texts, counts)
     others = [text for text in texts if not is_number(text)]
     stray = StrayText(readings.n_values - readings.n_numbers, readings.n_values, others)
-    is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(others) >= _LEAST_NUMBERS
+    is_mixed = _is_mixed(stray, len(texts) - len(others))
     if not spelled or not (stray.is_few or is_mixed):
         return None
     decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)  # 2.0 allows any proportion of stray values
     if decimal is None:
-        return _units_note(readings.units) if len(texts) >= _LEAST_NUMBERS else None
+        note = _marks_note(readings, spelled) or _units_note(readings.units)
+        return note if len(texts) >= _LEAST_NUMBERS else None
     first = spelled[0]
     if decimal == "":
         return (
@@ -121,6 +139,17 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
         )
     note = f"numbers such as {first!r} are read as text, so that each is a category: write {as_number(first, decimal)}"
     return note if stray.n_stray == 0 else f"{note}; {_leave_empty(stray)}"
+
+
+def _marks_note(readings: Readings, texts: Sequence[str]) -> str | None:
+    """Return a note on numbers of which some have a decimal point and some a decimal comma, else None."""
+    if min(readings.n_point, readings.n_comma) == readings.n_both:
+        return None
+    with_comma = next(text for text in texts if not re.search(PATTERNS["."], text))
+    return (
+        "numbers are read as text, so that each is a category: some have a decimal point, and some a decimal comma"
+        f" (such as {with_comma!r}): write them alike"
+    )
 
 
 def _units_note(endings: Sequence[str]) -> str | None:
@@ -134,6 +163,15 @@ def _units_note(endings: Sequence[str]) -> str | None:
 
 def _leave_empty(stray: StrayText) -> str:
     return f"{stray}: leave {'it' if stray.n_stray == 1 else 'these'} empty"
+
+
+def _is_mixed(stray: StrayText, n_typed: int) -> bool:
+    """Return whether values are probably of one kind, of which there are `n_typed` distinct values, and others.
+
+    A few distinct texts, such as "?" and "n/a", probably mean missing values, however many values they are.
+    """
+    is_marker = len(stray.examples) <= _MOST_MARKERS
+    return n_typed >= _LEAST_NUMBERS and (is_marker or 2 * stray.n_stray <= stray.n_values)
 
 
 def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, given: str | None = None) -> str | None:
