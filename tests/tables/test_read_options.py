@@ -33,5 +33,6 @@ def test_the_decimal_mark_follows_from_the_thousands_separator():
 
 
 def test_formats_of_dates_may_have_a_time():
-    for form in ("%d/%m/%Y %H:%M:%S", "%Y-%m-%d-%H.%M.%S.%f", "%d%b%Y:%H:%M:%S", "%I:%M:%S %p %d.%m.%y"):
+    forms = ("%d/%m/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%d%b%Y:%H:%M:%S", "%I:%M:%S %p %d.%m.%y", "%Y-%m-%d-%H.%M.%S.%f")
+    for form in forms:
         assert ReadOptions(date_format=form).check().date_format == form

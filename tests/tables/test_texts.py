@@ -77,6 +77,10 @@ def test_numbers_of_several_units_are_named():
     texts = [f"{number} {'MB' if number % 3 else 'KB'}" for number in range(30)]
     note = "numbers with the units 'KB', 'MB' are read as text, so that each is a category: use one unit"
     assert text_note(texts, [1] * 30) == note
+    for unit, advice in ((" DR", "write them alike"), (".5 C", "leave it out")):
+        values = [f"{number}{unit}" if number < 29 or unit == ".5 C" else str(number) for number in range(30)]
+        wanted = note.replace("units 'KB', 'MB'", f"unit {unit[-2:].strip()!r}").replace("use one unit", advice)
+        assert text_note(values, [1] * 30) == wanted
     ordinals = [f"{number}{('th', 'st', 'ND')[number % 3]}" for number in range(30)]
     flats = [f"{number}{'ABC'[number % 3]}" for number in range(30)]
     for values in (texts[:19], ordinals, flats, [f"{number} {'abcdef'[number % 6] * 2}" for number in range(30)]):

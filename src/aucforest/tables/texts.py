@@ -128,7 +128,7 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
         return None
     decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)  # 2.0 allows any proportion of stray values
     if decimal is None:
-        note = _marks_note(readings, spelled) or _units_note(readings.units)
+        note = _marks_note(readings, spelled) or _units_note(readings.units, spelled)
         return note if len(texts) >= _LEAST_NUMBERS else None
     first = spelled[0]
     if decimal == "":
@@ -152,13 +152,19 @@ def _marks_note(readings: Readings, texts: Sequence[str]) -> str | None:
     )
 
 
-def _units_note(endings: Sequence[str]) -> str | None:
-    """Return a note on numbers with a few different units, else None. A single letter is probably not a unit."""
-    units = sorted(unit for unit in endings if unit.lower() not in _NO_UNITS and not re.fullmatch(_LETTER, unit))
-    if not 1 < len(units) <= _MOST_LISTED:
+def _units_note(endings: Sequence[str], texts: Sequence[str]) -> str | None:
+    """Return a note on numbers with a few different units, else None.
+
+    A single letter is probably not a unit, except after decimals.
+    """
+    units = sorted(unit for unit in endings if unit.lower() not in _NO_UNITS)
+    if len(units) > 1 or not re.search(rf"\d[.,]\d+ ?{_LETTER}", texts[0]):
+        units = [unit for unit in units if not re.fullmatch(_LETTER, unit)]
+    if not 0 < len(units) <= _MOST_LISTED:
         return None
-    listed_units = ", ".join(map(repr, units))
-    return f"numbers with the units {listed_units} are read as text, so that each is a category: use one unit"
+    which = f"the unit {units[0]!r}" if len(units) == 1 else f"the units {', '.join(map(repr, units))}"
+    advice = "use one unit" if units[1:] else "write them alike" if "" in endings else "leave it out"
+    return f"numbers with {which} are read as text, so that each is a category: {advice}"
 
 
 def _leave_empty(stray: StrayText) -> str:
