@@ -4,10 +4,10 @@ In SQL, `{0}` is the column. In names, `iso` means dates that begin with the yea
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from aucforest.tables.kinds import MISSING, WORDS
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, YEAR_FIRST, Readings, is_day_first, is_few
 
+T = TypeVar("T")
 # Returns the values of SQL aggregates by column, see `TextFiles._count`.
 Count = Callable[..., dict[str, Sequence[Any]]]
 # float64 represents all integers up to _MOST_EXACT. int64 represents those below _END_OF_INT64.
@@ -321,7 +322,7 @@ def infer_types(
         for name, row in words.items()
         if (type_ := _plain_type([row[0], *plain[name][1:]], most_stray)) is not None
     }
-    date_format = options.date_format or _shared(known, "date")
+    date_format = options.date_format or _only(_formats(known, "date").values())
     types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, date_format, most_stray)
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= _MOST_EXACT]
@@ -356,10 +357,15 @@ def _types_of_compact_dates(
     return types
 
 
-def _shared(types: Mapping[str, TextType], key: str) -> str | None:
-    """Return the item `key` of the formats of columns if it is the same in all that have one, else None."""
-    values = {type_.format[key] for type_ in types.values() if key in type_.format}
-    return values.pop() if len(values) == 1 else None
+def _formats(types: Mapping[str, TextType], key: str) -> dict[str, str]:
+    """Return the item `key`, "decimal" or "date", of the formats of the columns that have one."""
+    return {name: type_.format[key] for name, type_ in types.items() if key in type_.format}
+
+
+def _only(values: Iterable[T]) -> T | None:
+    """Return the value if all values are equal, else None."""
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def _decimal_marks(
@@ -371,10 +377,10 @@ def _decimal_marks(
 ) -> tuple[dict[str, str | None], dict[str, TextType]]:
     """Return the decimal marks of columns that both marks fit, and the types of plain `numbers` with a decimal comma.
 
-    The mark is that of the options; else the only one that other columns require, unless all of these had it in fit,
-    too; else that of the column in fit.
+    The mark is that of the options; else the only one that other columns require, if one of these had another mark in
+    fit or the column had none; else that of the column in fit, or the only one that columns had in fit.
     """
-    before = {name: type_.format.get("decimal", ".") for name, type_ in known.items()}
+    before = _formats(known, "decimal")
     required = {
         name: column.readings.required
         for name, column in counts.items()
@@ -388,12 +394,14 @@ def _decimal_marks(
     # unless they had a comma in fit.
     sure = [name for name, (n_sure, _) in points.items() if n_sure]
     required |= {name: "." for name in sure if "," in required.values() or before.get(name) == ","}
-    of_file = options.point_or_comma
-    if of_file is None and len(set(required.values())) == 1 and required.items() - before.items():
-        of_file = next(iter(required.values()))
-    shared, marks = _shared(known, "decimal"), dict[str, str | None]()
-    for name in [*counts, *points]:
-        marks[name] = of_file or (known[name].format.get("decimal", shared) if name in known else shared)
+    of_file, of_fit = _only(required.values()), _only(before.values())
+    is_other = any(mark != before.get(name, ".") for name, mark in required.items())
+    marks = {
+        name: options.point_or_comma
+        or (of_file if is_other or name not in before else None)
+        or before.get(name, of_fit)
+        for name in [*counts, *points]
+    }
     types = {}
     for name, (n_sure, first) in points.items():
         if marks[name] == "," and n_sure == 0 and first is not None:
@@ -408,17 +416,17 @@ def _types_of_dates(
     """Return the types of columns of dates, except for columns for which more than one format remains.
 
     The format of a column is the `given` one if it fits, else that of most values. If as many values can have the day
-    first as the month first, the order is that of `given`; else that of the other columns, unless all of these had it
-    in fit, too; else that of the column in fit.
+    first as the month first, the order is that of `given`; else that of the other columns, if one of these had another
+    order in fit or the column had none; else that of the column in fit, or the only one that columns had in fit.
     """
-    shared = _shared(known, "date")
-    before = {name: known[name].format.get("date", shared) if name in known else shared for name in counts}
+    before = _formats(known, "date")
+    of_fit = _only(before.values())
     possible = {
-        name: [form for form in (given, before[name]) if form is not None]
+        name: [form for form in (given, before.get(name, of_fit)) if form is not None]
         + ([] if None in column.dates else spellings.date_formats(*column.dates))
         for name, column in counts.items()
         if not column.are_dates(column.n_iso, most_stray)
-        and (given or before[name] or column.are_dates(column.n_may_be_dates, most_stray))
+        and (given or before or column.are_dates(column.n_may_be_dates, most_stray))
     }
     formats = list(dict.fromkeys(chain.from_iterable(possible.values())))
     if not formats:
@@ -446,20 +454,23 @@ def _types_of_dates(
 
 
 def _choose_formats(
-    fits: Mapping[str, Mapping[str, spellings.FittingDates]], given: str | None, before: Mapping[str, str | None]
+    fits: Mapping[str, Mapping[str, spellings.FittingDates]], given: str | None, before: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the date formats of columns by the rules of `_types_of_dates`; `before` are those of the fit."""
-    best = {name: spellings.best_date_formats(fitting, before[name]) for name, fitting in fits.items()}
+    best = {name: spellings.best_date_formats(fitting, before.get(name)) for name, fitting in fits.items()}
     # Columns whose dates may begin with the year neither decide on other columns nor follow them.
     single = {name: forms[0] for name, forms in best.items() if len(forms) == 1 and YEAR_FIRST not in fits[name]}
     orders = {name: order for name, form in single.items() if (order := is_day_first(form)) is not None}
-    is_other = any(order != is_day_first(before[name] or "") for name, order in orders.items())
+    of_file, of_fit = _only(orders.values()), _only(before.values())
+    is_other = any(order != is_day_first(before.get(name, "")) for name, order in orders.items())
     chosen = {}
     for name, forms in best.items():
         by_order = {is_day_first(form): form for form in forms}
-        wanted = [is_day_first(form) for form in (given or before[name],) if form is not None]
-        if given is None and is_other and len(set(orders.values())) == 1 and YEAR_FIRST not in forms:
-            wanted = [*orders.values(), *wanted]
+        form_of_fit = given or before.get(name, of_fit)
+        wanted = [] if form_of_fit is None else [is_day_first(form_of_fit)]
+        follows = of_file is not None and (is_other or name not in before) and YEAR_FIRST not in forms
+        if follows and given is None:
+            wanted = [of_file, *wanted]
         if given is not None and given in fits[name]:
             chosen[name] = given
         elif len(forms) == 1:
