@@ -60,8 +60,7 @@ def visits():
     customer, days = np.repeat(random.permutation(60), 5), pd.date_range("2024-01-30", periods=60)
     frame = pd.DataFrame({
         "customer": [f"{number:03d}" for number in customer],
-        "date": random.permutation(np.repeat(days, 5)).astype("M8[D]"),
-        "width": random.normal(size=300) + customer % 2,
+        "date": random.permutation(np.repeat(days, 5)).astype("M8[D]"), "width": random.normal(size=300) + customer % 2,
         "label": np.where(customer % 2, "yes", "no"),
     })  # fmt: skip
     frame.to_csv("visits.csv", index=False)

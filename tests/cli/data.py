@@ -54,12 +54,8 @@ def mixed(n=200, seed=0):
     width, colour = random.normal(size=n), random.choice(["red", "green, dark", 'blu"e', "1"], size=n)
     label = np.where(width + (colour == "red") + random.normal(size=n) > 1, "yes", "no")
     frame = pd.DataFrame({
-        "id": [f"{row:05d}" for row in range(n)],
-        "width": width,
-        "colour": colour,
-        "count": random.integers(0, 9, size=n),
-        "flag": random.random(n) < 0.4,
-        "label": label,
+        "id": [f"{row:05d}" for row in range(n)], "width": width, "colour": colour,
+        "count": random.integers(0, 9, size=n), "flag": random.random(n) < 0.4, "label": label,
         "weight": random.random(n).round(2) + 0.5,
     }).astype({"flag": "boolean", "count": "Int64"})  # fmt: skip
     for name in ("width", "colour", "count", "flag"):

@@ -22,11 +22,8 @@ def means(content):
 def table():
     random = np.random.default_rng(0)
     frame = pd.DataFrame({
-        "width": random.normal(size=60),
-        "height": random.normal(size=60),
-        "count": random.integers(0, 9, size=60),
-        "kind": np.repeat(["good", "bad", "ugly"], 20),
-        "grade": np.repeat([1, 2], 30),
+        "width": random.normal(size=60), "height": random.normal(size=60), "count": random.integers(0, 9, size=60),
+        "kind": np.repeat(["good", "bad", "ugly"], 20), "grade": np.repeat([1, 2], 30),
     })  # fmt: skip
     frame.to_csv("table.csv", index=False)
     return frame

@@ -22,8 +22,7 @@ def frame_of(n, seed):
     random = np.random.default_rng(seed)
     score = random.random(n)
     return pd.DataFrame({
-        "score": score,
-        "label": np.where(random.random(n) < score**2, "yes", "no"),
+        "score": score, "label": np.where(random.random(n) < score**2, "yes", "no"),
         "guess": np.where(score > 0.6, "yes", "no"),
         "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n) // 20, unit="D"),
         "age": random.normal(40, 9, n),

@@ -210,10 +210,8 @@ def grouped(values):
 
 N = len(TABLE)
 REFUSED = [
-    ({"source": TABLE[:0]}, "the Table has no rows"),
-    ({"drop": ["wait"]}, "has no column 'wait'"),
-    ({"positive": "z"}, "has no label 'z'"),
-    ({"sample_weight": "double"}, "column 'double' has the weight"),
+    ({"source": TABLE[:0]}, "the Table has no rows"), ({"drop": ["wait"]}, "has no column 'wait'"),
+    ({"positive": "z"}, "has no label 'z'"), ({"sample_weight": "double"}, "column 'double' has the weight"),
     (grouped([None, *["a"] * (N - 1)]), "the Table, row 1: column 'customer' has no value: every row needs a group"),
     (grouped(["a"] * N), "column 'customer' has only one group, 'a': at least 2 are needed"),
     ({"memory_limit": "1kB"}, "memory_limit=1,000 bytes is too small for 3,000 rows of 8 features: in"),

@@ -22,14 +22,11 @@ def make_rows(n=3000, seed=0, n_classes=2):
         return rng.random(n) < 0.1
 
     return pa.table({
-        "double": pa.array(X[:, 0], mask=gaps()),
-        "float": X[:, 1].astype(np.float32),
-        "nan": np.where(gaps(), np.nan, X[:, 2]),
-        "few": pa.array(np.round(X[:, 3]).astype(np.int16), mask=gaps()),
+        "double": pa.array(X[:, 0], mask=gaps()), "float": X[:, 1].astype(np.float32),
+        "nan": np.where(gaps(), np.nan, X[:, 2]), "few": pa.array(np.round(X[:, 3]).astype(np.int16), mask=gaps()),
         "text": pa.array(many, mask=gaps()),
         "coded": pa.array(rng.choice(["u", "v", "w"], n), mask=gaps()).dictionary_encode(),
-        "flag": pa.array(rng.random(n) < 0.4, mask=gaps()),
-        "nothing": pa.nulls(n, pa.float64()),
+        "flag": pa.array(rng.random(n) < 0.4, mask=gaps()), "nothing": pa.nulls(n, pa.float64()),
         "weight": rng.choice([0.0, 0.5, 1.0, 2.25], n),
         "label": np.array(["a", "b", "c"])[np.searchsorted(cuts, level)],
     })  # fmt: skip
@@ -46,12 +43,9 @@ def make_many(n=900, seed=0, n_classes=2):
     level = effect[shop] * np.sign(numbers[:, 0]) + of_postcode[postcode] + rng.normal(size=n)
     cuts = np.quantile(level, np.sqrt(np.linspace(0, 1, n_classes + 1)[1:-1]))
     return pa.table({
-        "shop": pa.array(np.char.add("shop ", shop.astype(str)), mask=rng.random(n) < 0.1),
-        "sign": numbers[:, 0],
-        "postcode": pa.array(10_000 + postcode, mask=rng.random(n) < 0.1),
-        "other": numbers[:, 1],
-        "customer": rng.integers(0, 150, n),
-        "weight": rng.choice([0.0, 0.5, 1.0, 2.25], n),
+        "shop": pa.array(np.char.add("shop ", shop.astype(str)), mask=rng.random(n) < 0.1), "sign": numbers[:, 0],
+        "postcode": pa.array(10_000 + postcode, mask=rng.random(n) < 0.1), "other": numbers[:, 1],
+        "customer": rng.integers(0, 150, n), "weight": rng.choice([0.0, 0.5, 1.0, 2.25], n),
         "label": np.array(["a", "b", "c"])[np.searchsorted(cuts, level)],
     })  # fmt: skip
 
@@ -67,11 +61,8 @@ def make_accounts(n=1800, seed=0, n_classes=2):
     level = effect[account] + x + np.abs(age - 40) / 20 + rng.logistic(size=n)
     cuts = np.quantile(level, np.sqrt(np.linspace(0, 1, n_classes + 1)[1:-1]))
     return pa.table({
-        "x": x,
-        "account": pa.array(1_000 + 7 * account, mask=rng.random(n) < 0.05),
-        "age": age.astype(np.int16),
-        "customer": rng.integers(0, 700, n),
-        "weight": rng.choice([0.0, 0.5, 1.0, 2.25], n),
+        "x": x, "account": pa.array(1_000 + 7 * account, mask=rng.random(n) < 0.05), "age": age.astype(np.int16),
+        "customer": rng.integers(0, 700, n), "weight": rng.choice([0.0, 0.5, 1.0, 2.25], n),
         "label": np.array(["a", "b", "c"])[np.searchsorted(cuts, level)],
     })  # fmt: skip
 

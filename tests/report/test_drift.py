@@ -30,11 +30,8 @@ def stability_index(new, old):
 def table(seed):
     random = np.random.default_rng(seed)
     frame = pd.DataFrame({
-        "width": random.normal(size=N),
-        "height": random.normal(size=N),
-        "colour": random.choice(["red", "green", "blue"], N),
-        "flag": random.random(N) < 0.3,
-        "nothing": 1.0,
+        "width": random.normal(size=N), "height": random.normal(size=N),
+        "colour": random.choice(["red", "green", "blue"], N), "flag": random.random(N) < 0.3, "nothing": 1.0,
         "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(1000 * seed + np.arange(N), unit="D"),
     })  # fmt: skip
     frame.loc[:5, "width"] = np.nan

@@ -37,8 +37,7 @@ def test_percentages_have_more_digits_near_both_ends():
      ((8.5e-6, 8e-6, 9e-6, signed), ["+8.5 × 10⁻⁶", "+8.0 × 10⁻⁶ to +9.0 × 10⁻⁶"]),
      ((0.0052, 0.00077, 0.006, percent), ["0.52 %", "0.08 % to 0.60 %"]),
      ((0.6, 0.234, 0.881, percent), ["60.0 %", "23.4 % to 88.1 %"]),
-     ((0.5, float("nan"), float("nan"), number), ["0.500", "–"]),
-     ((1.0, 1.0, 1.0, number), ["1", "1 to 1"]),
+     ((0.5, float("nan"), float("nan"), number), ["0.500", "–"]), ((1.0, 1.0, 1.0, number), ["1", "1 to 1"]),
      ((0.1, 0.0, 0.2, signed, 0.004), ["+0.1000", "0.0000 to +0.2000"])],
 )  # fmt: skip
 def test_estimates_have_the_digits_of_their_intervals_or_of_a_given_width(arguments, cells):

@@ -87,11 +87,9 @@ def test_dialects_of_csv(written, text, columns):
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ('a,b\n1,2\n\n"3\n4",5\n\n6,7\n8,9\n', [2, 4, 7, 8]),
-        ("a,b\r\n\r\n1,2\r\n3,4\r\n", [3, 4]),
+        ('a,b\n1,2\n\n"3\n4",5\n\n6,7\n8,9\n', [2, 4, 7, 8]), ("a,b\r\n\r\n1,2\r\n3,4\r\n", [3, 4]),
         ("a\n\n1\n", [2, 3]),  # with one column, a blank line is a row
-        ('"a\nb",c\n1,2\n', [3]),
-        ("a,b\n1,'x,\ny'\n2,'z'\n3,'q,r'\n", [2, 4, 5]),
+        ('"a\nb",c\n1,2\n', [3]), ("a,b\n1,'x,\ny'\n2,'z'\n3,'q,r'\n", [2, 4, 5]),
         (f"a,b\n1,{'x' * 200_000}\n2,y\n", [2, 3]),
     ],
 )  # fmt: skip
@@ -127,10 +125,8 @@ RAGGED = "t.csv, line {}: the header has {} columns, but the row has {}"
 ZIP = "cannot read t.csv: it is a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
 # The content of a file, its encoding, the option `encoding`, and the error message.
 REFUSED = [
-    ("", None, None, "cannot read t.csv: it is empty"),
-    ("PK\3\4", None, None, ZIP),
-    ("\n\n", None, None, "t.csv has no header"),
-    ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1)),
+    ("", None, None, "cannot read t.csv: it is empty"), ("PK\3\4", None, None, ZIP),
+    ("\n\n", None, None, "t.csv has no header"), ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1)),
     ('"id","text"\n1,a, b\n2,bye\n', None, None, RAGGED.format(2, 2, 3) + ROW_NAMES),
     ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None, RAGGED.format(32, 3, 2)),
     ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, RAGGED.format(5002, 2, 1)),

@@ -20,12 +20,9 @@ def read(*parts, positive=None):
 
 
 LABELS = st.sampled_from([
-    (["no", "yes", "maybe"], pa.string()),
-    (["no", "yes", "maybe"], pa.string_view()),
-    (["no", "yes", "maybe"], pa.dictionary(pa.int8(), pa.string())),
-    ([True, False], pa.bool_()),
-    ([3, -1, 7], pa.int16()),
-    ([0.0, 4.0, -2.0], pa.float32()),
+    (["no", "yes", "maybe"], pa.string()), (["no", "yes", "maybe"], pa.string_view()),
+    (["no", "yes", "maybe"], pa.dictionary(pa.int8(), pa.string())), ([True, False], pa.bool_()),
+    ([3, -1, 7], pa.int16()), ([0.0, 4.0, -2.0], pa.float32()),
 ])  # fmt: skip
 
 

@@ -85,17 +85,13 @@ DAY_FIRST, MONTH_FIRST, LONG, YEAR = (
 )
 # The text of a column, its type in the model, other columns by their text, the values that are read, and the note.
 READ_AS = [
-    (["1,5", "2"], COMMA, {}, [1.5, 2.0], None),
-    (["1.5", "2"], POINT, {}, [1.5, 2.0], None),
-    (["1 kg", "2"], KG, {}, [1.0, 2.0], None),
-    (["1.5 kg", "2 kg"], KG, {}, [1.5, 2.0], None),
+    (["1,5", "2"], COMMA, {}, [1.5, 2.0], None), (["1.5", "2"], POINT, {}, [1.5, 2.0], None),
+    (["1 kg", "2"], KG, {}, [1.0, 2.0], None), (["1.5 kg", "2 kg"], KG, {}, [1.5, 2.0], None),
     (["1.5 kg", "2"], POINT, {}, [1.5, 2.0], "numbers such as '1.5 kg' are read as 1.5, but had no unit in fit"),
     (["1.5", "2"], PERCENT, {}, [1.5, 2.0], "numbers have no unit, but had '%' in fit"),
     (["1,5 kg", "2 kg"], NUMBER, {}, [1.5, 2.0], "numbers such as '1,5 kg' are read as 1.5, but had no unit in fit"),
-    (["007", "008"], NUMBER, {}, [7.0, 8.0], None),
-    (["1", "0"], FLAG, {}, [True, False], None),
-    (["1", "true"], TEXT, {}, ["1", "true"], None),
-    (["NA", ""], NUMBER, {}, [None, None], None),
+    (["007", "008"], NUMBER, {}, [7.0, 8.0], None), (["1", "0"], FLAG, {}, [True, False], None),
+    (["1", "true"], TEXT, {}, ["1", "true"], None), (["NA", ""], NUMBER, {}, [None, None], None),
     (["x"] + ["1"] * 20, NUMBER, {}, [None] + [1.0] * 20, None),  # rare stray text is missing in new rows
     (["x"] + ["2024-12-31"] * 20, MOMENT, {}, [None] + [datetime(2024, 12, 31)] * 20, None),
     (["1/2/2024", "3/4/2024"], LONG, {}, [datetime(2024, 2, 1), datetime(2024, 4, 3)], None),
@@ -115,8 +111,7 @@ READ_AS = [
     (["8,125"], COMMA, {"1,234.50": POINT}, [8.125], None), (["3.125"], COMMA, {"0.5": COMMA}, [3.125], None),
     (["85,211"], COMMA, {"0.5": COMMA}, [85211.0], "numbers such as '85,211' are read as 85211, unlike in fit"),
     (["3/12/24"], DAY_FIRST, {"12/15/24": MONTH_FIRST}, [datetime(2024, 12, 3)], None),
-    (["24/03/02"], YEAR, {}, [datetime(2024, 3, 2)], None),
-    (["true", "False"], NUMBER, {}, [True, False], None),
+    (["24/03/02"], YEAR, {}, [datetime(2024, 3, 2)], None), (["true", "False"], NUMBER, {}, [True, False], None),
 ]  # fmt: skip
 
 

@@ -68,8 +68,7 @@ def moments(values):
 CASES = {
     "days": {
         **forms_of(DAYS, pa.date32(), pa.date64(), pa.timestamp("s")),
-        **{f"midnight: {name}": form for name, form in moments(MIDNIGHTS).items()},
-        "numpy": matrix(DAYS, "M8[D]"),
+        **{f"midnight: {name}": form for name, form in moments(MIDNIGHTS).items()}, "numpy": matrix(DAYS, "M8[D]"),
         "dictionary": pa.table({"c": pa.array(DAYS).dictionary_encode()}),
         "scalars of numpy": objects(DAYS, lambda value: np.datetime64(value, "D")),
     },
@@ -83,14 +82,12 @@ CASES = {
     "durations": {
         **forms_of(WAITS, pa.duration("us"), pa.duration("ns")),
         **{f"clock: {name}": form for name, form in forms_of(CLOCKS, pa.time64("us"), pa.time64("ns")).items()},
-        "pandas": pd.DataFrame({"c": pd.Series(WAITS, dtype="m8[ns]")}),
-        "numpy": matrix(WAITS, "m8[us]"),
+        "pandas": pd.DataFrame({"c": pd.Series(WAITS, dtype="m8[ns]")}), "numpy": matrix(WAITS, "m8[us]"),
         "text of the clock": objects(CLOCKS, str),
     },
     "numbers": {
         **{t.__name__: objects([1, None, 0, 1, 3], t) for t in (int, float, Decimal, Fraction, np.float32)},
-        "flags": objects([True, None, False, True, 3]),
-        "long": matrix([1, np.nan, 0, 1, 3], np.longdouble),
+        "flags": objects([True, None, False, True, 3]), "long": matrix([1, np.nan, 0, 1, 3], np.longdouble),
         "arrow decimals": pa.table({"c": pa.array([1, None, 0, 1, 3]).cast(pa.decimal128(30, 2))}),
     },
     "flags": {"flags": objects([True, None, False]), "of numpy": objects([True, None, False], np.bool_)},

@@ -82,10 +82,8 @@ def make_params(how: Growth, n_features: int) -> TreeParams:
     given = {name: getattr(how, name) for name in TreeParams._fields if hasattr(how, name)}
     return TreeParams(**given | {
         "criterion": CRITERIA[how.criterion] if isinstance(how.criterion, str) else CUSTOM_CRITERION,
-        "random_splits": how.random,
-        "max_features": min(how.max_features, n_features),
-        "max_leaf_nodes": how.max_leaf_nodes or 0,
-        "signs": np.array(how.signs, dtype=np.int8),
+        "random_splits": how.random, "max_features": min(how.max_features, n_features),
+        "max_leaf_nodes": how.max_leaf_nodes or 0, "signs": np.array(how.signs, dtype=np.int8),
     })  # fmt: skip
 
 
