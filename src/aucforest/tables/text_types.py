@@ -126,9 +126,13 @@ def spelled_dates(date_format: str, note: str = "", *, has_clock: bool) -> TextT
     return TextType(arrow, dates_in(date_format), "date", format={"date": date_format}, note=note)
 
 
-# Dates with single spaces and at most six decimals of seconds. The space before AM may be a narrow one.
+# Dates with single spaces. The space before AM may be a narrow one.
 _ONE_SPACE = "regexp_replace(trim(replace({0}, '\u202f', ' ')), ' +', ' ', 'g')"
-_MICROSECONDS = rf"regexp_replace({_ONE_SPACE}, '([:.][0-9]{{2}}[.][0-9]{{6}})[0-9]{{1,3}}', '\1')"
+# The same with at most six decimals of seconds. Dates with more are longer than 23 characters.
+_MICROSECONDS = (
+    f"CASE WHEN strlen({{0}}) > 23 THEN regexp_replace({_ONE_SPACE},"
+    rf" '([:.][0-9]{{2}}[.][0-9]{{6}})[0-9]{{1,3}}', '\1') ELSE {_ONE_SPACE} END"
+)
 
 
 def dates_in(date_format: str, *, are_rare: bool = False) -> str:
@@ -139,15 +143,14 @@ def dates_in(date_format: str, *, are_rare: bool = False) -> str:
     formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
     pattern = spellings.date_pattern(date_format)
     has_weekday = pattern is not None and spellings.has_month_name(date_format)
-    day = _MICROSECONDS
-    if has_weekday:  # and has the name of the month, of which Sept is another abbreviation
-        day = f"regexp_replace(regexp_replace({day}, '^{spellings.WEEKDAY}', ''), '([Ss]ep)t\\b', '\\1')"
+    day = f"regexp_replace({_MICROSECONDS}, '^{spellings.WEEKDAY}', '')" if has_weekday else _MICROSECONDS
+    day = f"replace({day}, 'ept', 'ep')" if "%b" in date_format else day  # Sept is another abbreviation
     date = f"try_strptime({day}, [{literals(formats)}])"
     if pattern is None:
         return f"coalesce({_ISO}, {date})"
     # The date without its time of day is tested before the formats of all times are tried.
     first = _ONE_SPACE.replace("{0}", f"regexp_extract({{0}}, {literal(pattern)}, 1)")
-    first = f"regexp_replace({first}, '([Ss]ep)t\\b', '\\1')" if has_weekday else first
+    first = f"replace({first}, 'ept', 'ep')" if "%b" in date_format else first
     is_date = f"try_strptime({first}, {literal(date_format)}) IS NOT NULL" if are_rare else _matches(pattern)
     return f"coalesce({_ISO}, CASE WHEN {is_date} THEN {date} END)"
 
