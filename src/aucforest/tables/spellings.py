@@ -68,7 +68,7 @@ FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{SPACE}{_NO_WIDTH}{MINUSES}]"
 
 # Units that change the number, so that numbers without them cannot be in the same unit.
-_FACTOR_WORDS = "mio|mrd|mld|tsd|mln|mn|mm|bn|bln|mil|mill?ion(en|s)?|billions?|thousand|lakhs?|lacs?|crores?|cr|dr"
+_FACTOR_WORDS = "mio|mrd|mld|tsd|mln|mn|bn|bln|mil|mill?ion(en|s)?|billions?|thousand|lakhs?|lacs?|crores?|cr|dr"
 
 _REGEXES = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
 _NO_UNIT, _FACTOR, _MARK = re.compile(NO_UNIT), re.compile(FACTOR), re.compile(MARK)
