@@ -37,9 +37,16 @@ def test_missing_value_markers_are_those_of_pandas_and_two_more(written):
 
 
 @pytest.mark.parametrize("escape", ["\\", '"'])
-def test_missing_values_of_mysql(written, escape):
-    path = written(f'"a","n"\n"12.5","x {escape}"q{escape}""\n\\N,"z"\n3,\\N\n')
-    assert read_all(path).to_pydict() == {"a": [12.5, None, 3.0], "n": ['x "q"', "z", None]}
+@pytest.mark.parametrize("n", [0, 99])
+@pytest.mark.parametrize("as_text", [(), ["a", "n"]])
+def test_missing_values_of_mysql(written, escape, n, as_text):
+    """The first quote that a backslash escapes may be in any row."""
+    more = ',"C:\\dir\\"\n' * n if escape == '"' else ',"C:\\\\dir\\\\"\n' * n
+    path = written(f'"a","n"\n{more}"12.5","x {escape}"q{escape}""\n\\N,"z\nz"\n3,\\N\n')
+    found = read_all(open_source(path, as_text)).to_pydict()
+    assert found["n"][n:] == ['x "q"', "z\nz", None]
+    assert found["a"][n:] == (["12.5", None, "3"] if as_text else [12.5, None, 3.0])
+    assert set(found["n"][:n]) <= {"C:\\dir\\"}
 
 
 CELLS = st.text(st.sampled_from("ab1,;\t|'\"\n\r ü#"), max_size=6)
@@ -131,11 +138,17 @@ NAMELESS = "columns without a name (columns {}): name or remove them, or remove 
 FEWER = ": remove the line if it is not a row of the table"
 ROW_NAMES = ": name the first column if it has names of rows"
 RAGGED = "t.csv, line {}: the header has {} columns, but the row has {}"
+PASSWORD = "has a password: save it as .xlsx without a password"
+# The beginning of a file that zstd --long=31 compressed.
+LONG, WINDOW = "(µ/ý\x04¨Å\x01\0B\x06\r\x0eÀµr", "Frame requires too much memory"
 ZIP = "cannot read t.csv: it is a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
 # The content of a file, its encoding, the option `encoding`, and the error message.
 REFUSED = [
     ("", None, None, "cannot read t.csv: it is empty"),
     ("PK\3\4", None, None, ZIP),
+    ("PAR1", None, None, "cannot read t.csv: it is a Parquet file: pass it in a file whose name ends in .parquet"),
+    ("\xd0\xcf\x11\xe0", "latin-1", None, f"cannot read t.csv: it is a file of an old version of Excel, or {PASSWORD}"),
+    (LONG, "latin-1", None, f"cannot read t.csv: ZSTD decompress failed: {WINDOW} for decoding; decompress it first"),
     ("\n\n", None, None, "t.csv has no header"),
     ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1) + FEWER),
     ("sep=;\na;b\n1;2\n  \n", None, None, RAGGED.format(4, 2, 1) + FEWER),

@@ -69,6 +69,9 @@ class CsvFiles(TextFiles):
                 self.columns, self.hint = columns, hint
             check_same_names(first, self.columns, file.name, columns, self.hint)
             self._dialects.append(dialect)
+        self._adapt_to_escapes()
+
+    def _adapt_to_escapes(self) -> None:
         # With this escape, the engine allows no missing-value marker that contains it, such as \N.
         if any(dialect.escape == "\\" for dialect in self._dialects):
             self._unmarked, self._reads_types = r"nullif({0}, '\N')", False
@@ -98,7 +101,18 @@ class CsvFiles(TextFiles):
         if not (self._is_parallel and any(map(_has_quotes, self._readable, self._dialects))):
             return False
         self._is_parallel = False
+        # The first lines may have no quote after a backslash, although later ones have some.
+        self._dialects = [
+            dialect._replace(escape="\\") if _has_escape(file, dialect) else dialect
+            for file, dialect in zip(self._readable, self._dialects)
+        ]
+        self._adapt_to_escapes()
         return not any(map(_has_open_quote, self._readable, self._dialects))
+
+    def _read(self, columns: Sequence[str], schema: Any) -> Iterator[Any]:
+        if not self._is_verified:  # an error may change how quotes are escaped
+            self._fetch(lambda: f"SELECT count(c0) FROM {self._table({})}")
+        yield from super()._read(columns, schema)
 
     def _explain(self, message: str) -> str:
         index, match = self._file_index(message), re.search(r"on Line: (\d+)", message)
@@ -163,6 +177,13 @@ def _line_with_other_end(file: Readable, dialect: _Dialect) -> int | None:
 def _has_quotes(file: Readable, dialect: _Dialect) -> bool:
     with open_unpacked(file.path) as content:
         return any(dialect.quote.encode() in block for block in iter(lambda: content.read(_BUFFER), b""))
+
+
+def _has_escape(file: Readable, dialect: _Dialect) -> bool:
+    """Return whether a backslash escapes a quote within a value in any line of a file."""
+    with _open_text(file) as lines:
+        ends = (line.rstrip("\r\n") for line in lines if f"\\{dialect.quote}" in line)
+        return any(_find_escape(line, dialect.separator, dialect.quote) == "\\" for line in ends)
 
 
 def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
