@@ -123,7 +123,7 @@ def test_spreadsheets_that_cannot_be_read(tmp_path, monkeypatch):
     check_refusal(fit(mixed(10).assign(label=None)), "column 'label' has 10 missing labels, the first in t.xlsx, row 2")
     check_refusal(fit(mixed(0)[[]]), "cannot read t.xlsx: it is empty")
     path.write_bytes(b"PK")
-    with pytest.raises(ValueError, match=r"^cannot read t.xlsx: "):
+    with pytest.raises(ValueError, match=r"^cannot read t.xlsx: it is damaged or no workbook of Excel \("):
         open_source(path)
     with pd.ExcelWriter(path) as writer:
         mixed(10).to_excel(writer, index=False, startrow=1)

@@ -37,9 +37,16 @@ def test_missing_value_markers_are_those_of_pandas_and_two_more(written):
 
 
 @pytest.mark.parametrize("escape", ["\\", '"'])
-def test_missing_values_of_mysql(written, escape):
-    path = written(f'"a","n"\n"12.5","x {escape}"q{escape}""\n\\N,"z"\n3,\\N\n')
-    assert read_all(path).to_pydict() == {"a": [12.5, None, 3.0], "n": ['x "q"', "z", None]}
+@pytest.mark.parametrize("n", [0, 99])
+@pytest.mark.parametrize("as_text", [(), ["a", "n"]])
+def test_missing_values_of_mysql(written, escape, n, as_text):
+    """The first quote that a backslash escapes may be in any row."""
+    more = ',"C:\\dir\\"\n' * n if escape == '"' else ',"C:\\\\dir\\\\"\n' * n
+    path = written(f'"a","n"\n{more}"12.5","x {escape}"q{escape}""\n\\N,"z\nz"\n3,\\N\n')
+    found = read_all(open_source(path, as_text)).to_pydict()
+    assert found["n"][n:] == ['x "q"', "z\nz", None]
+    assert found["a"][n:] == (["12.5", None, "3"] if as_text else [12.5, None, 3.0])
+    assert set(found["n"][:n]) <= {"C:\\dir\\"}
 
 
 CELLS = st.text(st.sampled_from("ab1,;\t|'\"\n\r ü#"), max_size=6)
@@ -77,7 +84,12 @@ def test_text_is_read_unchanged(tmp_path_factory, rows, separator):
         ('"a" "b c"\n5 "x y"\n6 NA\n', {"a": ["5", "6"], "b c": ["x y", "NA"]}), ('"a b"\n"1 2"\n', {"a b": ["1 2"]}),
         ('"a" "b c"\n"1" 5 "x y"\n"2" 6 NA\n', {"": ["1", "2"], "a": ["5", "6"], "b c": ["x y", "NA"]}),
         ('"a","b"\n"r1",1,2\n"r2",,\n', {"": ["r1", "r2"], "a": ["1", None], "b": ["2", None]}),
-        ("a,b\n1,2,\n3,4,\n", {"a": ["1", "3"], "b": ["2", "4"]}),
+        ("a,b\n1,2,\n3,4,\n", {"a": ["1", "3"], "b": ["2", "4"]}), ("sep=|\na;b|\n1|\n", {"a;b": ["1"], "": [None]}),
+        ("a;b;;;\n1;2;;;\n;;; ;\n", {"a": ["1", None], "b": ["2", None], "": [None, None]}),
+        ("|a|b|\n|1|2|\n", {"": [None], "a": ["1"], "b": ["2"]}), (",a,,\n0,1,,\n", {"": ["0"], "a": ["1"]}),
+        ('"sep=;"\n"a";"b"\n"r1";1;2\n', {"": ["r1"], "a": ["1"], "b": ["2"]}), ("sep=\n1\n", {"sep=": ["1"]}),
+        ('"a", "b,""c", d\n1, "x, y",z\n', {"a": ["1"], 'b,"c': ["x, y"], "d": ["z"]}),
+        ('a, b\n1, z\n', {"a": ["1"], " b": [" z"]}), ('a,  "b"\n1,  "z"\n', {"a": ["1"], '  "b"': ['  "z"']}),
     ],
 )  # fmt: skip
 def test_dialects_of_csv(written, text, columns):
@@ -89,8 +101,8 @@ def test_dialects_of_csv(written, text, columns):
     [
         ('a,b\n1,2\n\n"3\n4",5\n\n6,7\n8,9\n', [2, 4, 7, 8]), ("a,b\r\n\r\n1,2\r\n3,4\r\n", [3, 4]),
         ("a\n\n1\n", [2, 3]),  # with one column, a blank line is a row
-        ('"a\nb",c\n1,2\n', [3]), ("a,b\n1,'x,\ny'\n2,'z'\n3,'q,r'\n", [2, 4, 5]),
-        (f"a,b\n1,{'x' * 200_000}\n2,y\n", [2, 3]),
+        ('sep=;\n\na;b;;\n1; "x\n\ny";;\n3;4;;\n', [4, 7]), ('"a\nb",c\n1,2\n', [3]),
+        ("a,b\n1,'x,\ny'\n2,'z'\n3,'q,r'\n", [2, 4, 5]), (f"a,b\n1,{'x' * 200_000}\n2,y\n", [2, 3]),
     ],
 )  # fmt: skip
 def test_location_is_the_first_line_of_a_row(written, text, lines):
@@ -120,16 +132,25 @@ def test_separators_encodings_and_compressed_files(written, ending, separator, g
 OPEN = "a quote is not closed, or text follows a closing quote: double the quotes within values"
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 NAMELESS = "columns without a name (columns {}): name or remove them, or remove the rows above the header"
+FEWER = ": remove the line if it is not a row of the table"
 ROW_NAMES = ": name the first column if it has names of rows"
 RAGGED = "t.csv, line {}: the header has {} columns, but the row has {}"
+PASSWORD = "has a password: save it as .xlsx without a password"
+# The beginning of a file that zstd --long=31 compressed.
+LONG, WINDOW = "(µ/ý\x04¨Å\x01\0B\x06\r\x0eÀµr", "Frame requires too much memory"
 ZIP = "cannot read t.csv: it is a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
 # The content of a file, its encoding, the option `encoding`, and the error message.
 REFUSED = [
     ("", None, None, "cannot read t.csv: it is empty"), ("PK\3\4", None, None, ZIP),
-    ("\n\n", None, None, "t.csv has no header"), ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1)),
+    ("PAR1", None, None, "cannot read t.csv: it is a Parquet file: pass it in a file whose name ends in .parquet"),
+    ("\xd0\xcf\x11\xe0", "latin-1", None, f"cannot read t.csv: it is a file of an old version of Excel, or {PASSWORD}"),
+    (LONG, "latin-1", None, f"cannot read t.csv: ZSTD decompress failed: {WINDOW} for decoding; decompress it first"),
+    ("\n\n", None, None, "t.csv has no header"), ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1) + FEWER),
+    ("sep=;\na;b\n1;2\n  \n", None, None, RAGGED.format(4, 2, 1) + FEWER),
+    ("sep=;\na;b;;\n1;2;;;x\n", None, None, RAGGED.format(3, 4, 5) + ROW_NAMES),
     ('"id","text"\n1,a, b\n2,bye\n', None, None, RAGGED.format(2, 2, 3) + ROW_NAMES),
-    ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None, RAGGED.format(32, 3, 2)),
-    ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, RAGGED.format(5002, 2, 1)),
+    ('"a","b"\n' + '"r",1,2\n' * 30 + '"s",4\n', None, None, RAGGED.format(32, 3, 2) + FEWER),
+    ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, RAGGED.format(5002, 2, 1) + FEWER),
     ("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000, None, None, f"t.csv, line 12: {OPEN}"),
     ("a\n" + "x" * 3_000_000, None, None, "t.csv, line 2 is longer than 2 MiB: a quote may not be closed"),
     ("a,b\n1,2\r\n3,4\n", None, None, "t.csv, line 2 ends in another way than the header: let all lines end alike"),
@@ -137,13 +158,16 @@ REFUSED = [
     ("a,b\r\n1,2\n3,4\n", None, None, "t.csv, line 2 ends in another way than the header: let all lines end alike"),
     ("a,b\n" + "1,1\n" * 5000 + "ü,1\n", "cp1252", None, f"t.csv, line 5002 is not encoded in UTF-8: {IN_CP1252}"),
     ("ü,b\n1,1\n", "cp1252", None, f"cannot read t.csv: the header is not encoded in UTF-8: {IN_CP1252}"),
+    ("sep=,\nü,b\n", "cp1252", None, f"cannot read t.csv: the header is not encoded in UTF-8: {IN_CP1252}"),
     ("a,b\n\x81,1\n", "latin-1", "cp1252", "cannot read t.csv: it is not encoded in cp1252"),
     ("a,b\n1,1\n", None, "utf-16", "cannot read t.csv: it is not encoded in utf-16"),
-    ("M,a,b,c,d,e,f,,,,,,\n1\n", None, None, f"t.csv has 6 {NAMELESS.format('8, 9, 10, 11, 12 and more')}"),
+    ("M,a,b,c,d,e,f,,,,,,\n1,,,,,,,2\n", None, None, f"t.csv has 6 {NAMELESS.format('8, 9, 10, 11, 12 and more')}"),
     (",,\n1,2,3\n", None, None, f"t.csv has 3 {NAMELESS.format('1, 2, 3')}"),
+    (",,\n,,\n", None, None, f"t.csv has 3 {NAMELESS.format('1, 2, 3')}"),
+    ("Report;;;;\na;b;;;\n", None, None, f"t.csv has 4 {NAMELESS.format('2, 3, 4, 5')}"),
     ("a,b,b,\n1\n", None, None, "t.csv has two columns named 'b': column names must be unique"),
     ('v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n", None, None, RAGGED.format(54, 2, 3)),
-    ("a;b\n1;2\n3\n", None, None, "t.csv.gz, line 3: the header has 2 columns, but the row has 1"),
+    ("a;b\n1;2\n3\n", None, None, f"t.csv.gz, line 3: the header has 2 columns, but the row has 1{FEWER}"),
 ]  # fmt: skip
 
 
@@ -193,8 +217,11 @@ def test_files_of_a_table_have_dialects_of_their_own(tmp_path, written):
     where = ["0.csv, line 2", "0.csv, line 4", "1.csv, line 2", "1.csv, line 3", "2.csv, line 4", "3.csv, line 2"]
     assert [source.location(row) for row in range(6)] == where
     written("a,c\n1,2\n", "9.csv")
-    with pytest.raises(ValueError, match=r"9.csv differs from 0.csv in column 'c'"):
+    with pytest.raises(ValueError, match=r"9.csv differs from 0.csv in column 'c'$"):
         open_source(tmp_path)
+    for content, name in [("a,b,\n12,u,\n", "9.csv"), ("sep=;\na;b;;;\n13;u;;;\n", "90.csv")]:
+        written(content, name)
+    assert as_written([tmp_path / "9.csv", tmp_path / "90.csv"]) == {"a": ["12", "13"], "b": ["u"] * 2, "": [None] * 2}
 
 
 LINES = [
@@ -238,7 +265,7 @@ def test_a_quote_within_a_value_beside_values_of_several_lines(written):
 
 def test_files_without_quotes_are_not_read_in_one_thread(written, monkeypatch):
     monkeypatch.setattr("aucforest.tables.csv._has_open_quote", None)
-    with pytest.raises(ValueError, match=r"^table.csv, line 3: the header has 2 columns, but the row has 1$"):
+    with pytest.raises(ValueError, match=r"^table.csv, line 3: the header has 2 columns, but the row has 1: remove"):
         open_source(written("a,b\n1,2\n3\n")).schema(["a"])
 
 
@@ -279,7 +306,14 @@ ALONE = "was found: pass the separator of the values, or remove a title"
         ("Report of May", None, f"; only the column 'Report of May' {ALONE}"),
         ("Report of May,", None, "; the first line is 'Report of May': remove it if it is a title"),
         ("a,b,lable", None, "; did you mean 'lable'?"),
-        ("a,b", None, ""),
+        ("a,b,c", None, ""),
+        ("a,b", None, "; rows have more values than the first line: remove the lines above the header"),
+        ("1,b,2", None, "; the first line has values of rows, such as '1': add a header if it has none"),
+        (
+            '{"label":1,"a":1}',
+            None,
+            "; the first line looks like JSON: pass JSON lines in a file whose name ends in .jsonl",
+        ),
     ],
 )
 def test_hints_on_the_header_if_a_column_is_missing(written, header, separator, hint):

@@ -75,13 +75,14 @@ def test_columns_that_stay_text(read):
     ("content", "sentence"),
     [
         ("", "cannot read t.jsonl: it is empty"),
-        ("[1]\n", "cannot read t.jsonl: each line must be an object with a name for each value"),
-        ('{"a":1}\n[2]\n', "cannot read t.jsonl: each line must be an object with a name for each value"),
+        ("[1]\n", "cannot read t.jsonl: each line must be an object with keys that are not empty"),
+        ('{"a":1}\n[2]\n', "cannot read t.jsonl: each line must be an object with keys that are not empty"),
         ('{"a":1}\nx\n', "t.jsonl, line 2 is not one JSON object: unexpected character"),
         ('{"a":1}\n{"a":1} {"a":2}\n', "t.jsonl, line 2 is not one JSON object: text follows the object"),
         ('{"a":1}\n' * 90_000 + '{"a":"x\n', "t.jsonl, line 90001 is not one JSON object: unexpected"),
         ('{"a":1,"a":2}\n', "t.jsonl, line 1 is not one JSON object: Object"),
-        ('{"a":1,"A":2}\n', "t.jsonl: the key 'A' differs from another in upper and lower case alone"),
+        ('{"a":1,"A":2}\n', "t.jsonl: the key 'A' differs from another in upper and lower case alone: rename one"),
+        ("{}\n{}\n", "cannot read t.jsonl: each line must be an object with keys that are not empty"),
     ],
 )
 def test_files_that_are_no_table(read, content, sentence):

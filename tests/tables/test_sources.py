@@ -23,7 +23,7 @@ def folder(tmp_path):
     rows = table()
     for name, part, size in [("2", rows[20:20], 5), ("1", rows[:20], 7), ("3", rows[20:], 40)]:
         pq.write_table(part, tmp_path / f"part{name}.parquet", row_group_size=size)
-    for name in ("notes.md", ".hidden.parquet", "_temporary.parquet"):
+    for name in ("notes.md", ".hidden.parquet", "_temporary.parquet", "~$part1.parquet"):
         (tmp_path / name).write_text("no table")
     return tmp_path
 
@@ -78,6 +78,7 @@ def test_a_file_that_changes_while_it_is_read(folder):
 
 def test_tables_that_are_refused(tmp_path, folder):
     (tmp_path / "empty").mkdir()
+    (tmp_path / "outer" / "c=1.parquet").mkdir(parents=True)
     for name in ("broken.parquet", "broken"):
         (tmp_path / name).write_bytes(b"PAR1")
 
@@ -85,7 +86,8 @@ def test_tables_that_are_refused(tmp_path, folder):
         *((name, ValueError, "^there is no file") for name in ("none.parquet", "s3://bucket/x.csv", "*.csv")),
         (tmp_path / "empty", ValueError, "has no tables: .csv, .tsv, .txt, .jsonl or .ndjson"),
         (tmp_path / "broken.parquet", ValueError, "cannot read .*broken.parquet"),
-        (tmp_path / "broken", ValueError, "cannot read .*broken: .*Parquet"),
+        (tmp_path / "outer", ValueError, "or .parquet; folders in it are not read: pass one of these$"),
+        (tmp_path / "broken", ValueError, "cannot read .*broken: .*Parquet.* let its name end in .csv, .tsv"),
         (pa.table([[1], [2]], names=["a", "a"]), ValueError, "the Table has two columns named 'a'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "the DataFrame has two columns named 'a'"),
         (pd.Series([1]), TypeError, "source is a Series: pass a table"),
@@ -103,12 +105,54 @@ def test_tables_that_are_refused(tmp_path, folder):
     for part, sentence in [
         (table().drop_columns("c"), "other.parquet differs from part1.parquet in column 'c'"),
         (table().append_column("d", [[0] * 50]), "in column 'd'"),
-        (table().select(["b", "a", "c"]), "in the order of its columns"),
-        (table().set_column(0, "a", table()["a"].cast(pa.float64())), "'a' is int64 in part1.parquet, but double in"),
+        (table().append_column("c", [[0] * 50]), "other.parquet has two columns named 'c'"),
+        (table().set_column(0, "a", table()["a"].cast(pa.string())), "'a' is int64 in part1.parquet, but string in"),
     ]:
         pq.write_table(part, tmp_path / "other.parquet")
         with pytest.raises(ValueError, match=sentence):
             open_source([folder / "part1.parquet", tmp_path / "other.parquet"])
+
+
+MOMENT, DICTIONARY = pa.array([0], pa.timestamp("ms")), pa.dictionary(pa.int32(), pa.string())
+CODES = pa.array(["x"], DICTIONARY)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "wanted"),
+    [
+        ([pa.array([1], pa.int32()), pa.array([2**53 + 1]), pa.nulls(1)], pa.int64()),
+        ([pa.array([1]), pa.array([2.5])], pa.float64()), ([pa.array([2.5]), pa.array([2**53])], pa.float64()),
+        ([pa.array([2.5]), pa.array([2**53 + 1])], "^cannot read .*1.parquet: column 'a': Integer value 90071992"),
+        ([pa.array([1], pa.decimal128(10, 2)), pa.array([2], pa.decimal128(12, 2))], pa.decimal128(12, 2)),
+        ([pa.array([1], pa.decimal128(10, 2)), pa.array([2], pa.float32())], r"'a' is decimal128\(10, 2\) in 0.parq"),
+        ([MOMENT, MOMENT.cast(pa.timestamp("ns"))], pa.timestamp("ns")),
+        ([MOMENT, MOMENT.cast(pa.timestamp("ms", "UTC"))], r"'a' is timestamp\[ms\] in 0.parquet, but timestamp\[ms,"),
+        ([CODES, pa.nulls(1), CODES.cast(pa.string()), pa.array(["z"], pa.large_string())], pa.large_string()),
+        ([CODES, CODES, CODES], DICTIONARY), ([pa.array(["z"], pa.string_view()), CODES], pa.large_string()),
+        ([pa.nulls(1), pa.array([1]), CODES], "'a' is int64 in 1.parquet, but dictionary<.*> in 2.parquet: wri"),
+        ([pa.array([b"z"]), CODES.cast(pa.string())], "'a' is binary in 0.parquet, but string in 1.parquet: write it"),
+    ],
+)  # fmt: skip
+def test_parquet_files_with_different_types_and_orders_of_columns(tmp_path, arrays, wanted):
+    for i, array in enumerate(arrays):
+        columns = pa.table({"a": array, "b": [i]})
+        pq.write_table(columns.select(["b", "a"] if i else ["a", "b"]), tmp_path / f"{i}.parquet")
+    if isinstance(wanted, str):
+        with pytest.raises(ValueError, match=wanted):
+            read_all(tmp_path)
+    else:
+        found = read_all(tmp_path)
+        assert found.schema.types == [wanted, pa.int64()]
+        assert found.to_pydict() == {"a": [array[0].as_py() for array in arrays], "b": list(range(len(arrays)))}
+
+
+def test_damaged_parquet(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": range(1000)}), path, compression="gzip", use_dictionary=False)
+    content = path.read_bytes()
+    path.write_bytes(content[:60] + bytes(50) + content[110:])
+    with pytest.raises(ValueError, match=r"^cannot read .*t.parquet: "):
+        read_all(path)
 
 
 def test_pandas_metadata_do_not_change_the_schema(tmp_path):

@@ -21,7 +21,13 @@ from aucforest._optional import import_optional
 from aucforest.tables.files import check_exists
 
 STANDARD, SPREADSHEET = Path("-"), ".xlsx"
-_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+# Files that are no text, by their first bytes.
+_NO_TEXT = {
+    b"PK\x03\x04": "a zip archive, as Excel files are: let its name end in .xlsx, or unpack it",
+    b"\xd0\xcf\x11\xe0": "a file of an old version of Excel, or has a password: save it as .xlsx without a password",
+    b"PAR1": "a Parquet file: pass it in a file whose name ends in .parquet",
+}
 _BLOCK = 2**20  # the number of characters that are copied at a time
 # Encodings by byte order marks. The mark of UTF-32-LE is first, because it begins with that of UTF-16-LE. The engine
 # reads UTF-8 with a mark, unless a quote follows the mark.
@@ -62,8 +68,7 @@ class Readable:
             text, self.first_row = _spreadsheet_as_csv(self.path, self.name)
             self.path = self._new_path()
             self.path.write_text(text, "utf-8", newline="")
-        elif compression_of(self.path) == "zip":
-            what = "a zip archive, as Excel files are: let its name end in .xlsx, or unpack it"
+        elif (what := _NO_TEXT.get(_first_bytes(self.path))) is not None:
             raise ValueError(f"cannot read {self.name}: it is {what}")
         elif other_encoding := encoding or _marked_encoding(self.path):
             self._convert_to_utf8(other_encoding)
@@ -74,10 +79,14 @@ class Readable:
         self.compression = compression_of(self.path)
 
     def is_empty(self) -> bool:
-        """Return whether the file has no content; damaged files are refused later."""
-        with suppress(OSError), open_unpacked(self.path) as content:
-            return not content.read(1)
-        return False
+        """Return whether the file has no content; other damaged files are refused later."""
+        try:
+            with open_unpacked(self.path) as content:
+                return not content.read(1)
+        except OSError as error:
+            if "requires too much memory" in str(error):  # a long window of zstd
+                raise ValueError(f"cannot read {self.name}: {error}; decompress it first") from error
+            return False
 
     def temporary_folder(self) -> Path:
         """Return a new folder, which is removed with this object."""
@@ -106,10 +115,14 @@ class Readable:
             raise ValueError(f"cannot read {self.name}: it is not encoded in {encoding}") from None
 
 
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as content:
+        return content.read(4)
+
+
 def compression_of(path: Path) -> str:
     """Return the compression of a file by its first bytes, or "none"."""
-    with path.open("rb") as content:
-        start = content.read(4)
+    start = _first_bytes(path)
     return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "none")
 
 
@@ -140,7 +153,7 @@ def _spreadsheet_as_csv(path: Path, name: str) -> tuple[str, int]:
             sheet = book.get_sheet_by_index(index)
             rows, start = sheet.to_python(), sheet.start
     except calamine.CalamineError as error:
-        raise ValueError(f"cannot read {name}: {error}") from error
+        raise ValueError(f"cannot read {name}: it is damaged or no workbook of Excel ({error})") from error
     if n_sheets > 1:
         warn(f"{name} has {n_sheets} sheets: the first, {sheet.name!r}, is read")
     if _has_formula_without_result(path, index):

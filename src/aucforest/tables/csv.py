@@ -24,6 +24,8 @@ _BUFFER = 2**23
 # The csv module of Python, by default, refuses values of more than 128 KiB.
 csv.field_size_limit(max(csv.field_size_limit(), _MOST_BYTES))
 _OTHER_END = "{} ends in another way than the header: let all lines end alike"
+# A first line that names the separator, as Excel reads it.
+_SEPARATOR_LINE = re.compile(r"""("?)sep=([^\w"'\r\n])\1[\r\n]*""")
 # The values of the engine's option new_line for line ends; "" is the end of a last line without line break.
 _NEW_LINES = {"": r"\n", "\n": r"\n", "\r": r"\r", "\r\n": r"\r\n"}
 
@@ -34,17 +36,21 @@ class _Dialect(NamedTuple):
     separator: str
     quote: str
     escape: str
-    new_line: str
-    n_skipped: int  # the number of lines before the first row: blank lines and the header
+    new_line: str = r"\n"
+    n_skipped: int = 0  # the number of lines before the first row: the separator, blank lines and the header
+    n_columns: int = 0  # the number of columns, also those at the end that have neither a name nor a value
 
-    def rows(self, lines: Iterator[str], *, skipinitialspace: bool = False) -> Any:
-        """Return a `csv.reader`, whose rows are lists of values. Blank lines are empty lists."""
+    def rows(self, lines: Iterator[str], *, skipinitialspace: bool = True) -> Any:
+        """Return a `csv.reader`, whose rows are lists of values. Blank lines are empty lists.
+
+        By default, spaces before values are skipped; the engine skips one space before a quote.
+        """
         return csv.reader(
             lines,
             delimiter=self.separator,
             quotechar=self.quote,
             escapechar=None if self.escape == self.quote else self.escape,
-            skipinitialspace=skipinitialspace,
+            skipinitialspace=skipinitialspace and self.separator != " ",
         )
 
 
@@ -58,24 +64,30 @@ class CsvFiles(TextFiles):
         self._dialects = list[_Dialect]()
         self._has_numbers = any(file.is_spreadsheet for file in self._readable)
         for file in self._readable:
-            dialect, columns = _read_head(file, self._options.separator)
+            dialect, columns, hint = _read_head(file, self._options.separator)
             if not self.columns:
-                self.columns, self.hint = columns, _hint(columns, is_spreadsheet=file.is_spreadsheet)
-            check_same_names(first, self.columns, file.name, columns)
+                self.columns, self.hint = columns, hint
+            check_same_names(first, self.columns, file.name, columns, self.hint)
             self._dialects.append(dialect)
+        self._adapt_to_escapes()
+
+    def _adapt_to_escapes(self) -> None:
         # With this escape, the engine allows no missing-value marker that contains it, such as \N.
         if any(dialect.escape == "\\" for dialect in self._dialects):
             self._unmarked, self._reads_types = r"nullif({0}, '\N')", False
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
-        columns = ", ".join(f"'c{index}': '{engine.get(f'c{index}', 'VARCHAR')}'" for index in range(len(self.columns)))
         tables = []
         files = zip(self._dialects, [file.compression for file in self._readable], self._patterns)
         for (dialect, compression), group in groupby(files, key=lambda file: file[:2]):
+            names = [f"c{index}" for index in range(dialect.n_columns)]
+            columns = ", ".join(f"'{name}': '{engine.get(name, 'VARCHAR')}'" for name in names)
+            left_out = ", ".join(names[len(self.columns) :])
             marks = {dialect.separator, dialect.escape}  # the engine allows neither in a missing-value marker
             missing = [word for word in ([""] if raw else ["", *MISSING]) if marks.isdisjoint(word)]
             tables.append(
-                f"FROM read_csv([{literals([pattern for *_, pattern in group])}], columns={{{columns}}},"
+                f"SELECT *{f' EXCLUDE ({left_out})' if left_out else ''} FROM read_csv(["
+                f"{literals([pattern for *_, pattern in group])}], columns={{{columns}}},"
                 f" auto_detect=false, header=false, skip={dialect.n_skipped}, new_line='{dialect.new_line}',"
                 f" hive_partitioning=false, delim={literal(dialect.separator)}, quote={literal(dialect.quote)},"
                 f" escape={literal(dialect.escape)}, compression='{compression}', max_line_size={_MOST_BYTES},"
@@ -89,7 +101,18 @@ class CsvFiles(TextFiles):
         if not (self._is_parallel and any(map(_has_quotes, self._readable, self._dialects))):
             return False
         self._is_parallel = False
+        # The first lines may have no quote after a backslash, although later ones have some.
+        self._dialects = [
+            dialect._replace(escape="\\") if _has_escape(file, dialect) else dialect
+            for file, dialect in zip(self._readable, self._dialects)
+        ]
+        self._adapt_to_escapes()
         return not any(map(_has_open_quote, self._readable, self._dialects))
+
+    def _read(self, columns: Sequence[str], schema: Any) -> Iterator[Any]:
+        if not self._is_verified:  # an error may change how quotes are escaped
+            self._fetch(lambda: f"SELECT count(c0) FROM {self._table({})}")
+        yield from super()._read(columns, schema)
 
     def _explain(self, message: str) -> str:
         index, match = self._file_index(message), re.search(r"on Line: (\d+)", message)
@@ -97,8 +120,9 @@ class CsvFiles(TextFiles):
         where = file.name if match is None else f"{file.name}, line {_line_of(file, dialect, int(match[1]))}"
         if numbers := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
             n_columns, n_values = map(int, numbers.groups())
-            is_first = match is not None and match[1] == "2"
+            is_first = match is not None and int(match[1]) == dialect.n_skipped + 1
             advice = ": name the first column if it has names of rows" * (is_first and n_values == n_columns + 1)
+            advice = ": remove the line if it is not a row of the table" if n_values < n_columns else advice
             return f"{where}: the header has {n_columns} columns, but the row has {n_values}{advice}"
         if "not utf-8 encoded" in message:
             return f"{where} is {NOT_UTF8}"
@@ -155,11 +179,17 @@ def _has_quotes(file: Readable, dialect: _Dialect) -> bool:
         return any(dialect.quote.encode() in block for block in iter(lambda: content.read(_BUFFER), b""))
 
 
+def _has_escape(file: Readable, dialect: _Dialect) -> bool:
+    """Return whether a backslash escapes a quote within a value in any line of a file."""
+    with _open_text(file) as lines:
+        ends = (line.rstrip("\r\n") for line in lines if f"\\{dialect.quote}" in line)
+        return any(_find_escape(line, dialect.separator, dialect.quote) == "\\" for line in ends)
+
+
 def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
     """Return whether a quote in a file is not closed, so that an appended row would become part of its value."""
     with _open_text(file) as lines, suppress(csv.Error):
-        # Spaces before quotes are skipped, as the engine does.
-        (last,) = deque(dialect.rows(chain(lines, ["\n", "end"]), skipinitialspace=True), maxlen=1)
+        (last,) = deque(dialect.rows(chain(lines, ["\n", "end"])), maxlen=1)
         return last != ["end"]
     return True
 
@@ -168,33 +198,61 @@ def _open_text(file: Readable) -> TextIOWrapper:
     return TextIOWrapper(open_unpacked(file.path), "utf-8-sig", "replace", newline="")
 
 
-def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[str]]:
-    """Return the dialect and the column names of a file; ValueError if it has no header."""
-    head, name = _first_lines(file), file.name
-    text_of_head = "\n".join(line.rstrip("\r\n") for line in head)
+def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[str], str]:
+    """Return the dialect, the column names and the hint of a file; ValueError if it has no header."""
+    lines, name = _first_lines(file), file.name
+    marked = None if file.is_spreadsheet else _SEPARATOR_LINE.fullmatch("".join(lines[:1]))
+    head, separator = (lines[1:], separator or marked[2]) if marked else (lines, separator)
     try:
-        if file.is_spreadsheet:
-            quote, separator, escape = '"', ",", '"'
-        else:
-            quote = _find_quote(text_of_head)
-            separator = separator or _find_separator(head, name, quote)
-            escape = _find_escape(text_of_head, separator, quote)
-        dialect = _Dialect(separator, quote, escape, r"\n", 0)
-        reader = dialect.rows(iter(head))
-        n_skipped, columns = next((n, columns) for n, columns in enumerate(reader, 1) if columns)
-        if _has_row_names(head, dialect):
-            columns = ["", *columns]
+        dialect = _Dialect(",", '"', '"') if file.is_spreadsheet else _find_dialect(head, name, separator)
+        n_rows, n_lines, columns = _find_header(head, dialect)
+        "".join(columns).encode()
+        rows = list(dialect.rows(iter(head)))[n_rows:]
     except csv.Error as error:
         raise ValueError(f"cannot read the header of {name}: {error}") from error
+    except UnicodeError:
+        raise ValueError(f"cannot read {name}: the header is {NOT_UTF8}") from None
     except StopIteration:
-        raise ValueError(f"{name} has no header" if any(head) else f"cannot read {name}: it is empty") from None
+        raise ValueError(f"{name} has no header" if any(lines) else f"cannot read {name}: it is empty") from None
+    rows = rows[:-1] if len(lines) == _MOST_HEAD_LINES else rows  # the last row may be cut off
+    if _has_row_names(head, columns, rows):
+        columns = ["", *columns]
+    hint = _hint(columns, rows, is_spreadsheet=file.is_spreadsheet)
+    n_columns, columns = len(columns), _without_trailing(columns, rows)
     _check_header(name, columns)
-    # The end of the header, which is "" if no line follows, and the ends of the blank lines before the header.
-    ends = [_end_of(line) for line in (head[reader.line_num - 1], *head[: n_skipped - 1])]
+    n_skipped = len(lines) - len(head) + n_rows
+    new_line = _new_line(name, head[n_lines - 1], lines[: n_skipped - 1])
+    return dialect._replace(new_line=new_line, n_skipped=n_skipped, n_columns=n_columns), columns, hint
+
+
+def _find_dialect(head: Sequence[str], name: str, separator: str | None) -> _Dialect:
+    text_of_head = "\n".join(line.rstrip("\r\n") for line in head)
+    quote = _find_quote(text_of_head)
+    separator = separator or _find_separator(head, name, quote)
+    return _Dialect(separator, quote, _find_escape(text_of_head, separator, quote))
+
+
+def _new_line(name: str, header: str, before: Sequence[str]) -> str:
+    """Return how the header ends; ValueError if a line before it ends in another way. No line may follow the header."""
+    ends = [_end_of(line) for line in (header, *before)]
     different = [n for n, end in enumerate(ends[1:], 1) if ends[0] not in (end, "")]
     if different:
         raise ValueError(_OTHER_END.format(f"{name}, line {different[0]}"))
-    return dialect._replace(new_line=_NEW_LINES[ends[0] or ends[-1]], n_skipped=n_skipped), columns
+    return _NEW_LINES[ends[0] or ends[-1]]
+
+
+def _find_header(
+    head: Sequence[str], dialect: _Dialect, *, skipinitialspace: bool = False
+) -> tuple[int, int, list[str]]:
+    """Return the number of rows and of lines until the end of the header, blank ones included, and the column names.
+
+    Spaces before names are skipped only if a name is in quotes after one space, as the engine reads values.
+    """
+    reader = dialect.rows(iter(head), skipinitialspace=skipinitialspace)
+    n_rows, columns = next((n, columns) for n, columns in enumerate(reader, 1) if columns)
+    if any(name.startswith(f" {dialect.quote}") for name in columns) and not skipinitialspace:
+        return _find_header(head, dialect, skipinitialspace=True)
+    return n_rows, reader.line_num, columns
 
 
 def _end_of(line: str) -> str:
@@ -203,16 +261,15 @@ def _end_of(line: str) -> str:
 
 
 def _first_lines(file: Readable) -> list[str]:
+    """Return the first lines of a file; what is not UTF-8 becomes surrogates, which cannot be encoded."""
     try:
         with open_unpacked(file.path) as content:
             lines = islice(iter(lambda: content.readline(_MOST_BYTES), b""), _MOST_HEAD_LINES)
-            header = next(lines, b"").decode("utf-8-sig")
+            header = next(lines, b"").decode("utf-8-sig", "surrogateescape")
             # A line of the maximum length may have a quote that is not closed. This line and later ones are not used.
             others = takewhile(lambda line: len(line) < _MOST_BYTES, lines)
-            decoded = header + "".join(line.decode(errors="replace") for line in others)
+            decoded = header + "".join(line.decode(errors="surrogateescape") for line in others)
         return list(islice(StringIO(decoded, newline=""), _MOST_HEAD_LINES))
-    except UnicodeError:
-        raise ValueError(f"cannot read {file.name}: the header is {NOT_UTF8}") from None
     except OSError as error:
         raise ValueError(f"cannot read {file.name}: {error}") from error
 
@@ -236,13 +293,11 @@ def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
     return max(separators, key=priority)
 
 
-def _has_row_names(head: Sequence[str], dialect: _Dialect) -> bool:
+def _has_row_names(head: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the rows have names, but the header has no column for these, as in tables that R writes.
 
     All names must be in quotes. Without quotes, an additional value of a row may come from a separator within a value.
     """
-    header, *rows = dialect.rows(iter(head))
-    rows = rows[:-1] if len(head) == _MOST_HEAD_LINES else rows  # the last row may be cut off
     is_quoted = all(line.startswith('"') for line in head) and head[0].count('"') == 2 * len(header)
     return is_quoted and len(rows) > 0 and {len(row) for row in rows} == {len(header) + 1}
 
@@ -263,15 +318,35 @@ def _find_escape(lines: str, separator: str, quote: str) -> str:
     return "\\" if re.search(pattern, lines, re.MULTILINE) else quote
 
 
-def _hint(columns: Sequence[str], *, is_spreadsheet: bool) -> str:
+def _without_trailing(columns: list[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the columns without those at the end that have neither a name nor a value.
+
+    One of these remains if no other column is without a name, so that a warning says that it is ignored.
+    """
+    end = max((number for number, name in enumerate(columns, 1) if name), default=len(columns))
+    if any(value.strip() for row in rows for value in row[end : len(columns)]):
+        return columns
+    return columns[:end] + [""] * (end < len(columns) and "" not in columns[:end])
+
+
+def _hint(columns: Sequence[str], rows: Sequence[Sequence[str]], *, is_spreadsheet: bool) -> str:
     """Return a probable reason for a missing column, for the end of an error message; "" for a usual header."""
+    if re.match(r'{\s*"', columns[0]):
+        return "; the first line looks like JSON: pass JSON lines in a file whose name ends in .jsonl"
     if columns[0].startswith("#"):
         return "; the first line begins with '#': remove it if it is a comment"
     if len(columns) == 1:
         advice = "remove a title" if is_spreadsheet else "pass the separator of the values, or remove a title"
         return f"; only the column {columns[0]!r} was found: {advice}"
     named = [name for name in columns if name]
-    return f"; the first line is {named[0]!r}: remove it if it is a title" if len(named) == 1 else ""
+    if len(named) == 1:
+        return f"; the first line is {named[0]!r}: remove it if it is a title"
+    if any("".join(row[len(columns) :]) for row in rows):
+        return "; rows have more values than the first line: remove the lines above the header"
+    repeated = [name for row in rows for name, value in zip(columns, row) if name == value != ""]
+    if repeated and any(name[0].isdigit() for name in named):
+        return f"; the first line has values of rows, such as {repeated[0]!r}: add a header if it has none"
+    return ""
 
 
 def _check_header(name: str, columns: Sequence[str]) -> None:

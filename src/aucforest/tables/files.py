@@ -60,13 +60,16 @@ def check_column_names(name: str, columns: Sequence[str]) -> None:
             )
 
 
-def check_same_names(first: str, first_names: Sequence[str], file: str, names: Sequence[str]) -> None:
-    """Raise ValueError if the column names of a file differ from those of the first; both are given by name."""
+def check_same_names(first: str, first_names: Sequence[str], file: str, names: Sequence[str], hint: str = "") -> None:
+    """Raise ValueError if the column names of a file differ from those of the first; both are given by name.
+
+    The message ends with `hint`, a probable reason.
+    """
     if names != first_names:
         common = set(names) & set(first_names)
         different = [name for name in [*names, *first_names] if name not in common]
         difference = f"column {different[0]!r}" if different else "the order of its columns"
-        raise ValueError(f"{file} differs from {first} in {difference}")
+        raise ValueError(f"{file} differs from {first} in {difference}{hint}")
 
 
 def rows_of_batch(n_columns: int) -> int:

@@ -43,7 +43,8 @@ class JsonFiles(TextFiles):
             keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM read_json_objects({self._lines})"
             for (key,) in self._fetch(lambda: keys):
                 if key not in self.columns:
-                    raise ValueError(f"{self.name}: the key {key!r} differs from another in upper and lower case alone")
+                    what = "differs from another in upper and lower case alone: rename one"
+                    raise ValueError(f"{self.name}: the key {key!r} {what}")
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self.columns)
@@ -54,7 +55,7 @@ class JsonFiles(TextFiles):
         file = self._readable[self._file_index(message)]
         if "expected records" in message:
             is_empty = file.path.stat().st_size == 0
-            reason = "it is empty" if is_empty else "each line must be an object with a name for each value"
+            reason = "it is empty" if is_empty else "each line must be an object with keys that are not empty"
             return f"cannot read {file.name}: {reason}"
         match = re.search(r"in line (\d+): ([^.\n]*)", message)
         if match is None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +20,7 @@ from aucforest.tables.database import columns_of, rows_where
 from aucforest.tables.files import Files, check_column_names, check_same_names, rows_of_batch, split_batches
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
-from aucforest.tables.kinds import NamedTable, check_has_columns
+from aucforest.tables.kinds import NamedTable, check_has_columns, holds_text
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.texts import listed_columns, stray_note
@@ -41,42 +42,48 @@ class _TypedTable(NamedTable):
 
 
 class ParquetFiles(_TypedTable, Files):
-    """Parquet files with the same schema as one table."""
+    """Parquet files with the same columns as one table. The types of a column may differ if one type has all values."""
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         super().__init__(files, name)
         self._first_rows = [0]  # the first row of each file, and the total number of rows
+        origins = dict[str, str]()  # the file in which a column has its type
         for file in files:
             with _open_parquet(file) as content:
                 schema = _canonical_schema(content.schema_arrow)
                 self._first_rows.append(self._first_rows[-1] + content.metadata.num_rows)
+            check_column_names(file.name, schema.names)
             if file is files[0]:
                 self._schema, self.columns = schema, schema.names
-            check_same_names(files[0].name, self.columns, file.name, schema.names)
-            for expected, field in zip(self._schema, schema):
-                if field.type != expected.type:
-                    types = f"{expected.type} in {files[0].name}, but {field.type} in {file.name}"
-                    raise ValueError(f"column {field.name!r} is {types}")
+            check_same_names(files[0].name, sorted(self.columns), file.name, sorted(schema.names))
+            for index, expected in enumerate(self._schema):
+                name, type_ = expected.name, schema.field(expected.name).type
+                if type_ != expected.type:
+                    types = f"{expected.type} in {origins.get(name, files[0].name)}, but {type_} in {file.name}"
+                    common = _common_type(expected.type, type_)
+                    if common is None:
+                        raise ValueError(f"column {name!r} is {types}: write it in one type")
+                    if common != expected.type:
+                        self._schema, origins[name] = self._schema.set(index, expected.with_type(common)), file.name
         self.n_rows = self._first_rows[-1]
-        check_column_names(files[0].name, self.columns)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns in canonical types; see `TextFiles.batches`."""
-        batches = self._read(columns, first_row, max_rows or rows_of_batch(len(columns)))
-        return _canonical_batches(batches, self.schema(columns))
+        return self._read(columns, first_row, max_rows or rows_of_batch(len(columns)))
 
     def _read(self, columns: Sequence[str], first_row: int, max_rows: int) -> Iterator[Any]:
         for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
-            with _open_parquet(file) as content:
+            with _explain_errors(file), _open_parquet(file) as content:
                 sizes = [content.metadata.row_group(group).num_rows for group in range(content.num_row_groups)]
                 ends = np.cumsum([0, *sizes])
                 # Row groups that end before the first row are not read.
                 first = int(np.searchsorted(ends[1:], first_row - start, side="right"))
                 groups = list(range(first, len(sizes)))
                 batches = content.iter_batches(max_rows, row_groups=groups, columns=columns, use_threads=False)
-                yield from split_batches(batches, first_row - start - int(ends[first]), max_rows)
+                batches = split_batches(batches, first_row - start - int(ends[first]), max_rows)
+                yield from _canonical_batches(batches, self.schema(columns))
         self.check_unchanged()
 
     def location(self, row: int) -> str:
@@ -200,8 +207,8 @@ def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
 def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOptions = DEFAULT_OPTIONS) -> Source:
     """Return the source of a file, a folder, a list of files, or a table.
 
-    The columns `as_text` of text files (None for all) stay strings. In a folder, files whose names begin with a point
-    or an underscore are ignored, because they are temporary or contain metadata.
+    The columns `as_text` of text files (None for all) stay strings. In a folder, files whose names begin with a point,
+    an underscore or "~$" are ignored, because they are temporary or contain metadata.
     """
     options = options.check()
     if options.where is None and options.sample is None:
@@ -221,9 +228,11 @@ def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> A
         path = Path(source)
         files = [path]
         if path.is_dir():
-            files = sorted(file for file in path.iterdir() if is_table(file) and file.name[0] not in "._")
+            in_folder = [file for file in path.iterdir() if not file.name.startswith((".", "_", "~$"))]
+            files = sorted(file for file in in_folder if is_table(file) and not file.is_dir())
             if not files:
-                raise ValueError(f"the folder {path} has no tables: {NAMES}")
+                advice = "; folders in it are not read: pass one of these" * any(map(Path.is_dir, in_folder))
+                raise ValueError(f"the folder {path} has no tables: {NAMES}{advice}")
         return _open_files(files, path.name, as_text, options)
     if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
         if not source:
@@ -306,21 +315,50 @@ def _canonical_schema(schema: Any) -> Any:
 
 def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
     for batch in batches:
-        columns = [_cast(batch.column(field.name), field.type) for field in schema]
+        columns = [_cast(batch.column(field.name), field) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _cast(column: Any, type_: Any) -> Any:
+def _cast(column: Any, field: Any) -> Any:
     """Convert an array to a canonical type. Dictionaries lose repeats and nulls, with which Arrow cannot unify them."""
+    type_ = field.type
     if not pa.types.is_dictionary(type_):
-        return column.cast(type_)
+        try:
+            return column.cast(type_)
+        except pa.ArrowInvalid as error:
+            raise pa.ArrowInvalid(f"column {field.name!r}: {error}") from error
     return column.dictionary.cast(type_.value_type).take(column.indices).dictionary_encode()
+
+
+def _common_type(one: Any, other: Any) -> Any:
+    """Return a type that has the values of two types, or None. Values that it does not have are an error when cast."""
+    types = [one, other]
+    if pa.types.is_dictionary(one) != pa.types.is_dictionary(other):
+        types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in types]
+        if not any(map(holds_text, types)):  # numbers in a dictionary are categories
+            return None
+    try:
+        schema = pa.unify_schemas([pa.schema([("", type_)]) for type_ in types], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return None
+    common = schema.field(0).type
+    is_rounded = any(map(pa.types.is_decimal, types)) and pa.types.is_floating(common) and common != pa.float64()
+    return None if is_rounded or pa.types.is_binary(common) or pa.types.is_large_binary(common) else common
+
+
+@contextmanager
+def _explain_errors(file: Path) -> Iterator[None]:
+    """Raise ValueError that names the file in place of an error of Arrow."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        is_named = file.name.lower().endswith(SUFFIXES)
+        advice = "" if is_named else f" If it is no Parquet file, let its name end in {NAMES}"
+        raise ValueError(f"cannot read {file}: {str(error).strip()}{advice}") from error
 
 
 def _open_parquet(file: Path) -> Any:
     """Open a Parquet file, to be read through a small buffer; ValueError if it cannot be read."""
-    try:
+    with _explain_errors(file):
         # pyarrow would take a relative path that begins with ~ as one in a home directory.
         return pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"cannot read {file}: {error}") from error
