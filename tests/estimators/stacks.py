@@ -47,15 +47,10 @@ def only_categories():
 
 
 DATA = {
-    "two classes": make_table,
-    "three classes": lambda: make_table(400, n_classes=3),
-    "missing values": lambda: make_table(missing=0.2),
-    "float32": narrow,
-    "categories": make_frame,
-    "only categories": only_categories,
-    "dates": with_dates,
-    "sparse": sparse,
-}
+    "two classes": make_table, "three classes": lambda: make_table(400, n_classes=3),
+    "missing values": lambda: make_table(missing=0.2), "float32": narrow, "categories": make_frame,
+    "only categories": only_categories, "dates": with_dates, "sparse": sparse,
+}  # fmt: skip
 PARAMS = {
     "categories": {"forest": small_forest(20, categorical_features=["letter", "code"]), "threshold": "gmean"},
     "three classes": {"threshold": "prevalence", "oob_score": True},

@@ -196,18 +196,12 @@ WIDE[::2, ::2] = X
 
 NUMBERS = np.nan_to_num(X * 3).clip(0)
 SHAPES = {
-    "Fortran order": np.asfortranarray(X),
-    "slice": WIDE[::2, ::2],
-    "backwards": X[::-1].copy()[::-1],
-    "float32": X.astype(np.float32),
-    "float32 slice": WIDE.astype(np.float32)[::2, ::2],
-    "long double": X.astype(np.longdouble),
-    "pandas": frame(),
-    "pandas nullable": frame().astype("Float64"),
-    "polars": pl.DataFrame(X, schema=NAMES),
-    "polars null": pl.DataFrame(X, schema=NAMES).fill_nan(None),
+    "Fortran order": np.asfortranarray(X), "slice": WIDE[::2, ::2], "backwards": X[::-1].copy()[::-1],
+    "float32": X.astype(np.float32), "float32 slice": WIDE.astype(np.float32)[::2, ::2],
+    "long double": X.astype(np.longdouble), "pandas": frame(), "pandas nullable": frame().astype("Float64"),
+    "polars": pl.DataFrame(X, schema=NAMES), "polars null": pl.DataFrame(X, schema=NAMES).fill_nan(None),
     **{str(dtype): NUMBERS.astype(dtype) for dtype in (np.int64, np.uint8, np.float16, bool)},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -49,16 +49,12 @@ IN_ORDER = "must be the training %s in the order of fit.*; to tune a threshold o
 BETWEEN = "^prevalence must be a number between 0 and 1"
 BAD_ARGUMENTS = {
     "set_threshold": [
-        (("f1",), OF_BAG),
-        (("f1", X), OF_BAG),
-        (("f1", X[::-1], Y), "^X " + IN_ORDER % "samples"),
+        (("f1",), OF_BAG), (("f1", X), OF_BAG), (("f1", X[::-1], Y), "^X " + IN_ORDER % "samples"),
         (("f1", X[:299], Y[:299]), "^X and y must be the training data: the trees were grown on 300 of 300 samples"),
         (("f1", X, Y, WEIGHT), "on 300 of 300 samples, not on ([12]..) of \\1 samples"),
         (("f1", X, Y, WEIGHT[:9]), r"sample_weight.*; to tune a threshold on other samples, pass oob=False$"),
-        (("f1", X, Y, -np.ones(300)), "Negative values"),
-        (("f1", X, Y[:299]), "^y has 299 samples, but X has 300"),
-        (("f1", X, np.where(Y == "rare", "z", Y)), "the label 'z'"),
-        (("f1", X, Y[::-1]), "^y " + IN_ORDER % "labels"),
+        (("f1", X, Y, -np.ones(300)), "Negative values"), (("f1", X, Y[:299]), "^y has 299 samples, but X has 300"),
+        (("f1", X, np.where(Y == "rare", "z", Y)), "the label 'z'"), (("f1", X, Y[::-1]), "^y " + IN_ORDER % "labels"),
         (("f1", X, np.where(Y == "rare", "common", "rare")), "^y " + IN_ORDER % "labels"),
         (("best",), "^threshold must be one of prevalence, gmean, youden, f1, but is 'best'$"),
         ((1.5,), "^threshold must be a number between 0 and 1, but is 1.5$"),
@@ -79,7 +75,7 @@ BAD_ARGUMENTS = {
         (([0.5, 0.4, 0.1],), "^prevalence must be a frequency for each of 2 classes"),
         (({"rare": 0.1, "usual": 0.9},), r"has the classes \['rare', 'usual'\], but the model \['common', 'rare'\]"),
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

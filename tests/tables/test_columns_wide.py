@@ -111,27 +111,23 @@ def command(*arguments):
 
 
 FUNCTIONS = {
-    "fit": lambda table: new_forest().fit(table.X, Y),
-    "fit of categories": half_categorical,
+    "fit": lambda table: new_forest().fit(table.X, Y), "fit of categories": half_categorical,
     "predict": lambda table: table.forest.predict_proba(table.X[:5]),
     "explain": lambda table: explain(table.forest, table.X[:5]).top(3),
     "encode": lambda table: table.forest.encode(table.X),
     "notes": lambda table: column_notes(table.X, Y, model=table.forest),
     "importance": lambda table: oob_permutation_importance(table.forest, table.X, Y, n_repeats=1, n_jobs=1),
-    "report": page,
-    "summary": lambda table: (repr(forest_summary(table.forest)), table.forest.split_features_),
+    "report": page, "summary": lambda table: (repr(forest_summary(table.forest)), table.forest.split_features_),
     "tree": lambda table: AUCTreeClassifier(random_state=0).fit(table.X, Y).predict(table.X),
     "stack": lambda table: AUCStackingClassifier(new_forest()).fit(table.X, Y).predict(table.X),
     "compare": lambda table: compare_criteria(table.X, Y, criteria=["gini", "auc"], cv=2, n_estimators=2),
     "monitor": monitor,
     "exports": lambda table: (table.forest.to_sklearn(), table.forest.to_onnx(table.folder / "onnx")),
-    "files": lambda table: (table.forest, load(table.model).save(table.model)),
-    "out of core": out_of_core,
+    "files": lambda table: (table.forest, load(table.model).save(table.model)), "out of core": out_of_core,
     "fit command": command("fit", "T", "--target", "y", "--out", "OUT", "--trees", 3, "--jobs", 1),
     "predict command": command("predict", "M", "T", "--reasons", 2, "--out", "OUT"),
-    "evaluate command": command("evaluate", "M", "T", "--target", "y"),
-    "inspect command": command("inspect", "M"),
-}
+    "evaluate command": command("evaluate", "M", "T", "--target", "y"), "inspect command": command("inspect", "M"),
+}  # fmt: skip
 
 
 def work(function, table, monkeypatch):

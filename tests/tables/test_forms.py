@@ -84,14 +84,10 @@ def dictionaries_by_index(values, type_, in_values=True):
 
 def forms_of_flags(values):
     return {
-        **categories(values),
-        "pandas boolean": pd.Series(values, dtype="boolean"),
-        "pandas object": pd.Series(values, dtype=object),
-        "pandas arrow": as_arrow_extension(pa.array(values)),
-        "polars": pl.Series(values),
-        "arrow": pa.chunked_array([values]),
-        **dictionaries_by_index(values, pa.bool_()),
-    }
+        **categories(values), "pandas boolean": pd.Series(values, dtype="boolean"),
+        "pandas object": pd.Series(values, dtype=object), "pandas arrow": as_arrow_extension(pa.array(values)),
+        "polars": pl.Series(values), "arrow": pa.chunked_array([values]), **dictionaries_by_index(values, pa.bool_()),
+    }  # fmt: skip
 
 
 def forms_of_numbers(values):

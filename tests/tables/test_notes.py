@@ -13,14 +13,9 @@ NUMBERS = np.random.default_rng(0).normal(size=N)
 # Columns by the note that they get, "" for none.
 COLUMNS = {
     "": {
-        "number": NUMBERS,
-        "rounded": np.round(NUMBERS),
-        "coded": np.arange(N) // 2,
-        "late": [0.0] * (N - 1) + [1.0],
-        "sometimes": [1.0] * (N - 1) + [None],
-        "word": ["a", "b"] * (N // 2),
-        "two words": [f"{i}" for i in range(N - 1)] + ["0"],
-        "flag": [True, False] * (N // 2),
+        "number": NUMBERS, "rounded": np.round(NUMBERS), "coded": np.arange(N) // 2, "late": [0.0] * (N - 1) + [1.0],
+        "sometimes": [1.0] * (N - 1) + [None], "word": ["a", "b"] * (N // 2),
+        "two words": [f"{i}" for i in range(N - 1)] + ["0"], "flag": [True, False] * (N // 2),
         "a tenth is text": ["unknown", *(["1.5", "2.5", "3", "4", "5", "6", "7", "8", "9"])] * (N // 10),
     },
     "no values": {"nothing": [None] * N, "not a number": [np.nan] * N},
@@ -32,12 +27,10 @@ COLUMNS = {
     "300 of 1,500 values are no numbers ('?')": {"half": ["?" if i % 5 == 0 else f"{i}" for i in range(N)]},
     "dates such as": {"words": ["3 March 2024", "Mar 4, 2024", None] * (N // 3)},
     "distinct": {
-        "id": range(N),
-        "key": [f"k{i}" for i in range(N)],
-        "gaps": [None, *range(N - 1)],
+        "id": range(N), "key": [f"k{i}" for i in range(N)], "gaps": [None, *range(N - 1)],
         "gaps in text": [None, *(f"k{i}" for i in range(N - 1))],
     },
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("library", [pa.table, pd.DataFrame, pl.DataFrame])

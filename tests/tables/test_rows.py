@@ -12,12 +12,8 @@ from sklearn.base import clone
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
 from aucforest.inspection import (
-    OOBCurveDisplay,
-    ThresholdCurveDisplay,
-    compare_criteria,
-    explain,
-    oob_permutation_importance,
-)
+    OOBCurveDisplay, ThresholdCurveDisplay, compare_criteria, explain, oob_permutation_importance,
+)  # fmt: skip
 from aucforest.metrics import RocCurveDisplay
 from aucforest.monitoring import CBPE, Chunks
 from aucforest.report import report
@@ -50,15 +46,10 @@ class ArrayLike:
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 SPARSE = {form: lambda X, form=form: sp.csr_array(X).asformat(form) for form in FORMATS} | {"matrix": sp.csr_matrix}
 DENSE = {
-    "list of lists": np.ndarray.tolist,
-    "tuple of arrays": tuple,
-    "objects": lambda X: X.astype(object),
-    "masked": np.ma.masked_array,
-    "array-like": ArrayLike,
-    "pandas": lambda X: pd.DataFrame(X, columns=NAMES),
-    "polars": lambda X: pl.DataFrame(X, schema=NAMES),
-    "pyarrow": lambda X: pa.table(dict(zip(NAMES, X.T))),
-}
+    "list of lists": np.ndarray.tolist, "tuple of arrays": tuple, "objects": lambda X: X.astype(object),
+    "masked": np.ma.masked_array, "array-like": ArrayLike, "pandas": lambda X: pd.DataFrame(X, columns=NAMES),
+    "polars": lambda X: pl.DataFrame(X, schema=NAMES), "pyarrow": lambda X: pa.table(dict(zip(NAMES, X.T))),
+}  # fmt: skip
 FORMS = {**SPARSE, **DENSE}
 
 
@@ -84,21 +75,17 @@ def shift(X):
 
 
 CALLS = {
-    "fit": lambda X: small_forest(3).fit(X, Y).predict_proba(X),
-    "apply": lambda X: fitted_forest().apply(X),
+    "fit": lambda X: small_forest(3).fit(X, Y).predict_proba(X), "apply": lambda X: fitted_forest().apply(X),
     "decision_path": lambda X: fitted_forest().decision_path(X)[0].toarray(),
-    "predict": lambda X: fitted_forest().predict(X),
-    "encode": encoded,
+    "predict": lambda X: fitted_forest().predict(X), "encode": encoded,
     "set_threshold": lambda X: small_forest(9).fit(X, Y).set_threshold("gmean", X, Y).threshold_,
     "tree": lambda X: AUCTreeClassifier(random_state=0).fit(X, Y).predict_proba(X),
-    "explain": lambda X: explain(fitted_forest(), X).values,
-    "oob_permutation_importance": importance,
+    "explain": lambda X: explain(fitted_forest(), X).values, "oob_permutation_importance": importance,
     "OOBCurveDisplay": lambda X: OOBCurveDisplay.from_estimator(fitted_forest(), X, Y).scores,
     "ThresholdCurveDisplay": lambda X: ThresholdCurveDisplay.from_estimator(fitted_forest(), X, Y).curves["F1"],
     "RocCurveDisplay": lambda X: RocCurveDisplay.from_estimator(fitted_forest(), X, Y, band=None).lines_[0].get_data(),
-    "compare_criteria": compared,
-    "CBPE": shift,
-}
+    "compare_criteria": compared, "CBPE": shift,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CALLS)

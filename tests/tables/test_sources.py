@@ -31,15 +31,10 @@ def folder(tmp_path):
 def test_all_sources_return_the_same_rows_at_each_reading(folder):
     whole, files = pa.concat_tables([table()[:33], table()[33:]]), sorted(folder.glob("part*.parquet"))
     sources = {
-        "folder": folder,
-        "text": str(folder),
-        "files": files,
-        "table": whole,
-        "dataset": pyarrow.dataset.dataset([str(file) for file in files]),
-        "polars": pl.DataFrame(whole),
-        "pandas": whole.to_pandas(),
-        "duckdb": duckdb.from_arrow(whole),
-    }
+        "folder": folder, "text": str(folder), "files": files, "table": whole,
+        "dataset": pyarrow.dataset.dataset([str(file) for file in files]), "polars": pl.DataFrame(whole),
+        "pandas": whole.to_pandas(), "duckdb": duckdb.from_arrow(whole),
+    }  # fmt: skip
     for name, given in sources.items():
         source = open_source(given)
         assert source.columns == ["a", "b", "c"], name

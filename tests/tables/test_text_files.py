@@ -138,15 +138,11 @@ NO_NUMBER = "which is not a number"
         (["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"], MOMENT, {}, "column 'd' has times with an offset"),
         (["0000-00-00", "5-Jan-24"], MOMENT, {"stray_text": "text"}, "line 2: column 'd' has the value '0000-00-00'"),
         (
-            ["1,234"],
-            NUMBER,
-            {},
+            ["1,234"], NUMBER, {},
             "'1,234'): --decimal or --thousands (in Python, decimal or thousands) says how to read it",
         ),
         (
-            ["1/2/2024"],
-            MOMENT,
-            {},
+            ["1/2/2024"], MOMENT, {},
             "1 of 1 values is no date ('1/2/2024'): --date-format (in Python, date_format) says",
         ),
         (["1 lb", "2 lb"], KG, {}, "'2 lb'): write numbers in 'kg', as in fit, or without a unit"),
@@ -155,7 +151,7 @@ NO_NUMBER = "which is not a number"
         (["x"] + ["1"] * 20, NUMBER, {"stray_text": "text"}, "line 2: column 'd' has the value 'x'"),
         (["x"] + ["1"] * 20, FLAG, {}, "line 2: column 'd' has the value 'x'"),
     ],
-)
+)  # fmt: skip
 def test_a_value_of_another_type_than_in_the_model_is_named(tmp_path, values, type_, options, sentence):
     with pytest.raises(ValueError) as caught:
         write_column(tmp_path, values, ReadOptions(**options)).read_as({"d": type_})

@@ -106,17 +106,11 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
         custom = work.buffers.custom._replace(address=compile_scorer(how.criterion).address)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
     batch = Batch(
-        labels=labels,
-        keys=np.array([how.key], dtype=np.uint64),
-        counts=counts,
-        weights=weights,
-        starts=np.array([0, len(labels)]),
-        first_rows=np.zeros(1, dtype=np.int64),
-        criteria=np.array([params.criterion]),
-        random_splits=np.array([how.random]),
-        min_weight_leaf=np.array([how.min_weight_leaf]),
-        ends=np.empty(1, dtype=np.int64),
-    )
+        labels=labels, keys=np.array([how.key], dtype=np.uint64), counts=counts, weights=weights,
+        starts=np.array([0, len(labels)]), first_rows=np.zeros(1, dtype=np.int64),
+        criteria=np.array([params.criterion]), random_splits=np.array([how.random]),
+        min_weight_leaf=np.array([how.min_weight_leaf]), ends=np.empty(1, dtype=np.int64),
+    )  # fmt: skip
     nodes = grow_trees(columns._replace(node=work.sparse_node), params, batch, work)
     # The next search requires that these buffers are zero.
     for name in ("cells", "n_samples_of_code", "mask"):
@@ -151,13 +145,9 @@ def canonical(grown: Grown) -> list[tuple]:
     tree = grown.tree
     return [
         (
-            int(tree.feature[i]),
-            float(tree.threshold[i]),
-            bool(tree.missing_left[i]),
-            tuple(np.flatnonzero(tree.goes_left(i)).tolist()) if tree.has_set(i) else (),
-            float(tree.gain[i]),
-            int(tree.n_samples[i]),
-            *grown.totals[i].tolist(),
+            int(tree.feature[i]), float(tree.threshold[i]), bool(tree.missing_left[i]),
+            tuple(np.flatnonzero(tree.goes_left(i)).tolist()) if tree.has_set(i) else (), float(tree.gain[i]),
+            int(tree.n_samples[i]), *grown.totals[i].tolist(),
         )
         for i in preorder(tree)
-    ]
+    ]  # fmt: skip

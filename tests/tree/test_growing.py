@@ -93,16 +93,11 @@ def test_any_tree_is_that_of_the_reference_and_rows_reach_the_same_leaves_by_val
 ):
     X, labels, counts, n_classes = data
     how = Growth(
-        criterion,
-        max_features=more.draw(st.integers(1, X.shape[1])),
-        min_samples_leaf=more.draw(st.integers(1, 3)),
-        min_weight_leaf=more.draw(st.integers(0, 4)),
-        max_depth=more.draw(st.sampled_from([1, 3, 99])),
-        max_leaf_nodes=more.draw(st.sampled_from([None, 4])),
-        random=more.draw(st.booleans()),
-        key=key,
+        criterion, max_features=more.draw(st.integers(1, X.shape[1])), min_samples_leaf=more.draw(st.integers(1, 3)),
+        min_weight_leaf=more.draw(st.integers(0, 4)), max_depth=more.draw(st.sampled_from([1, 3, 99])),
+        max_leaf_nodes=more.draw(st.sampled_from([None, 4])), random=more.draw(st.booleans()), key=key,
         last_rows=more.draw(st.sampled_from([0, 5, 100])),
-    )
+    )  # fmt: skip
     grown = check_tree(X, labels, how, max_bins, 1 if max_bins else 2, n_classes, counts)
     check_rows_by_value(grown, X, labels, counts)
 

@@ -6,13 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.ordered_rates import (
-    RateRule,
-    SampleData,
-    encode_rates,
-    read_categories,
-    sample_order,
-    sort_by_category,
-)
+    RateRule, SampleData, encode_rates, read_categories, sample_order, sort_by_category,
+)  # fmt: skip
 from tests.reference import target_rates as reference
 
 N_CATEGORIES, N_PARTS = 7, 3
@@ -23,15 +18,11 @@ def make_rule(classes, rng):
     n_features = 2 * len(classes)
     edges = [np.sort(rng.uniform(0.0, 1.0, n_edges)) for n_edges in (40, 2, 0, 1)[:n_features]]
     return RateRule(
-        classes=np.array(classes),
-        prior=np.full(len(classes), 0.3),
-        smoothing=np.array([2.0, 0.5]),
-        code_rows=np.array([0, 1]),
-        parts=np.array([[0, 0, 0, 0], [0, 1, 2, -1]]),
-        edges=np.concatenate(edges),
+        classes=np.array(classes), prior=np.full(len(classes), 0.3), smoothing=np.array([2.0, 0.5]),
+        code_rows=np.array([0, 1]), parts=np.array([[0, 0, 0, 0], [0, 1, 2, -1]]), edges=np.concatenate(edges),
         first_edge=np.cumsum([0, *map(len, edges)]),
         prior_codes=np.array([[np.searchsorted(of_feature, 0.3)] for of_feature in edges]),
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("n_groups", [None, 1, 12])

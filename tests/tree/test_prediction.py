@@ -7,14 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from aucforest.tree.prediction import (
-    ALL_ROWS,
-    GROUP_ROWS,
-    BagCounts,
-    PackedTrees,
-    WalkBuffers,
-    add_probabilities,
-    add_row,
-)
+    ALL_ROWS, GROUP_ROWS, BagCounts, PackedTrees, WalkBuffers, add_probabilities, add_row,
+)  # fmt: skip
 from tests.persistence.trees import make_tree
 from tests.reference.tree import leaf_of
 from tests.tree.growing import grow

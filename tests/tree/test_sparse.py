@@ -24,19 +24,15 @@ MANY = LABELS + 2 * (WORDS[:, 5] > 0) + (WORDS[:, 7] > 0)
 COUNTS = RANDOM.integers(0, 4, N_ROWS)
 
 OPTIONS = {
-    "two classes": {},
-    "bootstrap sample": {"counts": COUNTS, "max_features": 6},
+    "two classes": {}, "bootstrap sample": {"counts": COUNTS, "max_features": 6},
     "weights": {"weights": RANDOM.integers(1, 2**40, N_ROWS), "max_features": 6},
     "many classes": {"labels": MANY, "max_features": 6, "criterion": "gini"},
     "many classes with weights": {"labels": MANY, "weights": RANDOM.integers(1, 2**30, N_ROWS)},
     "minimum sizes": {"min_samples_leaf": 4, "criterion": "entropy", "max_features": 9},
-    "random splits": {"random": True, "counts": COUNTS},
-    "best first": {"max_leaf_nodes": 19, "max_features": 8},
-    "few bins": {"max_bins": 3, "max_features": 8},
-    "wide codes": {"n_bytes": 2, "max_features": 8},
-    "wider codes": {"n_bytes": 4, "max_features": 8},
-    "constraints": {"signs": (1, -1) * 20, "max_features": 8},
-}
+    "random splits": {"random": True, "counts": COUNTS}, "best first": {"max_leaf_nodes": 19, "max_features": 8},
+    "few bins": {"max_bins": 3, "max_features": 8}, "wide codes": {"n_bytes": 2, "max_features": 8},
+    "wider codes": {"n_bytes": 4, "max_features": 8}, "constraints": {"signs": (1, -1) * 20, "max_features": 8},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("lists", [None, 0, 1], ids=["both ways", "rows are looked up", "codes are listed"])

@@ -22,16 +22,12 @@ NODE_ARRAYS = [f.name for f in fields(Tree) if f.name not in ("n_features", "set
 def small_tree() -> Tree:
     """Return a tree of two splits: the left child of the root is a leaf, and the right child is split."""
     return Tree(
-        feature=np.array([1, LEAF, 0, LEAF, LEAF], dtype=np.int32),
-        threshold=np.array([0.5, 0.0, np.inf, 0.0, 0.0]),
+        feature=np.array([1, LEAF, 0, LEAF, LEAF], dtype=np.int32), threshold=np.array([0.5, 0.0, np.inf, 0.0, 0.0]),
         missing_left=np.array([True, False, False, False, False]),
-        left_child=np.array([1, LEAF, 3, LEAF, LEAF], dtype=np.int32),
-        gain=np.array([0.25, 0.0, 0.5, 0.0, 0.0]),
-        n_samples=np.array([6, 2, 4, 3, 1]),
-        weight=np.array([8.0, 2.0, 6.0, 4.0, 2.0]),
-        frequencies=np.array([[0.5, 0.5], [0.0, 1.0], [4 / 6, 2 / 6], [1.0, 0.0], [0.0, 1.0]]),
-        n_features=2,
-    )
+        left_child=np.array([1, LEAF, 3, LEAF, LEAF], dtype=np.int32), gain=np.array([0.25, 0.0, 0.5, 0.0, 0.0]),
+        n_samples=np.array([6, 2, 4, 3, 1]), weight=np.array([8.0, 2.0, 6.0, 4.0, 2.0]),
+        frequencies=np.array([[0.5, 0.5], [0.0, 1.0], [4 / 6, 2 / 6], [1.0, 0.0], [0.0, 1.0]]), n_features=2,
+    )  # fmt: skip
 
 
 def set_tree(**changes) -> Tree:
