@@ -12,9 +12,15 @@ from numba.core import event
 from scipy import sparse
 
 from aucforest import (
-    AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier, LinearAUCClassifier, inspection, load, losses,
+    AUCForestClassifier,
+    AUCStackingClassifier,
+    AUCTreeClassifier,
+    LinearAUCClassifier,
+    inspection,
+    load,
+    losses,
     metrics,
-)  # fmt: skip
+)
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)

@@ -21,8 +21,15 @@ from aucforest.metrics import roc_auc_score
 from aucforest.tables import files, text_files
 from tests.estimators.data import assert_same_fit
 from tests.fitting.tables import (
-    RATED, copy_rows, features_and_labels, interactions_of, make_accounts, make_forest, make_many, make_rows,
-)  # fmt: skip
+    RATED,
+    copy_rows,
+    features_and_labels,
+    interactions_of,
+    make_accounts,
+    make_forest,
+    make_many,
+    make_rows,
+)
 
 TABLE = make_rows()
 THREE = make_rows(n_classes=3, seed=1)

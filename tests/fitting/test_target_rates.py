@@ -9,9 +9,16 @@ import pytest
 from aucforest import AUCForestClassifier
 from aucforest.fitting import target_rates
 from aucforest.fitting.target_rates import (
-    SMOOTHING, Digits, LeftOutTotalsFinder, RateWeights, choose_rate_bins, choose_smoothing, find_rated,
-    interaction_gain, possible_encodings,
-)  # fmt: skip
+    SMOOTHING,
+    Digits,
+    LeftOutTotalsFinder,
+    RateWeights,
+    choose_rate_bins,
+    choose_smoothing,
+    find_rated,
+    interaction_gain,
+    possible_encodings,
+)
 from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from tests.reference import target_rates as reference
 

@@ -12,8 +12,12 @@ from sklearn.base import clone
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
 from aucforest.inspection import (
-    OOBCurveDisplay, ThresholdCurveDisplay, compare_criteria, explain, oob_permutation_importance,
-)  # fmt: skip
+    OOBCurveDisplay,
+    ThresholdCurveDisplay,
+    compare_criteria,
+    explain,
+    oob_permutation_importance,
+)
 from aucforest.metrics import RocCurveDisplay
 from aucforest.monitoring import CBPE, Chunks
 from aucforest.report import report

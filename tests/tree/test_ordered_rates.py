@@ -6,8 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.ordered_rates import (
-    RateRule, SampleData, encode_rates, read_categories, sample_order, sort_by_category,
-)  # fmt: skip
+    RateRule,
+    SampleData,
+    encode_rates,
+    read_categories,
+    sample_order,
+    sort_by_category,
+)
 from tests.reference import target_rates as reference
 
 N_CATEGORIES, N_PARTS = 7, 3

@@ -7,8 +7,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from aucforest.tree.prediction import (
-    ALL_ROWS, GROUP_ROWS, BagCounts, PackedTrees, WalkBuffers, add_probabilities, add_row,
-)  # fmt: skip
+    ALL_ROWS,
+    GROUP_ROWS,
+    BagCounts,
+    PackedTrees,
+    WalkBuffers,
+    add_probabilities,
+    add_row,
+)
 from tests.persistence.trees import make_tree
 from tests.reference.tree import leaf_of
 from tests.tree.growing import grow
