@@ -1,5 +1,6 @@
 """The columns of a model are found in new tables by name, and are read in the types of the training data."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -105,6 +106,8 @@ def test_unseen_categories_are_counted_over_all_batches(tmp_path, frame, model):
     rows = spelled(frame).assign(word=["a", "z", None, "q", "1", "a"] * 20)
     _, (note,) = typed(model, write_table(rows, tmp_path / "t.csv"))
     assert note.startswith("column 'word': 40 of 120 rows (33 %) have a category that training has not seen ('z', 'q')")
+    with pytest.warns(UserWarning, match=re.escape(note)):
+        predict_out_of_core(model, tmp_path / "t.csv", out=tmp_path / "t.parquet")
 
 
 def test_columns_that_a_table_lacks(frame, model):
