@@ -57,6 +57,8 @@ def test_a_fit_warns_with_the_name_of_the_column(X, name):
     forest.predict_proba(X)
     if isinstance(X, pd.DataFrame):
         AUCForestClassifier(2, categorical_features=["key"]).fit(X, Y)
+    labels = pl.Series(1 * Y).cast(pl.Int128)
+    assert AUCForestClassifier(2).fit(SMALL[:, None], labels).classes_.tolist() == [0, 1]
 
 
 def test_rounded_integers_are_noted_in_memory_and_in_batches(tmp_path):

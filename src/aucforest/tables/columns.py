@@ -27,7 +27,7 @@ _CODED = (nw.Categorical, nw.Enum)  # dictionary-encoded columns
 _ONE_VALUE_PER_CELL = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
 MOST_IN_FLOAT32 = 2**24  # float32 represents all integers up to this one
-LARGEST_INTEGERS = nw.Int128, nw.UInt128
+LARGEST_INTEGERS, _NAMES_OF_LARGEST = (nw.Int128, nw.UInt128), {"Int128", "UInt128"}
 
 Categories = dict[int, NDArray[Any]]
 
@@ -123,10 +123,10 @@ def read_table(X: Any) -> Table:
 
 
 def has_codes(X: Any) -> bool:
-    """Return whether X has columns that numpy cannot read: dictionaries of Arrow with nulls, or integers of 128 bits."""
+    """Return whether numpy cannot read a column of X: a dictionary of Arrow with nulls, or integers of 128 bits."""
     frame = _as_frame(X)
     if frame is not None and frame.implementation.is_polars():
-        return not {"Int128", "UInt128"}.isdisjoint(map(str, X.dtypes))
+        return not _NAMES_OF_LARGEST.isdisjoint(map(str, X.dtypes))
     return frame is not None and frame.implementation.is_pyarrow() and any(t in _CODED for t in frame.schema.values())
 
 
@@ -297,6 +297,8 @@ def decode_labels(column: Any) -> Any:
         return values if any(isinstance(value, str) for value in factor.values) else np.array(values.tolist())
     if not hasattr(column, "dtype"):
         return column
+    if str(column.dtype) in _NAMES_OF_LARGEST:
+        return np.array(column.to_list())
     values = np.asarray(column)
     if values.dtype == object and all(isinstance(value, Integral | np.bool_) for value in values.flat):
         values = np.array(values.tolist())
