@@ -97,6 +97,9 @@ def test_a_model_of_booleans_takes_a_positive_label():
     sentence = "column 'label' has the value 'no', which is not a boolean" + advice
     check_refusal(run("evaluate m rows.csv --target label"), sentence)
     succeed("evaluate m rows.csv --target label --positive yes")
+    rows.assign(label=rows["label"] == "yes").to_parquet("rows.parquet")
+    succeed("fit rows.parquet --target label --positive True --out m --trees 2")
+    assert "positive class: true; " in succeed("evaluate m rows.parquet --target label --positive TRUE").stdout
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,7 @@ def test_wrong_calls_exit_with_2(files):
         ("--memory-limit 1GB --model stack", "--memory-limit: is for --model forest: a stack is fitted"),
         ("--time id", "--time: needs --validate"),
         ("--keep width", "--keep: needs --reference"),
+        ("--drop id --trees 2 --drop width", "--drop: is given 2 times: give one list, separated by commas"),
         ("--out -", "--out: must be a file: a model is not written to standard output"),
         ("--validate 2 --time id --groups id", "cannot be combined"),
     ]:

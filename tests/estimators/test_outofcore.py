@@ -302,6 +302,10 @@ def predicted(*arguments, **options):
     return pa.Table.from_batches(predict_out_of_core(*arguments, **options))
 
 
+unseen = pytest.mark.filterwarnings("ignore:column 'text'. 82 of 1,000 rows .* have a category")
+
+
+@unseen
 def test_a_stack_reads_the_columns_of_its_forest():
     stack = AUCStackingClassifier(make_forest(n_estimators=30), threshold="gmean").fit(*features_and_labels(PREDICTED))
     X, _ = features_and_labels(NEW)
@@ -310,6 +314,7 @@ def test_a_stack_reads_the_columns_of_its_forest():
     assert got["prediction"].to_pylist() == stack.predict(X).tolist()
 
 
+@unseen
 def test_files_are_written_whole_or_not_at_all(forest, tmp_path):
     pq.write_table(NEW, tmp_path / "new.parquet", row_group_size=100)
     assert predict_out_of_core(forest, tmp_path / "new.parquet", out=tmp_path / "out.parquet") == 1000

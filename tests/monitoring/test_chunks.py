@@ -73,7 +73,7 @@ def test_timestamps_of_any_kind(make):
         (lambda: Chunks.by_size(1.5), "size must be an instance of int"),
         (lambda: Chunks.by_number("10"), "number must be an instance of int"),
         (lambda: Chunks.by_period(["2023-01-01"], "decade"), "period must be one of 'h', 'D', 'W', 'M', 'Q', 'Y'"),
-        (lambda: Chunks.by_period(["soon"], "D"), "timestamps must be dates"),
+        (lambda: Chunks.by_period(["soon"], "D"), "timestamps must be dates such as 2024-03-13, but one is 'soon': "),
         (lambda: Chunks.by_period(["2023-01-01", "NaT"], "D"), "timestamps has 1 missing values"),
         (lambda: Chunks.by_period(pd.Series(["2023-01-01", None, np.nan]), "D"), "timestamps has 2 missing values"),
         (lambda: Chunks.by_period([1704067200, 1704067201], "D"), "must be dates, but the first is 1704067200"),

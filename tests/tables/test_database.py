@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import wait
 from contextlib import contextmanager
+from decimal import Decimal
 from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
@@ -139,6 +140,10 @@ def test_options_that_select_no_rows(tables):
     check_usage(run(*arguments, "--sample", "0"), "--sample")
     for expression in (REFUSED[0], "n >"):
         check_usage(run(*arguments, "--where", expression), "where ")
+    for expression in ("", " -- n > 1"):
+        check_usage(run(*arguments, "--where", expression), "where must be one SQL expression, such as ")
+    with pytest.raises(ValueError, match="names of columns that have spaces or are words of SQL must be in double quo"):
+        read(tables["csv"], where="at > 1")
 
 
 FILE_NAMES = [
@@ -372,6 +377,27 @@ def test_rows_are_those_of_a_query_of_pandas(tables, monkeypatch, sql, expected,
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(tables["csv"].read_bytes())))
     for source in (tables["csv"], tables["parquet"], tables.get(name, STANDARD)):
         assert read(source, where=sql)["id"] == rows, source
+
+
+@pytest.mark.parametrize(
+    ("zones", "row"), [(["Europe/Berlin"] * 2, 0), (["Europe/Berlin", "Asia/Tokyo"], 1), (["+02:00"] * 2, 1)]
+)
+def test_local_times_are_in_the_zone_that_columns_share_or_in_utc(zones, row):
+    moments = pd.to_datetime(["2024-05-31 23:30", "2024-06-01 01:30"])
+    times = {f"t{j}": pa.array(moments, pa.timestamp("us", zone)) for j, zone in enumerate(zones)}
+    for where in ("hour(t0) = 1 AND t1 IS NOT NULL", "t0 >= '2024-06-01 01:00' AND t1 < '2024-06-01 02:00'"):
+        assert read(pa.table({"id": [0, 1], **times}), where=where)["id"] == [row]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "decimal"])
+def test_numbers_of_every_type_with_nan_as_missing(dtype):
+    """The engine has neither float16 nor decimal256."""
+    decimals = pa.array([Decimal(1), None, Decimal(3)], pa.decimal256(50, 2))
+    numbers = decimals if dtype == "decimal" else pa.array(np.array([1, np.nan, 3], dtype))
+    for where, rows in (("n IS NULL", [1]), ("n > 2", [2]), ("n <> 3", [0])):
+        assert read(pa.table({"id": [0, 1, 2], "n": numbers}), where=where)["id"] == rows
+    with pytest.raises(ValueError, match=r"^where cannot use the column 'n', which has type fixed_size_list<item: "):
+        read(pa.table({"n": pa.FixedSizeListArray.from_arrays(pa.array([np.float16(1)]), 1)}), where="n IS NULL")
 
 
 def test_names_that_differ_in_case_alone(folder):

@@ -44,11 +44,12 @@ def test_other_values_are_not_rounded():
         (pd.DataFrame({"a": SMALL, "key": UNSIGNED}), "column 'key'"),
         (pd.DataFrame({"a": SMALL, "key": LARGE}).astype("Int64"), "column 'key'"),
         (pl.DataFrame({"word": ["9007199254740993", "y"] * 30, "key": LARGE}), "column 'key'"),
+        (pl.DataFrame({"a": SMALL, "key": pl.Series(LARGE).cast(pl.Int128)}), "column 'key'"),
         (pa.table({"a": SMALL, "key": [None, *LARGE[1:].tolist()]}), "column 'key'"),
         (np.column_stack([SMALL, LARGE]), "column 1"),
         (csr_array(np.column_stack([SMALL, LARGE])), "column 1"),
     ],
-    ids=["pandas", "nullable", "polars", "arrow", "matrix", "sparse"],
+    ids=["pandas", "nullable", "polars", "int128", "arrow", "matrix", "sparse"],
 )
 def test_a_fit_warns_with_the_name_of_the_column(X, name):
     with pytest.warns(UserWarning, match=rf"^X: {name}: integers above 2\*\*53 are rounded"):
@@ -56,6 +57,8 @@ def test_a_fit_warns_with_the_name_of_the_column(X, name):
     forest.predict_proba(X)
     if isinstance(X, pd.DataFrame):
         AUCForestClassifier(2, categorical_features=["key"]).fit(X, Y)
+    labels = pl.Series(1 * Y).cast(pl.Int128)
+    assert AUCForestClassifier(2).fit(SMALL[:, None], labels).classes_.tolist() == [0, 1]
 
 
 def test_rounded_integers_are_noted_in_memory_and_in_batches(tmp_path):

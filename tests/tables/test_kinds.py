@@ -48,6 +48,8 @@ def test_values_are_converted_to_the_kind_of_the_model(values, kind, wanted):
         (["true", "", "maybe"], FLAG, "t, row 3: column 'a' has the value 'maybe', which is not a boolean"),
         ([1, 2], TEXT, "column 'a' has type int64, but the model needs a string"),
         ([1, 2], FLAG, "column 'a' has type int64, but the model needs a boolean"),
+        (["1,250"], NUMBER, "value '1,250', which is not a number: convert the column, or write a CSV with such text"),
+        (["2024-03-01", "1/3/2024"], DATE, "t, row 2: column 'a' has the value '1/3/2024', which is not a date: conv"),
         ([[1], [2]], NUMBER, "column 'a' has type list<item: int64>, but the model needs a number"),
     ],
 )

@@ -1,5 +1,7 @@
 """Labels that are read batch by batch are those of the whole column."""
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,9 +22,14 @@ def read(*parts, positive=None):
 
 
 LABELS = st.sampled_from([
-    (["no", "yes", "maybe"], pa.string()), (["no", "yes", "maybe"], pa.string_view()),
-    (["no", "yes", "maybe"], pa.dictionary(pa.int8(), pa.string())), ([True, False], pa.bool_()),
-    ([3, -1, 7], pa.int16()), ([0.0, 4.0, -2.0], pa.float32()),
+    (["no", "yes", "maybe"], pa.string()),
+    (["no", "yes", "maybe"], pa.string_view()),
+    (["no", "yes", "maybe"], pa.dictionary(pa.int8(), pa.string())),
+    ([True, False], pa.bool_()),
+    ([3, -1, 7], pa.int16()),
+    ([0.0, 4.0, -2.0], pa.float32()),
+    ([np.float16(0), np.float16(4), np.float16(-2)], pa.float16()),
+    ([Decimal(0), Decimal(4), Decimal(-2)], pa.decimal128(5, 0)),
 ])  # fmt: skip
 
 
@@ -58,6 +65,13 @@ def test_one_label_against_the_others(labels, positive, expected):
     assert (classes.tolist(), numbers.tolist()) == ([False, True], expected)
 
 
+@pytest.mark.parametrize("positive", ["true", "True", "TRUE"])
+def test_a_column_of_booleans_has_one_pair_of_names(positive):
+    reader = LabelReader(TABLE, "y", positive)
+    reader.add(pa.array([True, False]))
+    assert (reader.finish()[1].tolist(), reader.names().tolist()) == ([1, 0], ["false", "true"])
+
+
 @pytest.mark.parametrize(
     ("parts", "positive", "sentence"),
     [
@@ -65,6 +79,7 @@ def test_one_label_against_the_others(labels, positive, expected):
         ([[1.0, 2.0], [float("nan")]], None, "has 1 missing labels, the first in the Table, row 3"),
         ([[float("inf"), 0.0, 1.0]], None, "column 'y' has numbers such as inf, not class labels"),
         ([[1.0, 4.0, 2.5]], None, "such as 2.5, not class labels; --positive '>=2.5' (in Python, positive) makes two"),
+        ([[Decimal("0.5"), Decimal(2)]], None, "numbers such as 0.5, not class labels; --positive '>=2.0' (in Python"),
         ([[0.5, 9.0, 7.0, 8.0]], None, "such as 0.5, not class labels; --positive '>=8.0' (in Python, positive) makes"),
         ([[1.0, 2.0], [float("nan")]], ">1", "has 1 missing labels, the first in the Table, row 3"),
         ([[1, 2]], ">0", "has only one class, True"),

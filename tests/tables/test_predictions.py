@@ -1,5 +1,6 @@
 """The columns of a model are found in new tables by name, and are read in the types of the training data."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -63,6 +64,15 @@ def test_features_are_the_same_whatever_holds_them(tmp_path, frame, model):
     assert predicted[0].equals(predicted[1])
 
 
+@pytest.mark.parametrize("type_", [int, float, "category"])
+def test_numbers_may_be_booleans(frame, model, type_):
+    rows = frame.assign(flag=frame["flag"].astype(int).astype(type_))
+    assert typed(model, rows)[0].column("flag").to_pylist() == frame["flag"].tolist()
+    sentence = "column 'flag' has type .*, but the model needs a boolean: 2 in the DataFrame, row 2 is neither 0"
+    with pytest.raises(ValueError, match=sentence):
+        typed(model, rows.assign(flag=pd.Series([1, 2, 0] * 40).astype(type_)))
+
+
 def test_another_spelling_than_in_training_is_read_if_it_is_sure(tmp_path, frame, model):
     """If 1.234 may be 1234, or the day may be the month, the format of the model decides."""
     unsure = spelled(frame)[:2].assign(number=["1,234", "2,345"], weight="1,234 kg", day="1/2/2024")
@@ -96,6 +106,8 @@ def test_unseen_categories_are_counted_over_all_batches(tmp_path, frame, model):
     rows = spelled(frame).assign(word=["a", "z", None, "q", "1", "a"] * 20)
     _, (note,) = typed(model, write_table(rows, tmp_path / "t.csv"))
     assert note.startswith("column 'word': 40 of 120 rows (33 %) have a category that training has not seen ('z', 'q')")
+    with pytest.warns(UserWarning, match=re.escape(note)):
+        predict_out_of_core(model, tmp_path / "t.csv", out=tmp_path / "t.parquet")
 
 
 def test_columns_that_a_table_lacks(frame, model):

@@ -127,6 +127,8 @@ def test_masked_values_are_missing():
     for call, rows, filled in (
         (forest.predict_proba, masked, expected), (same.predict_proba, masked, expected), (compared, masked, expected),
         (forest.predict_proba, np.ma.masked_array(whole, mask), np.where(mask, np.nan, whole)),
+        (forest.predict_proba, np.where(mask, pd.NA, X), expected),
+        (lambda rows: clone(forest).fit(rows, Y).predict_proba(rows), np.where(mask, pd.NA, X), expected),
         (lambda rows: clone(of_text).fit(rows, Y).predict_proba(rows), text, np.where(mask, None, text.data)),
     ):  # fmt: skip
         np.testing.assert_array_equal(call(rows), call(filled))

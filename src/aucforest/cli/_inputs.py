@@ -297,12 +297,17 @@ def _label_reader(model: Any, table: Source, target: str, positive: str | None) 
     shown = listed(list(map(repr, classes.tolist())))
     if positive is not None and len(classes) > 2:
         raise ValueError(f"--positive is for models of two classes, but this one has {len(classes)}: {shown}")
-    if positive is not None and kind != FLAG and positive != str(positive_label):
+    if positive is not None and kind != FLAG and not _is_same_label(positive, str(positive_label)):
         raise ValueError(f"--positive must be the model's positive label, but is {positive!r}; its classes are {shown}")
     is_one_against_others = kind == TEXT and negative == not_label(positive_label)
     if is_one_against_others or (positive is not None and kind == FLAG):
-        return LabelReader(table, target, str(positive_label) if positive is None else positive)
+        return LabelReader(table, target, positive if kind == FLAG else str(positive_label))
     return None
+
+
+def _is_same_label(one: str, other: str) -> bool:
+    """Return whether two labels are equal, or the same boolean as Python and as Arrow write it."""
+    return one == other or (one.lower() == other.lower() in ("false", "true"))
 
 
 def _spelled_as_in_fit(labels: Any, classes: Sequence[str], target: str) -> Any:

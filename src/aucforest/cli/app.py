@@ -1,6 +1,7 @@
 """The command ``aucforest`` and its subcommands."""
 
 import warnings
+from collections import Counter
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -38,6 +39,20 @@ class _OneLineErrors(typer.core.TyperGroup):
                 raise typer.Exit(1) from error
 
 
+class _Command(typer.core.TyperCommand):
+    """A command that refuses repeated options of lists, of which all but the last would be ignored."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments of the command line."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option, n in Counter(given).items():
+            if n > 1 and str(option.metavar).startswith(("A,B", "A[,B")):
+                raise typer.BadParameter(
+                    f"is given {n} times: give one list, separated by commas", param_hint=option.opts[0]
+                )
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     cls=_OneLineErrors,
     no_args_is_help=True,
@@ -68,4 +83,4 @@ def _commands(
 
 
 for command in (fit, refresh, predict, evaluate, report, compare, estimate, inspect, export, warm_up):
-    app.command()(command)
+    app.command(cls=_Command)(command)

@@ -160,7 +160,7 @@ def estimate(
     new_rows = _arguments(frame, columns if has_labels else columns | {"y_true": []}, classes)
     times = reference_rows.pop("time"), new_rows.pop("time")
     if time is not None:  # a reference without the column of times is divided into equal chunks
-        chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
+        chunks = [_periods(file, columns, t, period or "M") for file, t in zip((reference, new), times)]
     else:
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
@@ -190,6 +190,14 @@ def estimate(
         raise ValueError("--fail-on-alert could never fail: alerts are undefined, see the warning on limits")
 
 
+def _periods(file: Path, columns: dict[str, list[str]], times: Any, period: Any) -> Chunks:
+    """Return chunks that are periods, or 10 equal chunks if there are no times."""
+    if times is None:
+        return Chunks.by_number(10)
+    with _messages_about(file, columns):
+        return Chunks.by_period(times, period)
+
+
 @contextmanager
 def _messages_about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
     """Reword errors and warnings of CBPE, so that they name a file, its columns and options instead of arguments."""
@@ -197,10 +205,13 @@ def _messages_about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]
         "X: ": "",
         'set on_nan="drop"': "pass --drop-missing",
         "use fewer chunks": "pass a smaller --number",
+        "convert them": "convert them, or read a CSV with --date-format",
         "the reference must": f"column {columns['y_true'][0]!r} must",
     }
     for name, option in (("y_score", "--score"), ("y_true", "--target"), ("y_pred", "--prediction")):
         replacements[name] = f"column {columns[name][0]!r}" if len(columns[name]) == 1 else option
+    for column in columns["time"]:
+        replacements |= {f"timestamps {verb}": f"column {column!r} {verb}" for verb in ("must", "has")}
 
     def reword(problem: Warning | str | Exception) -> str:
         sentence = re.sub("|".join(map(re.escape, replacements)), lambda match: replacements[match[0]], str(problem))

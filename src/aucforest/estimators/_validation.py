@@ -14,8 +14,8 @@ from aucforest.estimators._model_files import Model
 from aucforest.metrics.validation import class_codes, unmask
 from aucforest.tables.columns import (
     Categories,
+    as_numbers,
     as_table,
-    check_numeric,
     check_table,
     column_name,
     encode,
@@ -109,10 +109,11 @@ class FeatureModel(Model):
         except (TypeError, ValueError) as error:
             if "Complex data" in str(error):
                 raise ValueError("Complex data not supported: X and y must be real") from None
-            # Messages of float() and numpy about values that are not numbers. `check_numeric` names the column.
-            if any(words in str(error) for words in ("could not convert", "float() argument", "array element")):
-                check_numeric(X)
-            raise
+            # Messages of float() and numpy about values that are not numbers. `as_numbers` names the column, or reads
+            # pandas.NA as missing.
+            if not any(words in str(error) for words in ("could not convert", "float() argument", "array element")):
+                raise
+            valid = validate_data(self, as_numbers(X), y, reset=reset, **_OPTIONS)
         if reset and (table := as_table(X)) is not None:
             numeric = [feature for feature in rounded_features(table) if feature not in self.categories_]
             warn_of_rounding([column_name(table, feature) for feature in numeric])

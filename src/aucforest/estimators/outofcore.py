@@ -1,7 +1,7 @@
 """Training and prediction on tables that do not fit into memory."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, Literal
@@ -235,7 +235,8 @@ def predict_out_of_core(
     -------
     iterator of pyarrow.RecordBatch, or int
         The columns in `keep`, the predicted label as ``prediction``, and the probability of each class, for example as
-        ``probability_yes``. With `out`, the number of rows that were written.
+        ``probability_yes``. With `out`, the number of rows that were written. After the last batch, a warning names
+        the columns with categories that training has not seen.
 
     Raises
     ------
@@ -269,10 +270,17 @@ def predict_out_of_core(
     for sentence in predictions.stray_notes:
         warn(sentence)
     if out is None:
-        return predictions.batches()
+        return _batches(predictions)
     n_rows = 0
     with file_beside(out) as beside, parquet.ParquetWriter(beside, predictions.schema) as writer:
-        for batch in predictions.batches():
+        for batch in _batches(predictions):
             writer.write_batch(batch)
             n_rows += batch.num_rows
     return n_rows
+
+
+def _batches(predictions: Any) -> Iterator[Any]:
+    """Yield record batches of predictions; after the last, warn of categories that training has not seen."""
+    yield from predictions.batches()
+    for sentence in predictions.unseen_notes:
+        warn(sentence)

@@ -156,10 +156,21 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
     try:
         times = times.astype("datetime64[s]")
     except (ValueError, TypeError) as error:
-        raise ValueError(f"timestamps must be dates: {error}") from error
+        value = next(value for value in times.tolist() if not _is_date(value))
+        what = f"timestamps must be dates such as 2024-03-13, but one is {value!r}: convert them"
+        raise ValueError(what) from error
     if np.isnat(times).any():
         raise ValueError(f"timestamps has {np.count_nonzero(np.isnat(times))} missing values")
     return times
+
+
+def _is_date(value: Any) -> bool:
+    """Return whether numpy can convert a value to a date."""
+    try:
+        np.array([value]).astype("datetime64[s]")
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def _has_zone(time: Any) -> bool:

@@ -27,6 +27,7 @@ _CODED = (nw.Categorical, nw.Enum)  # dictionary-encoded columns
 _ONE_VALUE_PER_CELL = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
 MOST_IN_FLOAT32 = 2**24  # float32 represents all integers up to this one
+LARGEST_INTEGERS, _NAMES_OF_LARGEST = (nw.Int128, nw.UInt128), {"Int128", "UInt128"}
 
 Categories = dict[int, NDArray[Any]]
 
@@ -60,6 +61,11 @@ class Frame:
     def schema(self) -> dict[Any, Any]:
         """The types of the columns by their names, in order."""
         return dict(self._frame.schema)
+
+    def get_column(self, name: str) -> nw.Series[Any]:
+        """Return a column; integers of 128 bits, which numpy does not have, become float64."""
+        column = self._frame.get_column(name)
+        return column.cast(nw.Float64) if isinstance(self.schema[name], LARGEST_INTEGERS) else column
 
 
 def repeated(names: Iterable[Hashable]) -> dict[Any, int]:
@@ -117,8 +123,10 @@ def read_table(X: Any) -> Table:
 
 
 def has_codes(X: Any) -> bool:
-    """Return whether X is an Arrow table with a dictionary column, whose nulls numpy would turn into values."""
+    """Return whether numpy cannot read a column of X: a dictionary of Arrow with nulls, or integers of 128 bits."""
     frame = _as_frame(X)
+    if frame is not None and frame.implementation.is_polars():
+        return not _NAMES_OF_LARGEST.isdisjoint(map(str, X.dtypes))
     return frame is not None and frame.implementation.is_pyarrow() and any(t in _CODED for t in frame.schema.values())
 
 
@@ -249,7 +257,7 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     if values.dtype.kind in "biuf":
         return values
     try:
-        return values.astype(object).astype(np.float64)
+        return _as_floats(values.astype(object))
     except (TypeError, ValueError) as error:
         for row, value in enumerate(values.tolist()):
             if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
@@ -259,6 +267,14 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
             f"X: {column_name(table, feature)} is not numeric ({error}); add it to categorical_features or encode it"
             " as numbers"
         ) from error
+
+
+def _as_floats(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return an array of objects as floats; pandas.NA becomes NaN, as None does."""
+    try:
+        return values.astype(np.float64)
+    except TypeError:
+        return _objects([None if is_missing(value) else value for value in values.tolist()]).astype(np.float64)
 
 
 def _decode(factor: Any) -> NDArray[Any]:
@@ -281,18 +297,18 @@ def decode_labels(column: Any) -> Any:
         return values if any(isinstance(value, str) for value in factor.values) else np.array(values.tolist())
     if not hasattr(column, "dtype"):
         return column
+    if str(column.dtype) in _NAMES_OF_LARGEST:
+        return np.array(column.to_list())
     values = np.asarray(column)
     if values.dtype == object and all(isinstance(value, Integral | np.bool_) for value in values.flat):
         values = np.array(values.tolist())
     return values if values.dtype.kind in "biu" else column
 
 
-def check_numeric(X: Any) -> None:
-    """Raise ValueError or TypeError for the first column with a value that is not a number."""
+def as_numbers(X: Any) -> Any:
+    """Return X as a table of numbers; ValueError or TypeError for the first column with a value that is none."""
     table = as_table(X)
-    if table is not None:
-        for feature in range(table.shape[1]):
-            read_numbers(table, feature)
+    return X if table is None else like(X, _as_numbers(table, {}, {}), None)
 
 
 def learn(

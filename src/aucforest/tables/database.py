@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aucforest._memory import machine_memory
@@ -28,6 +29,8 @@ _LOCKED_SETTINGS = {"enable_external_access": "false", "lock_configuration": "tr
 # With these settings, an expression of the user can read only the table of rows, and cannot write files.
 _EXPRESSION_SETTINGS = {"temp_directory": "", **_LOCKED_SETTINGS}
 _ROWS = "rows"  # the name of that table
+# The types in place of float16 and decimal256, which the engine does not have, by their bits.
+_SUPPORTED_FLOATS = {16: pa.float32(), 256: pa.float64()}
 # What expressions must not contain, by its class in parsed SQL, and how messages name it.
 _REFUSED = {
     "SUBQUERY": "a subquery",
@@ -100,8 +103,9 @@ def columns_of(expression: str) -> list[str]:
     shown = _shown(expression)
     with connect(**_EXPRESSION_SETTINGS) as connection:
         condition, rest = _parsed(connection, expression)
+        is_empty = condition is not None and condition.get("function_name") == "row" and not condition.get("children")
         # An expression must not close the parenthesis around it and add other parts to the statement.
-        if rest != _parsed(connection, "true")[1]:
+        if is_empty or rest != _parsed(connection, "true")[1]:
             raise ValueError(f"where must be one SQL expression, such as \"age > 18 AND channel = 'web'\": {shown}")
         nodes = list(_nodes(condition))
         functions = {node["function_name"].lower() for node in nodes if node.get("class") == "FUNCTION"}
@@ -128,6 +132,8 @@ def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
         sql = f"SELECT 1 {_condition(expression)}".encode().decode()
         parsed = json.loads(connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()[0])
         reason = parsed["error"] and parsed["error_message"].splitlines()[0][:_MOST_SHOWN]
+        if reason and reason.startswith("syntax error"):
+            reason += "; names of columns that have spaces or are words of SQL must be in double quotes"
     except UnicodeEncodeError:
         reason = "it is not valid Unicode"
     except RecursionError:
@@ -147,11 +153,16 @@ def _nodes(parsed: Any) -> Iterator[dict[str, Any]]:
 
 
 def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[np.int64]:
-    """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true."""
+    """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true.
+
+    NaN is missing. Dates with a time zone are local times in the zone of all of them, or in UTC if their zones differ.
+    """
     duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
     number = name_of(max(schema.names, key=len) + "\n")  # longer than all column names, so it is not one of them
-    with connect(**_EXPRESSION_SETTINGS) as connection:
-        connection.register("batches", pa.RecordBatchReader.from_batches(schema, batches))
+    zones = {type_.tz for type_ in schema.types if pa.types.is_timestamp(type_) and type_.tz is not None}
+    with _connect_in_zone(zones.pop() if len(zones) == 1 else "UTC") as connection:
+        schema = _supported_schema(connection, schema)
+        connection.register("batches", pa.RecordBatchReader.from_batches(schema, map(_supported, batches)))
         rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS {_ROWS}"
         try:
             sql = f"SELECT {number} {_condition(expression, rows)}"
@@ -160,3 +171,38 @@ def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[
             reason = str(error).splitlines()[0][:_MOST_SHOWN]
             raise ValueError(f"where cannot be evaluated: {_shown(expression)}: {reason}") from error
     return np.sort(np.asarray(indices, dtype=np.int64))
+
+
+def _connect_in_zone(zone: str) -> Any:
+    """Return a connection for expressions whose time zone is `zone`, or UTC if the engine does not know it."""
+    duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
+    try:
+        return connect(TimeZone=zone, **_EXPRESSION_SETTINGS)
+    except duckdb.Error:
+        return connect(TimeZone="UTC", **_EXPRESSION_SETTINGS)
+
+
+def _supported_schema(connection: Any, schema: Any) -> Any:
+    """Return the schema of `_supported` batches; ValueError for a column whose type the engine does not have."""
+    duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
+    fields: list[Any] = []
+    for field in schema:
+        try:
+            rows = _supported(pa.schema([field]).empty_table())
+            connection.from_arrow(rows)
+        except (duckdb.Error, pa.ArrowNotImplementedError) as error:
+            raise ValueError(f"where cannot use the column {field.name!r}, which has type {field.type}") from error
+        fields += rows.schema
+    return pa.schema(fields)
+
+
+def _supported(rows: Any) -> Any:
+    """Return a batch or a table with null in place of NaN, and floats in place of types of numbers without support."""
+    columns = []
+    for column in rows.columns:
+        type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_floating(type_) or pa.types.is_decimal256(type_):
+            column = column.cast(_SUPPORTED_FLOATS.get(type_.bit_width, type_))
+            column = pc.if_else(pc.is_nan(column), None, column)
+        columns.append(column)
+    return type(rows).from_arrays(columns, names=rows.schema.names)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._caller import warn
-from aucforest.tables.columns import Table
+from aucforest.tables.columns import LARGEST_INTEGERS, Frame, Table
 from aucforest.tables.texts import listed
 
 ROUNDED = "integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave out IDs"
 _MOST_EXACT = 2**53
-_CHECKED_TYPES = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)  # may contain such integers
+_CHECKED_TYPES = (nw.Int64, nw.UInt64, *LARGEST_INTEGERS, nw.Decimal, nw.Object)  # may contain such integers
 
 
 def is_rounded(values: NDArray[Any]) -> bool:
@@ -45,7 +45,15 @@ def rounded_features(table: Table) -> list[int]:
     if isinstance(table, np.ndarray):
         return [j for j in range(table.shape[1]) if is_rounded(table[:, j])] if is_rounded(table) else []
     columns = [(j, name) for j, (name, type_) in enumerate(table.schema.items()) if isinstance(type_, _CHECKED_TYPES)]
-    return [j for j, name in columns if is_rounded(table.get_column(name).drop_nulls().to_numpy())]
+    return [j for j, name in columns if is_rounded(_present(table, name))]
+
+
+def _present(table: Frame, name: str) -> NDArray[Any]:
+    """Return the values of a column that are not missing."""
+    if isinstance(table.schema[name], LARGEST_INTEGERS):
+        return np.array(table.select(name).to_dict(as_series=False)[name], dtype=object)
+    values: NDArray[Any] = table.get_column(name).drop_nulls().to_numpy()
+    return values
 
 
 def rounded_columns(matrix: Any) -> list[int]:

@@ -1,5 +1,6 @@
 """Conversion of columns to the kinds of features: NUMBER, TEXT (strings), FLAG (booleans), dates and durations."""
 
+import re
 import shlex
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucforest._caller import warn
-from aucforest.tables.spellings import is_number
+from aucforest.tables.spellings import DATE_LIKE, is_number
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
 # The Arrow type of each kind, to which columns of strings and columns of nulls are converted.
@@ -85,6 +86,19 @@ def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int
     raise ValueError(f"column {name!r} has type {type_}, but the model needs {kind}")
 
 
+def as_flags(column: Any, name: str, table: NamedTable, first_row: int = 0) -> Any:
+    """Return numbers that are 0, 1 or missing as booleans, and a column that is not numeric unchanged."""
+    if not is_numeric_type(column.type):
+        return column
+    numbers = column.cast(pa.float64(), safe=False)
+    numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
+    row = pc.index(pc.is_in(numbers, pa.array([0.0, 1.0, None])), False).as_py()
+    if row >= 0:
+        what = f"{numbers[row].as_py():g} in {table.location(first_row + row)} is neither 0 (false) nor 1 (true)"
+        raise ValueError(f"column {name!r} has type {column.type}, but the model needs {FLAG}: {what}")
+    return pc.equal(numbers, 1.0)
+
+
 def is_numeric_type(type_: Any) -> bool:
     """Return whether a type is an integer, floating or decimal type."""
     return pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
@@ -112,10 +126,14 @@ def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int)
         return converted
     # The first value that cannot be converted is found by bisection.
     row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
-    what = f"column {name!r} has the value {column[row].as_py()!r}, which is not {kind}"
-    advice = "--decimal or --thousands (in Python, decimal or thousands) says how to read it"
-    is_ambiguous = kind == NUMBER and is_number(column[row].as_py())
-    raise ValueError(f"{table.location(first_row + row)}: {what}{f': {advice}' if is_ambiguous else ''}")
+    value = column[row].as_py()
+    what = f"column {name!r} has the value {value!r}, which is not {kind}"
+    options = "--decimal or --thousands (in Python, decimal or thousands)"
+    if kind in (DATE, ZONED):
+        options = "--date-format (in Python, date_format)"
+    is_readable = kind != FLAG and (is_number(value) if kind == NUMBER else re.match(DATE_LIKE, value) is not None)
+    advice = f"{options} says how to read it" if table.is_text else "convert the column, or write a CSV with such text"
+    raise ValueError(f"{table.location(first_row + row)}: {what}{f': {advice}' if is_readable else ''}")
 
 
 def _cast(column: Any, kind: str) -> Any:

@@ -97,6 +97,8 @@ class LabelReader:
     def _as_labels(self, column: Any) -> Any:
         """Return a column as labels: strings, integers or booleans; ValueError for other types and fractions."""
         column = decode(column)
+        if pa.types.is_float16(column.type) or (pa.types.is_decimal(column.type) and self._positive is None):
+            column = column.cast(pa.float64())
         type_ = column.type
         if pa.types.is_floating(type_):
             column = pc.if_else(pc.is_nan(column), None, column)
@@ -128,13 +130,13 @@ class LabelReader:
         """Return whether each label is positive: the positive label, or a number that fulfils the comparison."""
         if self._comparison is not None and is_numeric_type(column.type):
             return self._comparison(column)
-        # Arrow casts booleans to strings in lower case.
-        positive = self._positive.lower() if pa.types.is_boolean(column.type) else self._positive
+        if pa.types.is_boolean(column.type):  # Arrow casts booleans to strings in lower case
+            self._positive = self._positive.lower()
         text = column.cast(pa.string())
         if len(self._label_counts) < _MOST_SEEN:
             for counted in pc.value_counts(text.drop_null()).to_pylist():
                 self._label_counts[counted["values"]] += counted["counts"]
-        return pc.equal(text, positive)
+        return pc.equal(text, self._positive)
 
     def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
         """Return the sorted classes and the class index of each row.

@@ -12,7 +12,7 @@ from aucforest.tables import text_types
 from aucforest.tables.columns import count_unseen, read_column, read_table, repeated
 from aucforest.tables.dates import SECONDS, DateColumn
 from aucforest.tables.expansion import categories_of_columns
-from aucforest.tables.kinds import as_kind, check_has_columns, kind_of, nearest
+from aucforest.tables.kinds import as_flags, as_kind, check_has_columns, decode, kind_of, nearest
 from aucforest.tables.sources import stray_notes
 from aucforest.tables.texts import listed, unseen_note
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
@@ -87,6 +87,8 @@ class ModelColumns:
         categories = self._categories.get(name)
         if kind == NUMBER and categories is None and pa.types.is_integer(column.type):
             return column  # float64 could round it
+        if kind == FLAG:
+            column = as_flags(decode(column), name, self._table, self.n_rows)
         column = as_kind(column, kind, name, self._table, self.n_rows)
         if categories is not None and len(categories) > 0:
             frame = read_table(pa.table([column], [name]))
