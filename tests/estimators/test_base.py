@@ -21,13 +21,10 @@ NAMES = list("abcde")
 ROWS, ROW_LABELS = make_table(n_rows=400)
 MANY = np.random.default_rng(0).permutation(np.arange(400) % 100)
 LABELS = {
-    "bool": ([False, True, True], bool),
-    "int": ([-7, 0, 3], np.int64),
-    "uint8": ([1, 2, 255], np.uint8),
-    "float": ([-1.0, 0.0, 2.0], np.float64),
-    "str": (["a", "b", "longer"], np.str_),
+    "bool": ([False, True, True], bool), "int": ([-7, 0, 3], np.int64), "uint8": ([1, 2, 255], np.uint8),
+    "float": ([-1.0, 0.0, 2.0], np.float64), "str": (["a", "b", "longer"], np.str_),
     "object": (["a", "b", "longer"], object),
-}
+}  # fmt: skip
 
 
 def with_value(values, at, value):

@@ -34,13 +34,10 @@ def frame():
 
 # Forests of these tables have different labels, thresholds, weights, names and categories.
 TABLES = {
-    "two classes": (X, Y, None),
-    "many classes": (X, np.arange(N_ROWS) % 20, None),
-    "text": (X3, np.array(["", "a\0b", "\ud800"])[Y3], None),
-    "greatest values": (1.7e308 * np.tanh(X), Y, None),
-    "weights of all sizes": (X, Y, 10.0 ** RANDOM.uniform(-100, 100, N_ROWS)),
-    "a frame": (frame(), Y, None),
-}
+    "two classes": (X, Y, None), "many classes": (X, np.arange(N_ROWS) % 20, None),
+    "text": (X3, np.array(["", "a\0b", "\ud800"])[Y3], None), "greatest values": (1.7e308 * np.tanh(X), Y, None),
+    "weights of all sizes": (X, Y, 10.0 ** RANDOM.uniform(-100, 100, N_ROWS)), "a frame": (frame(), Y, None),
+}  # fmt: skip
 
 
 RULES = [

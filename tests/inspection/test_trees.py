@@ -198,14 +198,11 @@ def test_the_summary_counts_what_walks_find_and_has_a_text():
         paths = {tuple(walk(tree, row)) for row in X}
         depths = [len(path) - 1 for path in paths]
         assert frame.loc[i].to_dict() == {
-            "n_nodes": len({node for path in paths for node in path}),
-            "n_leaves": len(paths),
-            "max_depth": max(depths),
-            "mean_leaf_depth": np.mean(depths),
-            "mean_leaf_samples": len(X) / len(paths),
+            "n_nodes": len({node for path in paths for node in path}), "n_leaves": len(paths), "max_depth": max(depths),
+            "mean_leaf_depth": np.mean(depths), "mean_leaf_samples": len(X) / len(paths),
             "n_features_used": len({tree.feature[node] for path in paths for node in path[:-1]}),
             "n_bytes": tree.nbytes,
-        }
+        }  # fmt: skip
     assert summary.leaves_by_depth.sum() == summary.n_leaves.sum()
     assert len(summary.leaves_by_depth) == summary.max_depth.max() + 1
     assert summary.splits_by_feature.sum() == (summary.n_nodes - summary.n_leaves).sum()

@@ -8,13 +8,10 @@ from hypothesis import strategies as st
 from aucforest.persistence.model_file import VERSION, ModelFormatError, StoredModel, read_model, write_model
 
 ARRAYS = {
-    "flags": np.array([0, 1, 1], dtype=np.uint8),
-    "codes": np.arange(-5, 5, dtype=np.int8).reshape(2, 5),
-    "numbers": np.array([[0.5, np.nan], [-0.0, np.inf]]),
-    "scalar": np.array(0.25),
-    "empty": np.empty((0, 4), dtype=np.uint64),
-    "words": np.arange(6, dtype=np.uint32)[::2],
-}
+    "flags": np.array([0, 1, 1], dtype=np.uint8), "codes": np.arange(-5, 5, dtype=np.int8).reshape(2, 5),
+    "numbers": np.array([[0.5, np.nan], [-0.0, np.inf]]), "scalar": np.array(0.25),
+    "empty": np.empty((0, 4), dtype=np.uint64), "words": np.arange(6, dtype=np.uint32)[::2],
+}  # fmt: skip
 METADATA = {"name": "snow\N{SNOWMAN} and a lone \ud800", "values": [1, 0.1, None, True, {"key": []}]}
 
 

@@ -22,13 +22,10 @@ def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=(
             sums[node] = sums[left[node]] + sums[left[node] + 1]
     nodes = {
         "feature": np.where(is_split, rng.integers(0, n_features, n_nodes), -1).astype(np.int32),
-        "threshold": np.where(is_split, rng.normal(size=n_nodes), 0.0),
-        "missing_left": rng.random(n_nodes) < 0.5,
-        "left_child": left,
-        "gain": np.where(is_split, rng.random(n_nodes) + 1e-9, 0.0),
-        "n_samples": n_samples,
+        "threshold": np.where(is_split, rng.normal(size=n_nodes), 0.0), "missing_left": rng.random(n_nodes) < 0.5,
+        "left_child": left, "gain": np.where(is_split, rng.random(n_nodes) + 1e-9, 0.0), "n_samples": n_samples,
         "weight": totals.sum(axis=1),
-    }
+    }  # fmt: skip
     nodes["frequencies"] = totals / nodes["weight"][:, None]
     set_nodes = np.flatnonzero(np.isin(nodes["feature"], by_set))
     nodes["threshold"][set_nodes] = 0.0

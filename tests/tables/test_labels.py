@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tables.labels import LabelReader, read_weights
+from aucforest.tables.labels import LabelReader, parse_labels, read_weights
 from aucforest.tables.sources import open_source
 
 TABLE = open_source(pa.table({"y": []}))
@@ -22,12 +22,9 @@ def read(*parts, positive=None):
 
 
 LABELS = st.sampled_from([
-    (["no", "yes", "maybe"], pa.string()),
-    (["no", "yes", "maybe"], pa.string_view()),
-    (["no", "yes", "maybe"], pa.dictionary(pa.int8(), pa.string())),
-    ([True, False], pa.bool_()),
-    ([3, -1, 7], pa.int16()),
-    ([0.0, 4.0, -2.0], pa.float32()),
+    (["no", "yes", "maybe"], pa.string()), (["no", "yes", "maybe"], pa.string_view()),
+    (["no", "yes", "maybe"], pa.dictionary(pa.int8(), pa.string())), ([True, False], pa.bool_()),
+    ([3, -1, 7], pa.int16()), ([0.0, 4.0, -2.0], pa.float32()),
     ([np.float16(0), np.float16(4), np.float16(-2)], pa.float16()),
     ([Decimal(0), Decimal(4), Decimal(-2)], pa.decimal128(5, 0)),
 ])  # fmt: skip
@@ -46,6 +43,11 @@ def test_batches_give_the_same_as_the_whole_column(kind, indices, cut, chunked):
     assert np.array_equal(numbers, expected[1])
     assert numbers.dtype == np.uint16
     assert classes.dtype.kind == {str: "U", bool: "b"}.get(type(labels[0]), "i")
+
+
+def test_labels_of_text_may_have_a_plus_sign():
+    assert parse_labels(pa.array(["+1", "-1", " 2"])).to_pylist() == [1, -1, 2]
+    assert parse_labels(pa.array(["+1", "007"])).to_pylist() == ["+1", "007"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Conversion of columns to the kinds of features: NUMBER, TEXT (strings), FLAG (booleans), dates and durations."""
 
-import re
 import shlex
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucforest._caller import warn
-from aucforest.tables.spellings import DATE_LIKE, is_number
+from aucforest.tables.spellings import reading_advice
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
 # The Arrow type of each kind, to which columns of strings and columns of nulls are converted.
@@ -128,12 +127,10 @@ def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int)
     row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
     value = column[row].as_py()
     what = f"column {name!r} has the value {value!r}, which is not {kind}"
-    options = "--decimal or --thousands (in Python, decimal or thousands)"
-    if kind in (DATE, ZONED):
-        options = "--date-format (in Python, date_format)"
-    is_readable = kind != FLAG and (is_number(value) if kind == NUMBER else re.match(DATE_LIKE, value) is not None)
-    advice = f"{options} says how to read it" if table.is_text else "convert the column, or write a CSV with such text"
-    raise ValueError(f"{table.location(first_row + row)}: {what}{f': {advice}' if is_readable else ''}")
+    advice = reading_advice(value, kind.removeprefix("a "))
+    if advice and not table.is_text:
+        advice = "convert the column, or write a CSV with such text"
+    raise ValueError(f"{table.location(first_row + row)}: {what}{f': {advice}' if advice else ''}")
 
 
 def _cast(column: Any, kind: str) -> Any:

@@ -248,14 +248,14 @@ _DATE_PATTERNS = {form: re.compile(pattern) for form in DATE_FORMATS if (pattern
 
 
 def reading_advice(text: str, kind: str, unit: str | None = None) -> str:
-    """Return what to do about text that is not of the kind of its column; `unit` is that of the column in fit."""
+    """Return how to read text that is not of the kind of its column, or ""; `unit` is that of the column in fit."""
     if kind == "number" and is_number(text):
         if unit is not None and unit not in _NO_UNIT.sub("", text):
             return f"write numbers in {unit!r}, as in fit, or without a unit"
         return "--decimal or --thousands (in Python, decimal or thousands) says how to read it"
-    if kind == "date" and date_formats(text):
+    if kind.startswith("date") and date_formats(text):
         return "--date-format (in Python, date_format) says how to read it"
-    return "leave values that are not known empty"
+    return ""
 
 
 def date_formats(*dates: str) -> list[str]:

@@ -304,7 +304,7 @@ class TextFiles(Files):
         ((row, value),) = self._first_row(is_stray, text_value)
         what = f"column {name!r} has the value {value!r}, which is not a {stray.kind}"
         advice = reading_advice(value, stray.kind, self._types[name].format.get("unit"))
-        raise ValueError(f"{self.location(row)}: {what}; {stray}: {advice}")
+        raise ValueError(f"{self.location(row)}: {what}; {stray}: {advice or 'leave values that are not known empty'}")
 
     def refuse_repeated_header(self) -> None:
         """Raise ValueError if a row repeats the header, as in files that were appended to each other."""
