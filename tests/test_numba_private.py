@@ -32,12 +32,11 @@ def test_a_device_is_not_made_into_machine_code():
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (_numba_private.DeviceCompiler, "__init__"),
-        (_numba_private._DeviceLibrary, "_finalize_final_module"),
+        (_numba_private.DeviceCompiler, "__init__"), (_numba_private._DeviceLibrary, "_finalize_final_module"),
         (_numba_private, "DeviceCompiler"),
     ],
     ids=lambda part: getattr(part, "__name__", part),
-)
+)  # fmt: skip
 def test_without_a_part_that_numba_has_changed_code_is_compiled_by_numba_alone(owner, name, monkeypatch):
     refuse = Mock(side_effect=TypeError("it takes another argument now"))
     monkeypatch.delattr(owner, name) if owner is _numba_private else monkeypatch.setattr(owner, name, refuse)

@@ -53,9 +53,7 @@ def plans(monkeypatch):
 @pytest.mark.parametrize(
     ("n_parts", "y", "options", "weights"),
     [
-        (1, Y, {}, None),
-        (4, NUMBERS, OPTIONS | {"max_depth": None}, None),
-        (7, Y, {"strategy": "gather"}, None),
+        (1, Y, {}, None), (4, NUMBERS, OPTIONS | {"max_depth": None}, None), (7, Y, {"strategy": "gather"}, None),
         (3, Y, {"threshold": "f1", "oob_score": "average_precision", "class_weight": "balanced"}, WEIGHTS),
         (3, Y, {"sampling": "balanced", "oob_score": True, "threshold": {"cost": COSTS}}, None),
         (3, Y, {"bootstrap": False, "class_weight": {"rare": 3.0}}, WEIGHTS),
@@ -64,7 +62,7 @@ def plans(monkeypatch):
         (3, Y, {"monotonic_cst": [1, 0, -1, 0], "max_leaf_nodes": 9, "splitter": "random", "max_bins": None}, WEIGHTS),
     ],
     ids=["default", "numbers", "gather", "tuned", "balanced", "all rows", "subsample", "half-samples", "constrained"],
-)
+)  # fmt: skip
 def test_forests_are_equal(client, n_parts, y, options, weights):
     forest = DaskAUCForestClassifier(**{"n_estimators": 40, "random_state": 1, "max_depth": 4} | options)
     local = forest.to_local().fit(X, y, weights)
@@ -323,11 +321,10 @@ def test_the_plan_has_sizes_and_reasons(client):
 @pytest.mark.parametrize(
     "params",
     [
-        {"monotonic_cst": {"size": 1}},
-        {"class_weight": {True: 3.0}, "strategy": "replicate"},
+        {"monotonic_cst": {"size": 1}}, {"class_weight": {True: 3.0}, "strategy": "replicate"},
         {"sampling": "balanced", "oob_score": True},
     ],
-)
+)  # fmt: skip
 def test_the_plan_equals_that_of_fit(client, monkeypatch, plans, params):
     """The workers are too small, so that the fit ends after planning."""
     monkeypatch.setattr(DaskExecutor, "workers", lambda self: Workers(2, 2, 70_000))

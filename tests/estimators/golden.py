@@ -73,13 +73,11 @@ def make_table(n=300, kind="numeric", n_classes=2, missing=None, infinite=False,
 
 
 WEIGHTS = {
-    None: lambda n: None,
-    "integers": lambda n: draw(n, 5, 300).astype(np.float64),
-    "multiples": lambda n: 0.3 * (1 + draw(n, 4, 300)),
-    "floats": lambda n: (1 + draw(n, 1000, 300)) / 7.0,
+    None: lambda n: None, "integers": lambda n: draw(n, 5, 300).astype(np.float64),
+    "multiples": lambda n: 0.3 * (1 + draw(n, 4, 300)), "floats": lambda n: (1 + draw(n, 1000, 300)) / 7.0,
     "large": lambda n: (1 + draw(n, 2**40, 300)) * 1e20,
     "spread": lambda n: np.ldexp(1.0 + draw(n, 7, 300), -draw(n, 50, 301)),
-}
+}  # fmt: skip
 
 
 CASES = {}

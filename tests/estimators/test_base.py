@@ -79,9 +79,8 @@ BAD_WEIGHTS = {
     "NaN": (with_value(ONES, 3, np.nan), "Input sample_weight contains NaN"),
     "one class": (Y == 1, "^y has only one class, 1; a classifier needs at least 2 classes$"),
     "tiny": (with_value(ONES, 3, 1e-300), RANGE + "1e-300 for a row$"),
-    "huge": (with_value(ONES, 3, 1e300), GREATEST + r"1e\+300$"),
-    "all tiny": (1e-120 * ONES, GREATEST + "1e-120$"),
-}
+    "huge": (with_value(ONES, 3, 1e300), GREATEST + r"1e\+300$"), "all tiny": (1e-120 * ONES, GREATEST + "1e-120$"),
+}  # fmt: skip
 
 BAD_PARAMS = [
     ("criterion", "mse", r"must be a str among .*'hellinger'.* Got 'mse' instead"),
@@ -93,13 +92,12 @@ BAD_PARAMS = [
     ("min_gain", -0.1, r"a float in the range \[0.0, inf\). Got -0.1 instead"),
     ("max_bins", 1, r"an int in the range \[2, 255\] or None. Got 1 instead"),
     ("max_bins", 256, r"an int in the range \[2, 255\] or None. Got 256 instead"),
-    ("random_state", "x", "Got 'x' instead"),
-    ("class_weight", "heavy", "Got 'heavy' instead"),
+    ("random_state", "x", "Got 'x' instead"), ("class_weight", "heavy", "Got 'heavy' instead"),
     ("class_weight", {0: 0, 1: 1}, "^class_weight of class 0 must be positive and finite, but is 0.0$"),
     ("class_weight", {0: 1, 1: np.inf}, "^class_weight of class 1 must be positive and finite, but is inf$"),
     ("class_weight", {5: 1}, r"The classes, \[0, 1\], are not in class_weight"),
     ("class_weight", {0: 1e-250, 1: 1}, RANGE + "1e-250 for a row$"),
-]
+]  # fmt: skip
 
 
 def cases(names, named_values):
@@ -132,8 +130,7 @@ def test_bad_parameter(make, name, value, message):
 METHODS = ["predict", "predict_proba", "predict_log_proba", "apply", "decision_path"]
 FEW = r"^X has 4 features, but AUC\w+Classifier is expecting 5 features as input.$"
 BAD_NEW_TABLES = {
-    "few columns": (X[:, :4], FEW),
-    "few columns, sparse": (csr_array(X[:, :4]), FEW),
+    "few columns": (X[:, :4], FEW), "few columns, sparse": (csr_array(X[:, :4]), FEW),
     "no rows": (X[:0], r"0 sample\(s\)"),
     "another name": (frame().rename(columns={"e": "f"}), r"^The feature names should match(.|\n)*- f\n(.|\n)*- e\n"),
     "another order": (frame()[NAMES[::-1]], "must be in the same order as they were in fit"),
@@ -141,7 +138,7 @@ BAD_NEW_TABLES = {
     "duplicate columns": (frame().rename(columns={"e": "a"}), r"^X has 2 columns named 'a'"),
     "strings": (frame(b=WORDS), r"^X: column 'b' is not numeric"),
     "dates": (frame(b=pd.Timestamp(2024, 2, 29)), r"^X: column 'b' holds dates"),
-}
+}  # fmt: skip
 
 
 @cases("table, message", BAD_NEW_TABLES)

@@ -33,8 +33,7 @@ def make_frame(n_rows=400, n_codes=9):
 X, Y = make_table()
 X3, Y3 = make_table(400, n_classes=3)
 MODELS = {
-    "two classes": (small_forest(), X, Y),
-    "missing values": (small_forest(), *make_table(missing=0.3)),
+    "two classes": (small_forest(), X, Y), "missing values": (small_forest(), *make_table(missing=0.3)),
     "names of columns": (small_forest(), pd.DataFrame(X).add_prefix("x"), Y),
     "categories": (small_forest(), *make_frame()),
     "more categories than codes": (small_forest(1, max_depth=3), *make_frame(900, 300)),
@@ -43,7 +42,7 @@ MODELS = {
     "tuned": (small_forest(20, threshold="youden"), X, Y),
     "tuned for the first class": (small_forest(20, threshold="youden", pos_label=0), X, Y),
     "a tree": (small_tree(), *make_table(missing=0.1)),
-}
+}  # fmt: skip
 
 
 @cache

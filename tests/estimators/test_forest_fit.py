@@ -45,10 +45,9 @@ def test_warm_start():
         (X[:, :4], Y, "^warm_start: X has 4 features, but the existing trees have 5$"),
         (X, 2 * Y, r"^warm_start: y has the classes \[0, 2\], but the existing trees have \[0, 1\]$"),
         (X, np.arange(240) % 3, r"^warm_start: y has the classes \[0, 1, 2\], but the existing trees have \[0, 1\]$"),
-        (X, np.zeros(240), "^y has only one class"),
-        (X[:0], Y[:0], "0 sample"),
+        (X, np.zeros(240), "^y has only one class"), (X[:0], Y[:0], "0 sample"),
     ],
-)
+)  # fmt: skip
 def test_a_warm_start_that_fails_keeps_all(table, labels, message):
     forest = small_forest(3, warm_start=True).fit(X, Y)
     before = dict(vars(forest), n_estimators=5)

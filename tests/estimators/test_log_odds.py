@@ -22,12 +22,10 @@ NEW, _ = make_table(20, 4, seed=1)
 PLACES, WEIGHTS = roots_legendre(4)
 WAY = ((PLACES + 1) / 2).tolist(), (WEIGHTS / 2).tolist()
 FORESTS = {
-    "default": {},
-    "pure leaves": {"shrinkage": None, "calibration": None, "bootstrap": False},
-    "pure leaves, calibrated": {"shrinkage": None},
-    "balanced": {"sampling": "balanced"},
+    "default": {}, "pure leaves": {"shrinkage": None, "calibration": None, "bootstrap": False},
+    "pure leaves, calibrated": {"shrinkage": None}, "balanced": {"sampling": "balanced"},
     "rates of classes alone": {"sampling": "balanced", "calibration": None},
-}
+}  # fmt: skip
 
 
 def worth_of(forest, row):

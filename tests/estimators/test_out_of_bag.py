@@ -38,23 +38,20 @@ BOTH = {
     metrics.make_scorer(metrics.balanced_accuracy_score): of_labels(metrics.balanced_accuracy_score),
 }
 TWO = {
-    "average_precision": positive(metrics.average_precision_score),
-    "f1": of_labels(metrics.f1_score),
+    "average_precision": positive(metrics.average_precision_score), "f1": of_labels(metrics.f1_score),
     metrics.make_scorer(metrics.fbeta_score, beta=2): of_labels(partial(metrics.fbeta_score, beta=2)),
     metrics.make_scorer(metrics.roc_auc_score, response_method="predict_proba"): positive(metrics.roc_auc_score),
-    "precision_at_0.1": positive(partial(precision_at_k, k=0.1)),
-    "lift_at_20": positive(partial(lift_at_k, k=20)),
+    "precision_at_0.1": positive(partial(precision_at_k, k=0.1)), "lift_at_20": positive(partial(lift_at_k, k=20)),
     metrics.make_scorer(recall_at_k, k=0.1, response_method="predict_proba"): positive(partial(recall_at_k, k=0.1)),
     **BOTH,
-}
+}  # fmt: skip
 MANY = {
     "roc_auc_ovo": lambda y, proba, labels, weight: hand_till(np.searchsorted(NAMES, y), proba, 3, weight),
     "recall_at_0.1": lambda y, proba, labels, weight: np.mean(
         [recall_at_k(y == name, of_class, 0.1, sample_weight=weight) for name, of_class in zip(NAMES, proba.T)]
     ),
-    "f1_macro": of_labels(partial(metrics.f1_score, average="macro")),
-    **BOTH,
-}
+    "f1_macro": of_labels(partial(metrics.f1_score, average="macro")), **BOTH,
+}  # fmt: skip
 
 
 def cross_fitted(y, scores, weight):

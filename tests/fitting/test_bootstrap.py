@@ -145,11 +145,10 @@ def test_a_subsample_is_without_replacement(max_samples, n_sampled):
 @pytest.mark.parametrize(
     ("labels", "rates"),
     [
-        (TWO, {True: 2.0, np.False_: 0.5}),
-        (np.where(TWO, 7, -3), {7: 2.0, np.int64(-3): 0.5}),
+        (TWO, {True: 2.0, np.False_: 0.5}), (np.where(TWO, 7, -3), {7: 2.0, np.int64(-3): 0.5}),
         (pd.Series(np.where(TWO, "yes", "no")), {"yes": 2, "no": 0.5}),
     ],
-)
+)  # fmt: skip
 def test_sampling_rates_by_label(labels, rates):
     assert sampled_rows(small_forest(2, sampling=rates, max_depth=1).fit(X, labels)) == [[135, 60]] * 2
 

@@ -188,16 +188,14 @@ def test_trees_of_other_variants_stay_where_they_are(tmp_path):
 @pytest.mark.parametrize(
     ("numbers", "manifest", "shape", "sentence"),
     [
-        ([0, 1], {"seed": 8}, SHAPE, "it belongs to another fit"),
-        ([1, 0], MANIFEST, SHAPE, "negative or unsorted"),
-        ([1, 1], MANIFEST, SHAPE, "negative or unsorted"),
-        ([-1, 0], MANIFEST, SHAPE, "negative or unsorted"),
+        ([0, 1], {"seed": 8}, SHAPE, "it belongs to another fit"), ([1, 0], MANIFEST, SHAPE, "negative or unsorted"),
+        ([1, 1], MANIFEST, SHAPE, "negative or unsorted"), ([-1, 0], MANIFEST, SHAPE, "negative or unsorted"),
         ([0], MANIFEST, SHAPE, "numbers must be int64 of shape"),
         ([0, 1], MANIFEST, (feature_kinds({}, 1), 2), "a feature is not in"),
         ([0, 1], MANIFEST, (feature_kinds({}, 3), 3), "tree.total must be"),
         ([0, 1], MANIFEST, (SETS, 2), "categorical split is on a numeric"),
     ],
-)
+)  # fmt: skip
 def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest, shape, sentence):
     save(tmp_path / "other", [0, 1], manifest=manifest)
     path = tree_files(tmp_path / "other")[0]

@@ -118,8 +118,7 @@ NONE = "No criterion ranks significantly better than gini on these folds"
     [
         ({"auc": 0.006, "auto": 0.004}, NONE, "auc has the highest ROC AUC, +0.006, 95 % interval -0.007 to +0.019."),
         (
-            {"auc": -0.03, "auto": -0.004},
-            f"{NONE}, and auc ranks significantly worse",
+            {"auc": -0.03, "auto": -0.004}, f"{NONE}, and auc ranks significantly worse",
             "gini has the highest ROC AUC, then auto, -0.004, 95 % interval -0.017 to +0.009.",
         ),
         (
@@ -129,7 +128,7 @@ NONE = "No criterion ranks significantly better than gini on these folds"
         ),
         ({"c": 0.015, "a": 0.0, "b": 0.0}, NONE, "c has the highest ROC AUC, +0.015, 95 % interval +0.002 to +0.028."),
     ],
-)
+)  # fmt: skip
 def test_the_verdict(shifts, significant, best):
     result = shifted(shifts)
     assert result.verdict() == repr(result).splitlines()[0] == f"{significant}; {best}"
@@ -324,15 +323,14 @@ def test_progress_is_shown(data, capsys):
         ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0"),
         ({"cv": StratifiedShuffleSplit(1)}, "at least 2 folds, but cv has 1"),
         ({"cv": [(range(1000), range(500))] * 2, "y": np.arange(1500) > 500}, "fold 0 has no test sample of class"),
-        ({"sample_weight": [1.0]}, "inconsistent numbers of samples"),
-        ({"y": np.linspace(0, 1, 1500)}, "continuous"),
+        ({"sample_weight": [1.0]}, "inconsistent numbers of samples"), ({"y": np.linspace(0, 1, 1500)}, "continuous"),
         ({"y": ["a"] * 1500}, "y has only one class, 'a': at least 2 are needed"),
         ({"y": ["a", "b"]}, "inconsistent numbers of samples"),
         ({"groups": np.arange(1400)}, "groups has 1400 values, but X has 1500 samples"),
         ({"groups": np.arange(1500) > 500, "cv": 2, "y": np.arange(1500) > 500}, "no training sample of class"),
         ({"criteria": [["auc", "gini"], "auto"]}, r"criteria must hold single .* has the list \['auc', 'gini'\]"),
     ],
-)
+)  # fmt: skip
 def test_invalid_arguments_are_refused(data, params, sentence):
     X, y = data
     with pytest.raises((ValueError, TypeError), match=sentence):

@@ -32,10 +32,9 @@ MODELS = {
     "weighted": lambda: small_forest(class_weight="balanced").fit(X, Y, np.linspace(0, 3, len(X))),
     "deep": lambda: small_forest(max_features=1).fit(*make_table(3000)),
     "many classes": lambda: small_forest().fit(*make_table(400, n_classes=5)),
-    "single leaves": lambda: small_forest(min_samples_leaf=200).fit(X, Y),
-    "a tree": lambda: small_tree().fit(X, Y),
+    "single leaves": lambda: small_forest(min_samples_leaf=200).fit(X, Y), "a tree": lambda: small_tree().fit(X, Y),
     "balanced": lambda: small_forest(20, sampling="balanced").fit(X, Y * (np.arange(len(X)) % 2)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MODELS)

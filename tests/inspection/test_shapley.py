@@ -82,12 +82,10 @@ def test_deep_trees_of_many_features_are_precise(n_splits):
     chain = make_chain(n_splits)
     node = np.arange(chain.n_nodes)
     changed = {
-        "feature": np.where(chain.is_leaf, -1, node // 2).astype(np.int32),
-        "threshold": np.zeros(chain.n_nodes),
+        "feature": np.where(chain.is_leaf, -1, node // 2).astype(np.int32), "threshold": np.zeros(chain.n_nodes),
         "weight": np.ldexp(1.0, -((node + 1) // 2)),
-        "frequencies": np.stack([node < node[-1], node == node[-1]], axis=1).astype(float),
-        "n_features": n_splits,
-    }
+        "frequencies": np.stack([node < node[-1], node == node[-1]], axis=1).astype(float), "n_features": n_splits,
+    }  # fmt: skip
     X = np.ones((2, n_splits))
     X[1, 0] = -1.0
     found = shapley_values(Tree(**{**vars(chain), **changed}), X)

@@ -87,8 +87,7 @@ def test_the_smoothed_auc_is_one_minus_the_sigmoid_loss(weighted):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": [1, 1, 1]}, "y has only one class in 3 samples"),
-        ({"y": [0, 1, 2]}, "y must have two labels"),
+        ({"y": [1, 1, 1]}, "y has only one class in 3 samples"), ({"y": [0, 1, 2]}, "y must have two labels"),
         ({"y": [0, 1]}, "y has 2 samples, but scores has 3"),
         ({"scores": [0.0, np.nan, 1.0]}, "scores must be finite, but value 1 is nan"),
         ({"scores": [[0.0], [1.0], [2.0]]}, r"scores must have 1 dimension\(s\), but has shape \(3, 1\)"),
@@ -103,7 +102,7 @@ def test_the_smoothed_auc_is_one_minus_the_sigmoid_loss(weighted):
         ({"scores": [-1e308, 1e308, 0.0]}, r"scores from -1e\+308 to 1e\+308 are too far apart for eps=1"),
         ({"scores": [0.0, 1e90, 1.0], "eps": 1e-20}, "are too far apart"),
     ],
-)
+)  # fmt: skip
 def test_invalid_arguments(arguments, message):
     arguments = {"y": [0, 1, 0], "scores": [0.1, 0.2, 0.3], "eps": 1.0, **arguments}
     with pytest.raises(ValueError, match=message):

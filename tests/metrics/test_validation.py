@@ -16,14 +16,12 @@ third_of_two = partial(three_labels, pos_label="c")
     "labels",
     [
         *([low, high, high] for low, high in [(False, True), (0, 1), (-1, 1), (3, 9), (0.5, 1.5), ("a", "b")]),
-        np.array(["a", "b", "b"], dtype=object),
-        np.array([0, 1, 1], dtype=np.uint8),
+        np.array(["a", "b", "b"], dtype=object), np.array([0, 1, 1], dtype=np.uint8),
         np.array(["2020-01-01", "2021-01-01", "2021-01-01"], dtype="datetime64[D]"),
-        pd.Series(["a", "b", "b"], index=[5, 6, 7]),
-        pd.Series(["a", "b", "b"], dtype="category"),
+        pd.Series(["a", "b", "b"], index=[5, 6, 7]), pd.Series(["a", "b", "b"], dtype="category"),
         pd.Series([0, 1, 1], dtype="Int64"),
     ],
-)
+)  # fmt: skip
 def test_the_greater_of_two_labels_is_positive(labels):
     assert is_positive(labels, 3).tolist() == [False, True, True]
     assert is_positive(np.asarray(labels)[::-1], 3).tolist() == [True, True, False]
@@ -36,15 +34,14 @@ def test_the_greater_of_two_labels_is_positive(labels):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([1, 2, 3], [1.0, np.nan, 3.0]),
-        ([True, False, True], [1.0, np.nan, 1.0]),
+        ([1, 2, 3], [1.0, np.nan, 3.0]), ([True, False, True], [1.0, np.nan, 1.0]),
         (np.float32([1, 2, 3]), np.float32([1, np.nan, 3])),
         (["a", "b", "c"], np.array(["a", None, "c"], dtype=object)),
         (np.array(["a", "b", 3], dtype=object), np.array(["a", None, 3], dtype=object)),
         (np.arange(3).astype("M8[ns]"), np.array([0, "NaT", 2], dtype="M8[ns]")),
         (np.arange(3).astype("m8[s]"), np.array([0, "NaT", 2], dtype="m8[s]")),
     ],
-)
+)  # fmt: skip
 def test_masked_values_are_missing(values, expected):
     unmasked, expected = validation.unmask(np.ma.masked_array(values, [0, 1, 0])), np.asarray(expected)
     assert unmasked.dtype == expected.dtype
@@ -78,15 +75,12 @@ def test_codes_are_positions_among_the_sorted_labels(values):
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [
-        ([1, 2], np.float64),
-        ([True, False], np.float64),
+        ([1, 2], np.float64), ([True, False], np.float64),
         *((np.array([1, 2], kind), np.float32) for kind in (np.float16, np.float32)),
-        (np.array([1, 2], np.longdouble), np.float64),
-        (np.array([1, 2.5], object), np.float64),
-        (np.arange(6.0)[::3], np.float64),
-        (pd.Series([1.0, 2.0]), np.float64),
+        (np.array([1, 2], np.longdouble), np.float64), (np.array([1, 2.5], object), np.float64),
+        (np.arange(6.0)[::3], np.float64), (pd.Series([1.0, 2.0]), np.float64),
     ],
-)
+)  # fmt: skip
 def test_dtype_of_scores(values, dtype):
     checked = check_scores(values)
     assert checked.dtype == dtype
@@ -122,16 +116,14 @@ def test_dtype_of_scores(values, dtype):
             (check, labels, ValueError, "missing value")
             for check in (three_labels, three_codes)
             for labels in (
-                [0.0, np.nan, 1.0],
-                np.array(["a", None, "b"], dtype=object),
-                pd.Series(["a", None, "b"], dtype="string"),
-                pd.Series([None, True, False], dtype="boolean"),
+                [0.0, np.nan, 1.0], np.array(["a", None, "b"], dtype=object),
+                pd.Series(["a", None, "b"], dtype="string"), pd.Series([None, True, False], dtype="boolean"),
             )
         ),
         (three_labels, np.array([1, "a", 1], dtype=object), TypeError, "cannot be sorted"),
         (three_codes, np.array([1, "a", 1], dtype=object), TypeError, "cannot be sorted"),
     ],
-)
+)  # fmt: skip
 def test_invalid_scores_weights_and_labels(check, values, error, message):
     with pytest.raises(error, match=message):
         check(values)

@@ -241,14 +241,12 @@ def test_metrics_of_the_highest_scores_warn_of_few_positives(metric):
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        (([], []), "y_score is empty"),
-        (([0.1, 0.2], [0, 1, 1]), "y_true has 3 samples"),
+        (([], []), "y_score is empty"), (([0.1, 0.2], [0, 1, 1]), "y_true has 3 samples"),
         (([0.1, 0.2], [1, 1]), "the reference must have samples of all classes, two or more"),
-        (([0.1, np.inf], [0, 1]), "infinite"),
-        (([0.1, 0.2], [np.nan, np.nan]), "all 2 labels of y_true are missing"),
+        (([0.1, np.inf], [0, 1]), "infinite"), (([0.1, 0.2], [np.nan, np.nan]), "all 2 labels of y_true are missing"),
         (([[0.1, 0.2, 0.7]] * 2, [0, 1]), "y_score has 3 columns, but there are 2 classes"),
     ],
-)
+)  # fmt: skip
 def test_invalid_rows_of_fit(rows, sentence):
     with pytest.raises(ValueError, match=sentence):
         CBPE().fit(y_true=rows[1], y_score=rows[0], chunks=ONE)
@@ -265,8 +263,7 @@ def test_invalid_rows_of_fit(rows, sentence):
         ("metrics", ["roc_auc", "roc_auc"], ValueError, "metrics must not contain duplicates"),
         ("calibration", "platt", ValueError, "calibration must be one of"),
         ("multi_class", "all", ValueError, "multi_class must be one of"),
-        ("on_nan", "ignore", ValueError, "on_nan must be one of"),
-        ("level", 0.0, ValueError, "level must be in"),
+        ("on_nan", "ignore", ValueError, "on_nan must be one of"), ("level", 0.0, ValueError, "level must be in"),
         ("threshold", -1.0, ValueError, "threshold must not be negative"),
         ("importance_weighted", True, ValueError, "needs X"),
         ("n_simulations", 1, ValueError, "n_simulations == 1, must be >= 2"),
@@ -274,7 +271,7 @@ def test_invalid_rows_of_fit(rows, sentence):
         ("random_state", -1, ValueError, "random_state == -1, must be >= 0"),
         ("random_state", 2.5, TypeError, "random_state must be an instance of int"),
     ],
-)
+)  # fmt: skip
 def test_invalid_parameters(parameter, value, error, sentence):
     with pytest.raises(error, match=sentence):
         CBPE(**{parameter: value}).fit(y_true=[0, 1], y_score=[0.1, 0.2], chunks=ONE)

@@ -139,12 +139,11 @@ SKLEARN = {
         DecisionTreeClassifier, ExtraTreeClassifier, missing=("DecisionTreeRegressor", "ExtraTreeRegressor")
     ),
     "sklearn.ensemble": _by_name(
-        RandomForestClassifier,
-        ExtraTreesClassifier,
+        RandomForestClassifier, ExtraTreesClassifier,
         missing=("RandomForestRegressor", "ExtraTreesRegressor", "RandomTreesEmbedding"),
     ),
     "sklearn.metrics": {
         name: getattr(metrics, name) for name in ("roc_auc_score", "roc_curve", "average_precision_score")
     },
-}
+}  # fmt: skip
 IMBLEARN = {"imblearn.ensemble": _by_name(BalancedRandomForestClassifier)}

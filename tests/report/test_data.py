@@ -23,12 +23,10 @@ NO_ROW = "No row of this report has the same label and values as a training row.
 def test_columns_of_frames_are_described(frames):
     numbers = pages.X[1:, 1]
     columns = {
-        "kind": np.where(X[:, 0] > np.nanmedian(X[:, 0]), "big", "small").tolist(),
-        "code": ["007", "10"] * 250,
-        "number": [None, *numbers.tolist()],
-        "day": np.datetime64("2024-01-01") + np.arange(500) % 100,
+        "kind": np.where(X[:, 0] > np.nanmedian(X[:, 0]), "big", "small").tolist(), "code": ["007", "10"] * 250,
+        "number": [None, *numbers.tolist()], "day": np.datetime64("2024-01-01") + np.arange(500) % 100,
         "wait": np.array([1, 2, 30, 1, 2] * 100, dtype="m8[h]").astype("m8[ns]"),
-    }
+    }  # fmt: skip
     described = {cells[0]: cells[1:] for cells in column_table(frames.DataFrame(columns)).rows}
     assert list(described) == list(columns)
     assert described["kind"][0] == described["code"][0] == "category"

@@ -56,10 +56,8 @@ def test_each_of_three_classes_is_evaluated_against_the_others(forest_of_three, 
     proba, y, predicted = forest_of_three.predict_proba(X3[TEST]), Y3[TEST], forest_of_three.predict(X3[TEST])
     recalls = recall_score(y, predicted, average=None)
     expected = {
-        "ROC AUC": hand_till_score(y, proba),
-        "log loss": log_loss(y, proba),
-        "G-mean": recalls.prod() ** (1 / 3),
-    }
+        "ROC AUC": hand_till_score(y, proba), "log loss": log_loss(y, proba), "G-mean": recalls.prod() ** (1 / 3),
+    }  # fmt: skip
     for name, value in expected.items():
         assert printed(figures(page, SCORES)[name][0]) == pytest.approx(value, abs=5e-4)
     for k, cells in enumerate(page.tables["Each class against all others"][1:]):

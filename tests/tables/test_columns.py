@@ -162,12 +162,11 @@ REFUSALS = [
     ([5], FULL, "^categorical_features has the index 5, but X has 5 columns$"),
     ([-1], FULL, "^categorical_features has the index -1, but X has 5 columns$"),
     ([True] * 4, FULL, "^categorical_features is a mask for 4 columns, but X has 5$"),
-    (["kind", 1], FULL, rf"{ONE_OF}\['kind', 1\]$"),
-    ([0.5], FULL, rf"{ONE_OF}\[0.5\]$"),
+    (["kind", 1], FULL, rf"{ONE_OF}\['kind', 1\]$"), ([0.5], FULL, rf"{ONE_OF}\[0.5\]$"),
     ("dtype", FULL, "^The 'categorical_features' parameter of .* Got 'dtype' instead"),
     (["b"], FULL, f"^X: column 'kind' is not numeric .*'fir'.*; {ADVICE}"),
     (None, KINDS, f"^X: column 'kind' is not numeric .*; {ADVICE}"),
-]
+]  # fmt: skip
 
 
 @both

@@ -225,11 +225,9 @@ def test_files_of_a_table_have_dialects_of_their_own(tmp_path, written):
 
 
 LINES = [
-    "a: 1, b: 2, c: 3, d: 4\na: 1, b: 2, c: 3, d: 4\na: 1, b: 2, c: 3",
-    "Street {}, x\n12345 City, y\nLand, z",
-    'he said ""yes, no, 1, {}""\n{},a,b,c\n',
-    "x\n{},t,3,yes\n{},t,4,no",
-]
+    "a: 1, b: 2, c: 3, d: 4\na: 1, b: 2, c: 3, d: 4\na: 1, b: 2, c: 3", "Street {}, x\n12345 City, y\nLand, z",
+    'he said ""yes, no, 1, {}""\n{},a,b,c\n', "x\n{},t,3,yes\n{},t,4,no",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", LINES)

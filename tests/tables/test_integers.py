@@ -46,11 +46,10 @@ def test_other_values_are_not_rounded():
         (pl.DataFrame({"word": ["9007199254740993", "y"] * 30, "key": LARGE}), "column 'key'"),
         (pl.DataFrame({"a": SMALL, "key": pl.Series(LARGE).cast(pl.Int128)}), "column 'key'"),
         (pa.table({"a": SMALL, "key": [None, *LARGE[1:].tolist()]}), "column 'key'"),
-        (np.column_stack([SMALL, LARGE]), "column 1"),
-        (csr_array(np.column_stack([SMALL, LARGE])), "column 1"),
+        (np.column_stack([SMALL, LARGE]), "column 1"), (csr_array(np.column_stack([SMALL, LARGE])), "column 1"),
     ],
     ids=["pandas", "nullable", "polars", "int128", "arrow", "matrix", "sparse"],
-)
+)  # fmt: skip
 def test_a_fit_warns_with_the_name_of_the_column(X, name):
     with pytest.warns(UserWarning, match=rf"^X: {name}: integers above 2\*\*53 are rounded"):
         forest = AUCForestClassifier(2, random_state=0).fit(X, Y)

@@ -29,14 +29,12 @@ def test_kinds_of_values():
     [
         ([" 1.5 ", "NA", "", "1e3", None], NUMBER, [1.5, None, None, 1000.0, None]),
         (["1", "True", "false", " TRUE", "", "0"], FLAG, [True, True, False, True, None, False]),
-        (["1", "NA", " x"], TEXT, ["1", None, " x"]),
-        (pa.array([1, None], pa.int8()), NUMBER, [1.0, None]),
-        ([True, None], NUMBER, [1.0, None]),
-        (pa.array(["x", "y"]).dictionary_encode(), TEXT, ["x", "y"]),
+        (["1", "NA", " x"], TEXT, ["1", None, " x"]), (pa.array([1, None], pa.int8()), NUMBER, [1.0, None]),
+        ([True, None], NUMBER, [1.0, None]), (pa.array(["x", "y"]).dictionary_encode(), TEXT, ["x", "y"]),
         (pa.array(["x", "y"], pa.large_string()), TEXT, ["x", "y"]),
         *((pa.nulls(1), kind, [None]) for kind in (NUMBER, TEXT, FLAG, DATE, ZONED, DURATION)),
     ],
-)
+)  # fmt: skip
 def test_values_are_converted_to_the_kind_of_the_model(values, kind, wanted):
     assert read(values, kind) == wanted
 
@@ -80,10 +78,9 @@ def test_kinds_of_columns():
     [
         (pa.array([date(2024, 2, 29)]).dictionary_encode(), "column 'x' has type dictionary<values=date32.*--drop x "),
         ([[1, 2]], "column 'x' has type list<.*>: features must be numeric, string, boolean, or dates; leave it out"),
-        ([{"a": 1}], "column 'x' has type struct<.*>: features"),
-        ([b"a"], "column 'x' has type binary: features"),
+        ([{"a": 1}], "column 'x' has type struct<.*>: features"), ([b"a"], "column 'x' has type binary: features"),
     ],
-)
+)  # fmt: skip
 def test_columns_of_unsupported_types(column, sentence):
     source = open_source(pa.table({"x": column, "y": [1], "z": [2]}))
     with pytest.raises(ValueError, match=sentence):

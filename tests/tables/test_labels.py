@@ -107,10 +107,9 @@ LIKE_YES = "differ only by case and spaces and are different labels: write them 
     ("positive", "notes"),
     [
         (None, [f"column 'y': ' Yes' (1), 'Yes' (3), 'yes ' (2) {LIKE_YES}"]),
-        ("Yes", [f"column 'y': 'Yes' (3), 'yes ' (2), ' Yes' (1) {LIKE_YES}"]),
-        ("no", []),
+        ("Yes", [f"column 'y': 'Yes' (3), 'yes ' (2), ' Yes' (1) {LIKE_YES}"]), ("no", []),
     ],
-)
+)  # fmt: skip
 def test_labels_that_differ_by_case_and_spaces_are_counted(positive, notes):
     reader = LabelReader(TABLE, "y", positive)
     for part in (["Yes", "yes ", "no"], ["Yes", " Yes", "Yes", "yes ", "maybe"]):

@@ -60,18 +60,14 @@ def test_columns_that_separate_the_classes_are_named_with_their_auc():
     y = random.random(400) < 0.2
     close = y + random.normal(scale=0.3, size=400)
     leaks = {
-        "number": np.where(y, 10.0, 1.0) + random.random(400),
-        "reversed": np.where(y, 1.0, 10.0) + random.random(400),
-        "flag": y,
-        "word": np.where(y, "won", random.choice(["lost", "open"], size=400)),
+        "number": np.where(y, 10.0, 1.0) + random.random(400), "reversed": np.where(y, 1.0, 10.0) + random.random(400),
+        "flag": y, "word": np.where(y, "won", random.choice(["lost", "open"], size=400)),
         "only if positive": np.where(y, random.random(400), np.nan),
-    }
+    }  # fmt: skip
     others = {
-        "close": close,
-        "key": [f"k{i}" for i in range(400)],
-        "word": np.where(close > 0.5, "high", "low"),
+        "close": close, "key": [f"k{i}" for i in range(400)], "word": np.where(close > 0.5, "high", "low"),
         "one": np.ones(400),
-    }
+    }  # fmt: skip
     for library in (pd.DataFrame, lambda columns: pl.DataFrame(columns, strict=False)):
         for name, values in leaks.items():
             sentence = f"{name!r} alone separates the classes (ROC AUC 1.0000): is it known at prediction time?"

@@ -8,8 +8,7 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"decimal": ";"}, "decimal must be one of '.', ',', but is ';'"),
-        ({"decimal": ""}, "decimal must be one of"),
+        ({"decimal": ";"}, "decimal must be one of '.', ',', but is ';'"), ({"decimal": ""}, "decimal must be one of"),
         ({"thousands": "_"}, "thousands must be one of '.', ',', \"'\", ' ', but is '_'"),
         ({"decimal": ",", "thousands": ","}, "the decimal mark and that between thousands are the same, ','"),
         ({"date_format": "day"}, "the format of dates must be one of strptime, such"),
@@ -18,7 +17,7 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
         *(({"encoding": name}, "the encoding must be one that Python has, such as") for name in ("", "nope", "hex")),
         *(({"separator": mark}, "the separator must be one character") for mark in ("", ";;", '"', "\n", "§")),
     ],
-)
+)  # fmt: skip
 def test_invalid_options(options, sentence):
     with pytest.raises(ValueError) as caught:
         ReadOptions(**options).check()

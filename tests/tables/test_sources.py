@@ -89,11 +89,9 @@ def test_tables_that_are_refused(tmp_path, folder):
         (pl.Series([1]), TypeError, "source is a Series: pass a table"),
         (pl.LazyFrame({"a": [1]}), TypeError, r"source is a LazyFrame: pass source.collect\(\)"),
         (table().to_reader(), TypeError, "a RecordBatchReader can be read only once, but"),
-        (iter(table().to_batches()), TypeError, "can be read only once"),
-        ([], ValueError, "source is an empty list"),
-        ([tmp_path / "empty"], ValueError, "empty is a folder: pass it by itself"),
-        (3, TypeError, "is a int"),
-    ]
+        (iter(table().to_batches()), TypeError, "can be read only once"), ([], ValueError, "source is an empty list"),
+        ([tmp_path / "empty"], ValueError, "empty is a folder: pass it by itself"), (3, TypeError, "is a int"),
+    ]  # fmt: skip
     for given, error, sentence in cases:
         with pytest.raises(error, match=sentence):
             open_source(given)

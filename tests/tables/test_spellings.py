@@ -181,12 +181,10 @@ def test_columns_of_months_without_days_and_by_name_are_dates(read, form):
 @pytest.mark.parametrize(
     ("zeros", "date_format", "written"),
     [
-        ("0000-00-00", None, "%Y-%m-%d"),
-        ("0000-00-00 00:00:00", None, "%Y-%m-%d 10:00:00"),
-        ("00.00.0000", "%d.%m.%Y", "%d.%m.%Y"),
-        ("1900-01-00", "%d-%b-%Y", "%d-%b-%Y"),
+        ("0000-00-00", None, "%Y-%m-%d"), ("0000-00-00 00:00:00", None, "%Y-%m-%d 10:00:00"),
+        ("00.00.0000", "%d.%m.%Y", "%d.%m.%Y"), ("1900-01-00", "%d-%b-%Y", "%d-%b-%Y"),
     ],
-)
+)  # fmt: skip
 def test_zeros_in_place_of_a_date_are_missing(read, zeros, date_format, written):
     days = [datetime(2023, 1, 1) + i * DAY for i in range(29)]
     values = [zeros, *(day.strftime(written) for day in days)]

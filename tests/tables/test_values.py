@@ -56,13 +56,11 @@ def forms_of(values, *types):
 def moments(values):
     units = [pa.timestamp(unit) for unit in ("us", "ms")]
     return {
-        **forms_of(values, *units),
-        "timestamps": objects(values, pd.Timestamp),
-        "pandas": pd.DataFrame({"c": pd.Series(values, dtype="M8[us]")}),
-        "numpy": matrix(values, "M8[us]"),
+        **forms_of(values, *units), "timestamps": objects(values, pd.Timestamp),
+        "pandas": pd.DataFrame({"c": pd.Series(values, dtype="M8[us]")}), "numpy": matrix(values, "M8[us]"),
         "scalars of numpy": objects(values, lambda value: np.datetime64(value, "ms")),
         "text": pd.DataFrame({"c": [None if value is None else value.isoformat() for value in values]}),
-    }
+    }  # fmt: skip
 
 
 CASES = {
@@ -118,12 +116,10 @@ def test_equal_values_are_one_category_in_every_type(case):
 
 
 OTHERS = {
-    "text": ("b", "'b'"),
-    "numbers": (3, "3"),
-    "dates": (DAYS[0], "'2024-03-01'"),
+    "text": ("b", "'b'"), "numbers": (3, "3"), "dates": (DAYS[0], "'2024-03-01'"),
     "dates with a zone": (ZONED[0], r"'2024-03-01 09:30:00.250000\+00:00'"),
     "durations": (WAITS[2], "'2:00:05.001500'"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("fitted", "other"), list(permutations(OTHERS, 2)))

@@ -44,11 +44,9 @@ def test_frequencies_are_monotone_to_the_last_bit(data, criterion, key, more):
     weighted = more.draw(st.booleans())
     kind = {"weights": np.rint(counts * 1e15 / 3)} if weighted else {"counts": counts}
     how = {
-        "max_bins": more.draw(st.sampled_from([3, 255])),
-        "max_features": more.draw(st.integers(1, X.shape[1])),
-        "random": more.draw(st.booleans()),
-        "max_leaf_nodes": more.draw(st.sampled_from([None, 2, 5, 100])),
+        "max_bins": more.draw(st.sampled_from([3, 255])), "max_features": more.draw(st.integers(1, X.shape[1])),
+        "random": more.draw(st.booleans()), "max_leaf_nodes": more.draw(st.sampled_from([None, 2, 5, 100])),
         "min_samples_leaf": more.draw(st.integers(1, 3)),
-    }
+    }  # fmt: skip
     grown = grow(X, labels, criterion=criterion, key=key, signs=signs, n_classes=2, **kind, **how)
     assert_monotone(grown.tree, X, signs)

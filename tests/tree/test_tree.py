@@ -65,9 +65,8 @@ BROKEN_SETS = [
     ({"set_nodes": np.array([0])}, "a node with a set has a threshold"),
     ({"missing_left": np.array([True, False, True, False, False])}, "a set and missing_left disagree"),
     ({"feature": np.array([0, LEAF, 0, LEAF, LEAF], dtype=np.int32)}, "split both by sets and by thresholds"),
-    ({"shrinkage": -1.0}, "shrinkage is negative or NaN"),
-    ({"shrinkage": np.nan}, "shrinkage is negative or NaN"),
-]
+    ({"shrinkage": -1.0}, "shrinkage is negative or NaN"), ({"shrinkage": np.nan}, "shrinkage is negative or NaN"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("changes", "message"), BROKEN_SETS)
