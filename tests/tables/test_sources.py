@@ -87,6 +87,7 @@ def test_tables_that_are_refused(tmp_path, folder):
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "the DataFrame has two columns named 'a'"),
         (pd.Series([1]), TypeError, "source is a Series: pass a table"),
         (pl.Series([1]), TypeError, "source is a Series: pass a table"),
+        (pl.DataFrame({"a": [1]}, {"a": pl.Int128}), ValueError, "the DataFrame has a type that Arrow does not have"),
         (pl.LazyFrame({"a": [1]}), TypeError, r"source is a LazyFrame: pass source.collect\(\)"),
         (table().to_reader(), TypeError, "a RecordBatchReader can be read only once, but"),
         (iter(table().to_batches()), TypeError, "can be read only once"), ([], ValueError, "source is an empty list"),

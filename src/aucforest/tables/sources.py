@@ -105,7 +105,10 @@ class Streams(_TypedTable):
 
     def __init__(self, source: Any) -> None:
         self._source, self.name = source, f"the {type(source).__name__}"
-        self._schema = _canonical_schema(self._reader().schema)
+        try:
+            self._schema = _canonical_schema(self._reader().schema)
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{self.name} has a type that Arrow does not have ({error}): cast it") from error
         self.columns = self._schema.names
         check_column_names(self.name, self.columns)
 
