@@ -68,9 +68,11 @@ def impurity_decrease(impurity, left, right):
 
 
 GAINS = {
-    "auc": auc_gain, "hellinger": hellinger_gain, "gini": lambda left, right: impurity_decrease(gini, left, right),
+    "auc": auc_gain,
+    "hellinger": hellinger_gain,
+    "gini": lambda left, right: impurity_decrease(gini, left, right),
     "entropy": lambda left, right: impurity_decrease(entropy, left, right),
-}  # fmt: skip
+}
 
 
 def walk(tree, row) -> list[int]:

@@ -7,6 +7,7 @@ import shutil
 import sys
 import weakref
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder, lookup
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from io import BufferedReader, StringIO, TextIOWrapper
 from pathlib import Path
@@ -26,7 +27,7 @@ _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _NO_TEXT = {
     b"PK\x03\x04": "a zip archive, as Excel files are: let its name end in .xlsx, or unpack it",
     b"\xd0\xcf\x11\xe0": "a file of an old version of Excel, or has a password: save it as .xlsx without a password",
-    b"PAR1": "a Parquet file: pass it in a file whose name ends in .parquet",
+    b"PAR1\x15": "a Parquet file: pass it in a file whose name ends in .parquet",
 }
 _BLOCK = 2**20  # the number of characters that are copied at a time
 # Encodings by byte order marks. The mark of UTF-32-LE is first, because it begins with that of UTF-16-LE. The engine
@@ -68,7 +69,7 @@ class Readable:
             text, self.first_row = _spreadsheet_as_csv(self.path, self.name)
             self.path = self._new_path()
             self.path.write_text(text, "utf-8", newline="")
-        elif (what := _NO_TEXT.get(_first_bytes(self.path))) is not None:
+        elif what := _find_format(self.path, _NO_TEXT):
             raise ValueError(f"cannot read {self.name}: it is {what}")
         elif other_encoding := encoding or _marked_encoding(self.path):
             self._convert_to_utf8(other_encoding)
@@ -77,16 +78,6 @@ class Readable:
             link.symlink_to(self.path.absolute())
             self.path = link
         self.compression = compression_of(self.path)
-
-    def is_empty(self) -> bool:
-        """Return whether the file has no content; other damaged files are refused later."""
-        try:
-            with open_unpacked(self.path) as content:
-                return not content.read(1)
-        except OSError as error:
-            if "requires too much memory" in str(error):  # a long window of zstd
-                raise ValueError(f"cannot read {self.name}: {error}; decompress it first") from error
-            return False
 
     def temporary_folder(self) -> Path:
         """Return a new folder, which is removed with this object."""
@@ -115,15 +106,23 @@ class Readable:
             raise ValueError(f"cannot read {self.name}: it is not encoded in {encoding}") from None
 
 
-def _first_bytes(path: Path) -> bytes:
+def _find_format(path: Path, formats: Mapping[bytes, str]) -> str:
+    """Return the format with whose bytes a file begins, or ""."""
     with path.open("rb") as content:
-        return content.read(4)
+        start = content.read(8)
+    return next((name for magic, name in formats.items() if start.startswith(magic)), "")
 
 
 def compression_of(path: Path) -> str:
     """Return the compression of a file by its first bytes, or "none"."""
-    start = _first_bytes(path)
-    return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "none")
+    return _find_format(path, _COMPRESSIONS) or "none"
+
+
+def is_empty(path: Path) -> bool:
+    """Return whether a file, decompressed if it is compressed, has no content; damaged files are refused later."""
+    with suppress(OSError), open_unpacked(path) as content:
+        return not content.read(1)
+    return False
 
 
 def _marked_encoding(path: Path) -> str | None:

@@ -67,11 +67,8 @@ class CsvFiles(TextFiles):
             dialect, columns, hint = _read_head(file, self._options.separator)
             if not self.columns:
                 self.columns, self.hint = columns, hint
-            check_same_names(first, self.columns, file.name, columns, self.hint)
+            check_same_names(first, self.columns, file.name, columns, self.hint or hint)
             self._dialects.append(dialect)
-        self._adapt_to_escapes()
-
-    def _adapt_to_escapes(self) -> None:
         # With this escape, the engine allows no missing-value marker that contains it, such as \N.
         if any(dialect.escape == "\\" for dialect in self._dialects):
             self._unmarked, self._reads_types = r"nullif({0}, '\N')", False
@@ -101,18 +98,7 @@ class CsvFiles(TextFiles):
         if not (self._is_parallel and any(map(_has_quotes, self._readable, self._dialects))):
             return False
         self._is_parallel = False
-        # The first lines may have no quote after a backslash, although later ones have some.
-        self._dialects = [
-            dialect._replace(escape="\\") if _has_escape(file, dialect) else dialect
-            for file, dialect in zip(self._readable, self._dialects)
-        ]
-        self._adapt_to_escapes()
         return not any(map(_has_open_quote, self._readable, self._dialects))
-
-    def _read(self, columns: Sequence[str], schema: Any) -> Iterator[Any]:
-        if not self._is_verified:  # an error may change how quotes are escaped
-            self._fetch(lambda: f"SELECT count(c0) FROM {self._table({})}")
-        yield from super()._read(columns, schema)
 
     def _explain(self, message: str) -> str:
         index, match = self._file_index(message), re.search(r"on Line: (\d+)", message)
@@ -177,13 +163,6 @@ def _line_with_other_end(file: Readable, dialect: _Dialect) -> int | None:
 def _has_quotes(file: Readable, dialect: _Dialect) -> bool:
     with open_unpacked(file.path) as content:
         return any(dialect.quote.encode() in block for block in iter(lambda: content.read(_BUFFER), b""))
-
-
-def _has_escape(file: Readable, dialect: _Dialect) -> bool:
-    """Return whether a backslash escapes a quote within a value in any line of a file."""
-    with _open_text(file) as lines:
-        ends = (line.rstrip("\r\n") for line in lines if f"\\{dialect.quote}" in line)
-        return any(_find_escape(line, dialect.separator, dialect.quote) == "\\" for line in ends)
 
 
 def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
@@ -271,7 +250,8 @@ def _first_lines(file: Readable) -> list[str]:
             decoded = header + "".join(line.decode(errors="surrogateescape") for line in others)
         return list(islice(StringIO(decoded, newline=""), _MOST_HEAD_LINES))
     except OSError as error:
-        raise ValueError(f"cannot read {file.name}: {error}") from error
+        advice = "; decompress it first" if "requires too much memory" in str(error) else ""  # a long window of zstd
+        raise ValueError(f"cannot read {file.name}: {error}{advice}") from error
 
 
 def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
@@ -286,7 +266,8 @@ def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
     separators = ("\t", *_SEPARATORS) if tab_first else _SEPARATORS
 
     def priority(separator: str) -> tuple[bool, int]:
-        n_columns = [len(row) for row in csv.reader(head, delimiter=separator, quotechar=quote) if row]
+        rows = csv.reader(head, delimiter=separator, quotechar=quote, skipinitialspace=True)
+        n_columns = [len(row) for row in rows if row]
         is_regular = len(set(n_columns[:-1])) <= 1 and n_columns[:1] != [1]  # the last row may be cut off
         return is_regular, n_columns[0] if n_columns else 0
 
@@ -299,7 +280,8 @@ def _has_row_names(head: Sequence[str], header: Sequence[str], rows: Sequence[Se
     All names must be in quotes. Without quotes, an additional value of a row may come from a separator within a value.
     """
     is_quoted = all(line.startswith('"') for line in head) and head[0].count('"') == 2 * len(header)
-    return is_quoted and len(rows) > 0 and {len(row) for row in rows} == {len(header) + 1}
+    # If all last values are empty, the rows end in a separator.
+    return is_quoted and {len(row) for row in rows} == {len(header) + 1} and any(row[-1] for row in rows)
 
 
 def _find_quote(lines: str) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable
+from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable, is_empty
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
 from aucforest.tables.database import columns_of, rows_where
 from aucforest.tables.files import Files, check_column_names, check_same_names, rows_of_batch, split_batches
@@ -236,6 +236,8 @@ def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> A
             if not files:
                 advice = "; folders in it are not read: pass one of these" * any(map(Path.is_dir, in_folder))
                 raise ValueError(f"the folder {path} has no tables: {NAMES}{advice}")
+            # Spark may write an empty file for a partition without rows. If all files are empty, the first is refused.
+            files = [file for file in files if not is_empty(file)] or files
         return _open_files(files, path.name, as_text, options)
     if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
         if not source:
@@ -275,8 +277,6 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None,
     if formats == {"Parquet"}:
         return ParquetFiles(files, name)
     readable = [Readable(file, options.encoding) for file in files]
-    # Spark may write an empty file for a partition without rows. If all files are empty, the first is refused.
-    readable = [file for file in readable if not file.is_empty()] or readable
     name = readable[0].name if files == [STANDARD] else name
     return (JsonFiles if formats == {"JSON"} else CsvFiles)(readable, name, as_text, options)
 
@@ -345,8 +345,11 @@ def _common_type(one: Any, other: Any) -> Any:
     except (pa.ArrowTypeError, pa.ArrowInvalid):
         return None
     common = schema.field(0).type
-    is_rounded = any(map(pa.types.is_decimal, types)) and pa.types.is_floating(common) and common != pa.float64()
-    return None if is_rounded or pa.types.is_binary(common) or pa.types.is_large_binary(common) else common
+    # Arrow would round to narrow floats, and needs more digits for integers than such a decimal type has.
+    is_lossy = any(map(pa.types.is_decimal, types)) and (
+        (pa.types.is_floating(common) and common != pa.float64()) or any(map(pa.types.is_integer, types))
+    )
+    return None if is_lossy or pa.types.is_binary(common) or pa.types.is_large_binary(common) else common
 
 
 @contextmanager
