@@ -111,7 +111,9 @@ READ_AS = [
     (["8,125"], COMMA, {"1,234.50": POINT}, [8.125], None), (["3.125"], COMMA, {"0.5": COMMA}, [3.125], None),
     (["85,211"], COMMA, {"0.5": COMMA}, [85211.0], "numbers such as '85,211' are read as 85211, unlike in fit"),
     (["3/12/24"], DAY_FIRST, {"12/15/24": MONTH_FIRST}, [datetime(2024, 12, 3)], None),
-    (["24/03/02"], YEAR, {}, [datetime(2024, 3, 2)], None), (["true", "False"], NUMBER, {}, [True, False], None),
+    (["24/03/02"], YEAR, {}, [datetime(2024, 3, 2)], None),
+    (["true", "False"], NUMBER, {}, [True, False], "true and false are read as 1 and 0"),
+    (["48.137"], POINT, {"12,50": COMMA}, [48.137], None),
 ]  # fmt: skip
 
 
@@ -145,6 +147,8 @@ NO_NUMBER = "which is not a number"
             ["1/2/2024"], MOMENT, {},
             "1 of 1 values is no date ('1/2/2024'): --date-format (in Python, date_format) says",
         ),
+        (["1.5", "2,5"], NUMBER, {}, "('2,5'): write all numbers of the column in the same way"),
+        (["true"], COMMA, {}, "'true', which is not a number; 1 of 1"), (["31.02.2024"], MOMENT, {}, "): leave values"),
         (["1 lb", "2 lb"], KG, {}, "'2 lb'): write numbers in 'kg', as in fit, or without a unit"),
         (["?"], NUMBER, {}, "1 of 1 values is no number ('?'): leave values that are not known empty"),
         (["2024-01-01 10:00"], ZONED, {}, "which is not a zoned date; 1 of 1 values"),

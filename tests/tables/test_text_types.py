@@ -160,6 +160,8 @@ COLUMNS = [
     (["24-10-2023 12.29"], MOMENT), (["31-JAN-24 10.00.00.123456789 AM"], MOMENT),
     (["31.12.2024 10:00:00.1234567"], MOMENT), (["26-NOV-23 11.24.42 PM"], MOMENT),
     (["2 Sept 2024", "Mon 30 Sep 2024"], DAY), (["05JAN24"], DAY), (["JAN2024"], DAY), (["12MAR4"], TEXT),
+    (["3DEC10"], TEXT), (["5 млн", "7"], TEXT), (["3Б"], TEXT), (["3 SEPT 2024"], DAY),
+    (["12.\u2014", "—.50"], TEXT), (["5 кг", "7 кг"], NUMBER),
     (["2024 Jan 05 01:45:07 PM"], MOMENT), (["2024-02-29 10:00 Z", "2024-02-29 10:00:00+01"], ZONED),
     ([" 007", "12"], TEXT), (["1,5 Mio", "7"], TEXT), (["1,5 Mio", "7 Mio"], NUMBER), (["5 DR", "7"], TEXT),
     (["10:00:00", "PT30M", "00:00:00.5"], DURATION), (["2024. 08. 24.", "2023. 1. 2."], DAY), (["24. 8. 2024"], DAY),
@@ -205,6 +207,12 @@ def test_less_than_a_tenth_is_stray(tmp_path, n_rows):
     assert all(type_.arrow == TEXT or not type_.is_sure for type_ in types.values())
     types, _ = infer_types(list(texts), source._count, ReadOptions(stray_text="text"))
     assert {type_.arrow for type_ in types.values()} == {TEXT}
+
+
+def test_a_point_beside_commas_is_remembered(tmp_path):
+    source = write_column(tmp_path, ["1.5", "2"], other=["0,5", "1"], whole=["3", "4"])
+    source.schema(["d", "other", "whole"])
+    assert source.text_formats == {"d": {"decimal": "."}, "other": {"decimal": ","}}
 
 
 def test_integers_that_are_rounded(tmp_path):

@@ -266,8 +266,7 @@ def _find_separator(head: Sequence[str], name: str, quote: str) -> str:
     separators = ("\t", *_SEPARATORS) if tab_first else _SEPARATORS
 
     def priority(separator: str) -> tuple[bool, int]:
-        rows = csv.reader(head, delimiter=separator, quotechar=quote, skipinitialspace=True)
-        n_columns = [len(row) for row in rows if row]
+        n_columns = [len(row) for row in csv.reader(head, delimiter=separator, quotechar=quote) if row]
         is_regular = len(set(n_columns[:-1])) <= 1 and n_columns[:1] != [1]  # the last row may be cut off
         return is_regular, n_columns[0] if n_columns else 0
 

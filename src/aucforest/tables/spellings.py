@@ -17,16 +17,15 @@ _WHITESPACE = r"[ \t\n\f\r]*"
 # Numbers as Python writes them.
 PLAIN = rf"^{_WHITESPACE}[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan)){_WHITESPACE}$"
 # Characters by kind: hyphens, dashes and minus signs; spaces; invisible marks, such as those of direction; currencies.
-MINUSES = "\u2010-\u2014\u2212\ufe63\uff0d"
+MINUSES = "\u2010-\u2013\u2212\ufe63\uff0d"
+_EM_DASH = "\u2014"
 SPACE, _NO_WIDTH = " \u00a0\u2007\u2009\u202f\u3000", "\u200b\u200e\u200f\ufeff"
 SYMBOLS = "€$£¥￥₹₩₽₺¢₱฿₦₫₪₴円元원"
 _SYMBOL = f"[A-Z]{{0,2}}[{SYMBOLS}]"
-ABBREVIATIONS = "(?:Rs|[Kk]r|S?Fr|Rp|RM|Kč|руб)"
-_CODES = (
-    "EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|MXN|CZK|HUF|ZAR|KRW|SGD|HKD|TWD|NZD|THB|IDR|MYR|AED"
-    "|RUB|UAH"
-)
-CURRENCY = rf"(?:{_CODES}|{ABBREVIATIONS}\.?|{_SYMBOL})"
+ABBREVIATIONS = "(?:Rs|[Kk]r|Rp|Kč|руб|S?Fr)"
+CURRENCY = rf"(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|(?:Rs|[Kk]r|Rp|Kč|руб)\.?|S?Fr\.|{_SYMBOL})"
+# Currencies that are also the beginnings of codes such as THB-1, so that a space must follow.
+_RARE_CURRENCY = "(?:MXN|CZK|HUF|ZAR|KRW|SGD|HKD|TWD|NZD|THB|IDR|MYR|AED|RUB|UAH)"
 # What may stand before and after a number.
 EDGE = rf"[ \t\n\f\r{SPACE}{_NO_WIDTH}]*"
 _UNIT = "[A-Za-zµ°º\u00c0-\u024f\u0370-\u04ff]{1,12}[23²³]?"
@@ -44,11 +43,11 @@ _DIGITS = {
 def _pattern(decimal: str) -> str:
     """Return the pattern of numbers with this decimal mark. A sign may be at either end; parentheses mean a minus."""
     number = rf"{_DIGITS[decimal]}(?:[eE][-+]?[0-9]+)?{_SUFFIX}"
-    money, sign = rf"(?:{CURRENCY}[{SPACE}]?)?", f"[-+{MINUSES}]"
+    money, sign = rf"(?:{CURRENCY}[{SPACE}]?|{_RARE_CURRENCY}[{SPACE}])?", f"[-+{MINUSES}]"
     sign_first, money_first = rf"(?:{sign}[{SPACE}]?)?{money}{number}", rf"{CURRENCY}[{SPACE}]?{sign}{number}"
-    # Numbers with dashes in place of cents, such as 15.- and 15.--.
+    # Numbers with dashes in place of cents, such as 15.-, 15.-- and 15.—.
     whole = rf"(?:[0-9]+|{_GROUPED}|[1-9][0-9]{{0,2}}(?:[{'.' if decimal == ',' else ','}][0-9]{{3}})+)"
-    no_cents = rf"(?:{sign}[{SPACE}]?)?{money}{whole}[{decimal}][-{MINUSES}]{{1,2}}(?:[{SPACE}]?{CURRENCY})?"
+    no_cents = rf"(?:{sign}[{SPACE}]?)?{money}{whole}[{decimal}][-{_EM_DASH}{MINUSES}]{{1,2}}(?:[{SPACE}]?{CURRENCY})?"
     sign_last = rf"{money}{number}[{SPACE}]?[-{MINUSES}]"
     in_parentheses = rf"(?:{_SYMBOL}[{SPACE}]?)?\({money}{number}\)"
     # Zeros in the accounting formats of spreadsheets.
@@ -65,10 +64,13 @@ DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
 ABBREVIATED, MARK = rf"{ABBREVIATIONS}\.", "(^|[^rspб])[.,]"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
-NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{SPACE}{_NO_WIDTH}{MINUSES}]"
+NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{_EM_DASH}{SPACE}{_NO_WIDTH}{MINUSES}]"
 
 # Units that change the number, so that numbers without them cannot be in the same unit.
-_FACTOR_WORDS = "mio|mrd|mld|tsd|mln|mn|bn|bln|mil|mill?ion(en|s)?|billions?|thousand|lakhs?|lacs?|crores?|cr|dr"
+_FACTOR_WORDS = (
+    "mio|mrd|mld|tsd|mln|mn|bn|bln|tn|mill?|(m|b|tr)ill?i(ard|on)(en|s)?|thousands?|lakhs?|lacs?|crores?|cr|dr"
+    "|млн|млрд|тыс"
+)
 
 _REGEXES = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
 _NO_UNIT, _FACTOR, _MARK = re.compile(NO_UNIT), re.compile(FACTOR), re.compile(MARK)
@@ -100,7 +102,7 @@ class Readings(NamedTuple):
         is_word = len(units) == 1 and units[0].isalpha() and re.fullmatch(CURRENCY, units[0]) is None
         if is_word and "" in self.units and (self.n_factors > 0 or re.fullmatch(_FACTOR_WORDS, units[0].lower())):
             return False
-        return not units or (len(units) == 1 and re.fullmatch("[A-Z]", units[0]) is None)
+        return not units or (len(units) == 1 and re.fullmatch("[A-Z\u0410-\u042f]", units[0]) is None)
 
     @property
     def n_numbers(self) -> int:
@@ -179,18 +181,19 @@ OFFSET, UTC = r":[0-9]{2}.*([-+][0-9]{2}(:?[0-9]{2})?|Z)\s*$", r"([-+]00(:?00)?|
 ZEROS = r"^\s*(0{8}|00:00:00|(0{1,4}[-./]0{1,2}[-./]0{1,4}|1900-01-00)([T ]00:00(:00(\.0+)?)?)?)\s*$"
 # A day of the week before a date with the name of its month.
 WEEKDAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}[.,]? +"
+_MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 # All dates match this pattern. Numbers, and words without digits, do not.
 DATE_LIKE = (
     rf"^\s*(?:{WEEKDAY})?"
     r"([0-9]{1,4}([-/.]|\. |年)[0-9]{1,2}([-/.]|\. |月)[0-9]{1,4}"
     r"|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? +[0-9]|[0-9]{4}[- ][A-Za-z]{3}[- ][0-9]"
-    r"|[0-9]{1,2}[A-Za-z]{3}[0-9]{2}"
-    r"|([0-9]{4}[-/][0-9]{2}|[0-9]{2}/[0-9]{4}|[A-Za-z]{3,9}-?[0-9]{4})\s*$)"
+    rf"|[0-9]{{1,2}}[A-Za-z]{{3}}[0-9]{{4}}|[0-9]{{2}}{_MONTH}[0-9]{{2}}"
+    rf"|([0-9]{{4}}[-/][0-9]{{2}}|[0-9]{{2}}/[0-9]{{4}}|[A-Za-z]{{3,9}}-[0-9]{{4}}|{_MONTH}[0-9]{{4}})\s*$)"
 )
 TIME_OF_DAY = r"^\s*([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\s*$"
 TWELVE_HOURS = rf"^\s*(0?[1-9]|1[0-2]):[0-5][0-9](:[0-5][0-9])?[{SPACE}]?(?i:[AP]M)\s*$"
-# Days and a time as pandas, Python and DuckDB write them.
 ISO_DURATION = r"^\s*[-+]?P([0-9]{1,6}D)?(T([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}(\.[0-9]{1,9})?S)?)?\s*$"
+# Days and a time as pandas, Python and DuckDB write them.
 DURATION = r"^\s*([-+]?[0-9]{1,6} days?(,? |\s*$))?([-+]?[0-9]{1,4}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?)?\s*$"
 
 # Formats with points that end with the year have the day first. With the name of a month, either order is possible.
@@ -202,7 +205,7 @@ DATE_FORMATS = (
     *(f"%d{mark}{month}{mark}%{year}" for mark in "- /." for month in _MONTHS for year in "Yy"),
     *(form.format(month) for month in _MONTHS for form in ("%d. {} %Y", "{} %d, %Y", "{} %d %Y", "{}. %d, %Y")),
     # Months without a day are dates of their first day.
-    "%Y-%m", "%Y/%m", "%m/%Y", *(f"{month}{mark}%Y" for month in _MONTHS for mark in (" ", "-", "")),
+    "%Y-%m", "%Y/%m", "%m/%Y", "%b%Y", *(f"{month}{mark}%Y" for month in _MONTHS for mark in " -"),
 )  # fmt: skip
 _CLOCKS = (
     "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p", "%H.%M", "%H.%M.%S",
@@ -217,7 +220,7 @@ def with_clocks(date_format: str) -> list[str]:
 
 # The patterns of directives of strptime.
 _DIRECTIVES = {
-    "%d": "[0-9]{1,2}", "%m": "[0-9]{1,2}", "%Y": "[0-9]{4}", "%y": "[0-9]{2}", "%b": "(?:[A-Za-z]{3}|[Ss]ept)",
+    "%d": "[0-9]{1,2}", "%m": "[0-9]{1,2}", "%Y": "[0-9]{4}", "%y": "[0-9]{2}", "%b": "(?:[A-Za-z]{3}|[Ss]ept|SEPT)",
     "%B": "[A-Za-z]{3,9}",
 }  # fmt: skip
 
@@ -227,13 +230,14 @@ def date_pattern(date_format: str) -> str | None:
 
     The first group is the date, without a day of the week before it or a time of day after it. Years have two or four
     digits, as the format says; the engine would accept any number. Some formats would fit codes and quarters, such as
-    4711-03, 12DEC1001 and 2020-1: in these, years are from 1900 to 2099, and months have two digits.
+    4711-03, 12DEC1001, 3DEC10 and 2020-1: in these, years are from 1900 to 2099, and months and days have two digits.
     """
     parts = [part for part in re.split("(%.)", date_format) if part]
     if any(part.startswith("%") and part not in _DIRECTIVES for part in parts):
         return None
-    may_be_code = "%d" not in date_format or date_format in ("%d%b%Y", "%d%b%y")
+    may_be_code = "%d" not in date_format or date_format == "%d%b%Y"
     directives = _DIRECTIVES | ({"%m": "[0-9]{2}", "%Y": "(19|20)[0-9]{2}"} if may_be_code else {})
+    directives |= {"%d": "[0-9]{2}"} if date_format == "%d%b%y" else {}
     pattern = "".join(directives.get(part) or re.escape(part) for part in parts)
     weekday = f"(?:{WEEKDAY})?" if has_month_name(date_format) else ""
     return rf"^\s*{weekday}({pattern.replace(re.escape(' '), ' +')})([^0-9]|$)"
@@ -252,8 +256,10 @@ def reading_advice(text: str, kind: str, unit: str | None = None) -> str:
     if kind == "number" and is_number(text):
         if unit is not None and unit not in _NO_UNIT.sub("", text):
             return f"write numbers in {unit!r}, as in fit, or without a unit"
-        return "--decimal or --thousands (in Python, decimal or thousands) says how to read it"
-    if kind.startswith("date") and date_formats(text):
+        if count_readings([text], [1]).decimal(0.0) == "":
+            return "--decimal or --thousands (in Python, decimal or thousands) says how to read it"
+        return "write all numbers of the column in the same way"
+    if kind.startswith("date") and len(set(map(is_day_first, date_formats(text)))) > 1:
         return "--date-format (in Python, date_format) says how to read it"
     return ""
 

@@ -355,6 +355,8 @@ def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> 
 def _format_note(inferred: TextType, wanted: TextType) -> str:
     """Return a note if a column has another unit, decimal mark or date format than in the fit, else ""."""
     unit, known = inferred.format.get("unit"), wanted.format.get("unit")
+    if _are_flags(inferred, wanted):
+        return "true and false are read as 1 and 0"
     if inferred.kind != "number" or unit == known:
         keys = wanted.format.keys() - {"unit"}
         is_other = inferred.note and any(inferred.format.get(key) != wanted.format[key] for key in keys)
@@ -362,11 +364,14 @@ def _format_note(inferred: TextType, wanted: TextType) -> str:
     return f"{inferred.note}, but had no unit in fit" if unit else f"numbers have no unit, but had {known!r} in fit"
 
 
+def _are_flags(inferred: TextType, wanted: TextType) -> bool:
+    return inferred.kind == FLAG.kind and wanted.kind == NUMBER.kind and not wanted.format
+
+
 def _fits(inferred: TextType, wanted: TextType) -> bool:
     """Return whether an inferred type has the kind that a model needs, and the same unit or none.
 
-    Booleans are the numbers 0 and 1 to models that were fitted to booleans in memory.
+    Booleans are the numbers 0 and 1 to models that were fitted to booleans in memory, whose numbers have no format.
     """
     known, unit = wanted.format.get("unit"), inferred.format.get("unit")
-    is_same = inferred.kind == wanted.kind or (inferred.kind == FLAG.kind and wanted.kind == NUMBER.kind)
-    return is_same and (known is None or unit in (None, known))
+    return (inferred.kind == wanted.kind or _are_flags(inferred, wanted)) and (known is None or unit in (None, known))

@@ -135,6 +135,11 @@ _MICROSECONDS = (
 )
 
 
+def _with_sep(sql: str) -> str:
+    """Return SQL for dates with Sep in place of Sept, which the engine does not know."""
+    return f"replace(replace({sql}, 'ept', 'ep'), 'EPT', 'EP')"
+
+
 def dates_in(date_format: str, *, are_rare: bool = False) -> str:
     """Return the SQL that converts dates in a format. If the format has no time of day, the dates may have one.
 
@@ -144,13 +149,14 @@ def dates_in(date_format: str, *, are_rare: bool = False) -> str:
     pattern = spellings.date_pattern(date_format)
     has_weekday = pattern is not None and spellings.has_month_name(date_format)
     day = f"regexp_replace({_MICROSECONDS}, '^{spellings.WEEKDAY}', '')" if has_weekday else _MICROSECONDS
-    day = f"replace({day}, 'ept', 'ep')" if "%b" in date_format else day  # Sept is another abbreviation
+    has_name = "%b" in date_format
+    day = _with_sep(day) if has_name else day
     date = f"try_strptime({day}, [{literals(formats)}])"
     if pattern is None:
         return f"coalesce({_ISO}, {date})"
     # The date without its time of day is tested before the formats of all times are tried.
     first = _ONE_SPACE.replace("{0}", f"regexp_extract({{0}}, {literal(pattern)}, 1)")
-    first = f"replace({first}, 'ept', 'ep')" if "%b" in date_format else first
+    first = _with_sep(first) if has_name else first
     is_date = f"try_strptime({first}, {literal(date_format)}) IS NOT NULL" if are_rare else _matches(pattern)
     return f"coalesce({_ISO}, CASE WHEN {is_date} THEN {date} END)"
 
@@ -223,6 +229,7 @@ _CONDITIONS = {
     "n_values": NOT_BLANK,
     "n_times": f"({_TIME}) IS NOT NULL",
     "n_durations": f"({_DURATION}) IS NOT NULL",
+    "n_iso_durations": _matches(spellings.ISO_DURATION),
     "n_iso": f"({_ISO}) IS NOT NULL",
     "n_clocks": _has_clock(_ISO),
     "n_converted": f"NOT {NOT_BLANK} OR ({_matches(spellings.ISO_DATE)} AND contains({{0}}, ','))",
@@ -266,7 +273,8 @@ def _type_of_clocks(counts: Counts, most_stray: float) -> TextType | None:
     n_durations, n_values = counts.n_durations, counts.n_values
     if n_durations == 0 or not is_few(n_values - n_durations, n_values, most_stray):
         return None
-    return (TIME if n_durations == counts.n_times else DURATION)._replace(is_sure=n_durations == n_values)
+    note = "text such as P1DT2H is read as durations of ISO 8601" if counts.n_iso_durations else ""
+    return (TIME if n_durations == counts.n_times else DURATION)._replace(is_sure=n_durations == n_values, note=note)
 
 
 def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
@@ -351,7 +359,7 @@ def _types_of_compact_dates(
     names: Sequence[str], count: Count, date_format: str | None, most_stray: float
 ) -> dict[str, TextType]:
     """Return the types of columns of digits that are dates in the given format, such as %Y%m%d for 20240131."""
-    if date_format is None or re.fullmatch("(%[YymdHMS])+", date_format) is None:
+    if date_format is None or re.fullmatch("(%[YymdHMSf])+", date_format) is None:
         return {}
     sql, types = dates_in(date_format), dict[str, TextType]()
     counts = count(names, [N_VALUES, f"count({sql})", f"count_if({_has_clock(sql)})", N_ZEROS])
@@ -412,6 +420,8 @@ def _decimal_marks(
         if marks[name] == "," and n_sure == 0 and first is not None:
             note = f"numbers such as {first!r} are read as {spellings.as_number(first, ',')}"
             types[name] = spelled_numbers({"decimal": ","}, note)
+        elif n_sure and "," in {options.point_or_comma, *required.values()}:
+            types[name] = NUMBER._replace(format={"decimal": "."})  # models must not read this column as the others
     return marks, types
 
 

@@ -35,9 +35,8 @@ _DATE = re.compile(
     rf"\s*({_YEAR}([-./] ?|年)\d\d?([-./] ?|月)\d\d?[.日]?|\d\d?[-./] ?\d\d?[-./] ?({_YEAR}|\d\d)"
     rf"|\d\d?[-. ]+{_LETTER}{{3,9}}[-., ]+({_YEAR}|\d\d)|{_LETTER}{{3,9}}\.? \d\d?,? {_YEAR}|\d\d?{_LETTER}{{3}}{_YEAR}"
     # without separators, without a day, and with the year after the time of day or before the name of the month
-    rf"|\d\d?{_MONTH}\d\d|{_MONTH}[-.' ]?\d\d|{_LETTER}{{3,9}}\.?[- ]{_YEAR}|{_YEAR}\d{{4}}T\d{{6}}Z?"
+    rf"|[0-3]\d{_MONTH}\d\d|{_MONTH}[- ]\d\d|{_MONTH}{_LETTER}{{0,6}}\.?[- ]?(19|20)\d\d|{_YEAR}[01]\d[0-3]\dT\d{{6}}Z?"
     rf"|({_LETTER}{{3}} )?{_MONTH} +\d\d? [\d:]{{8}}( [A-Z]+)? {_YEAR}|{_YEAR}[- ]{_MONTH}[- ]\d\d?"
-    rf"|\[?\d\d?/{_MONTH}/{_YEAR}"
     # with the day of the week
     rf"|{_LETTER}{{2,10}}[.,]? +(\d\d?[-. ]+{_LETTER}{{3,9}}[-., ]+|{_LETTER}{{3,9}}\.? \d\d?,? ){_YEAR})"
     rf"([-T ,:]+({_LETTER}{{1,4}} ?)?\d\d?[:.]\d\d.*)?\s*"
@@ -130,7 +129,7 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     if decimal is None:
         note = _marks_note(readings, spelled) or _units_note(readings.units, spelled)
         return note if len(texts) >= _LEAST_NUMBERS else None
-    first = spelled[0]
+    first = next((text for text in spelled if as_number(text, ".") != as_number(text, ",")), spelled[0])
     if decimal == "":
         return (
             f"numbers are read as text, so that each is a category: {first!r} is {as_number(first, '.')} with a decimal"
@@ -174,9 +173,9 @@ def _leave_empty(stray: StrayText) -> str:
 def _is_mixed(stray: StrayText, n_typed: int) -> bool:
     """Return whether values are probably of one kind, of which there are `n_typed` distinct values, and others.
 
-    A few distinct texts, such as "?" and "n/a", probably mean missing values, however many values they are.
+    A few distinct texts that are no words, such as "?" and "n/k", probably mean missing values, however many they are.
     """
-    is_marker = len(stray.examples) <= _MOST_MARKERS
+    is_marker = len(stray.examples) <= _MOST_MARKERS and not re.search(_LETTER * 2, " ".join(stray.examples))
     return n_typed >= _LEAST_NUMBERS and (is_marker or 2 * stray.n_stray <= stray.n_values)
 
 
