@@ -168,9 +168,8 @@ N_VALUES = f"count(*) FILTER ({NOT_BLANK})"
 # over the integers n, which is below 2**63 if all fit into int64; and the count of integers with leading zeros.
 _NUMBER_COUNTS = [
     "count({0})", f"count({_PLAIN_NUMBER})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
-    # the first two conditions are false for most numbers, which saves time
-    f"count_if({{0}} < '0:' AND ({{0}} >= '00' OR {{0}} < '!') AND trim({{0}}) BETWEEN '00' AND '0:'"
-    f" AND ({_INTEGER}) IS NOT NULL)",
+    # a space may precede the zeros; comparisons are much faster than trimming all values
+    f"count_if((({{0}} >= '00' AND {{0}} < '0:') OR ({{0}} >= ' 00' AND {{0}} < ' 0:')) AND ({_INTEGER}) IS NOT NULL)",
 ]  # fmt: skip
 _N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
 
