@@ -181,14 +181,15 @@ OFFSET, UTC = r":[0-9]{2}.*([-+][0-9]{2}(:?[0-9]{2})?|Z)\s*$", r"([-+]00(:?00)?|
 ZEROS = r"^\s*(0{8}|00:00:00|(0{1,4}[-./]0{1,2}[-./]0{1,4}|1900-01-00)([T ]00:00(:00(\.0+)?)?)?)\s*$"
 # A day of the week before a date with the name of its month.
 WEEKDAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}[.,]? +"
-_MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+# The first letters of the names of months.
+MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 # All dates match this pattern. Numbers, and words without digits, do not.
 DATE_LIKE = (
     rf"^\s*(?:{WEEKDAY})?"
     r"([0-9]{1,4}([-/.]|\. |年)[0-9]{1,2}([-/.]|\. |月)[0-9]{1,4}"
     r"|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? +[0-9]|[0-9]{4}[- ][A-Za-z]{3}[- ][0-9]"
-    rf"|[0-9]{{1,2}}[A-Za-z]{{3}}[0-9]{{4}}|[0-9]{{2}}{_MONTH}[0-9]{{2}}"
-    rf"|([0-9]{{4}}[-/][0-9]{{2}}|[0-9]{{2}}/[0-9]{{4}}|[A-Za-z]{{3,9}}-[0-9]{{4}}|{_MONTH}[0-9]{{4}})\s*$)"
+    rf"|[0-9]{{1,2}}[A-Za-z]{{3}}[0-9]{{4}}|[0-9]{{2}}{MONTH}[0-9]{{2}}"
+    rf"|([0-9]{{4}}[-/][0-9]{{2}}|[0-9]{{2}}/[0-9]{{4}}|[A-Za-z]{{3,9}}-[0-9]{{4}}|{MONTH}[0-9]{{4}})\s*$)"
 )
 TIME_OF_DAY = r"^\s*([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\s*$"
 TWELVE_HOURS = rf"^\s*(0?[1-9]|1[0-2]):[0-5][0-9](:[0-5][0-9])?[{SPACE}]?(?i:[AP]M)\s*$"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from aucforest.tables.spellings import (
+    MONTH,
     MOST_STRAY,
     OFFSET,
     PATTERNS,
@@ -30,13 +31,12 @@ MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 _PLAIN_NUMBER = re.compile(PLAIN)
 _YEAR = r"\d{4}"
 _LETTER = r"[^\W\d]"
-_MONTH = "(?:(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))"
 _DATE = re.compile(
     rf"\s*({_YEAR}([-./] ?|年)\d\d?([-./] ?|月)\d\d?[.日]?|\d\d?[-./] ?\d\d?[-./] ?({_YEAR}|\d\d)"
     rf"|\d\d?[-. ]+{_LETTER}{{3,9}}[-., ]+({_YEAR}|\d\d)|{_LETTER}{{3,9}}\.? \d\d?,? {_YEAR}|\d\d?{_LETTER}{{3}}{_YEAR}"
     # without separators, without a day, and with the year after the time of day or before the name of the month
-    rf"|[0-3]\d{_MONTH}\d\d|{_MONTH}[- ]\d\d|{_MONTH}{_LETTER}{{0,6}}\.?[- ]?(19|20)\d\d|{_YEAR}[01]\d[0-3]\dT\d{{6}}Z?"
-    rf"|({_LETTER}{{3}} )?{_MONTH} +\d\d? [\d:]{{8}}( [A-Z]+)? {_YEAR}|{_YEAR}[- ]{_MONTH}[- ]\d\d?"
+    rf"|[0-3]\d{MONTH}\d\d|{MONTH}[- ]\d\d|{MONTH}{_LETTER}{{0,6}}\.?[- ]?(19|20)\d\d|{_YEAR}[01]\d[0-3]\dT\d{{6}}Z?"
+    rf"|({_LETTER}{{3}} )?{MONTH} +\d\d? [\d:]{{8}}( [A-Z]+)? {_YEAR}|{_YEAR}[- ]{MONTH}[- ]\d\d?"
     # with the day of the week
     rf"|{_LETTER}{{2,10}}[.,]? +(\d\d?[-. ]+{_LETTER}{{3,9}}[-., ]+|{_LETTER}{{3,9}}\.? \d\d?,? ){_YEAR})"
     rf"([-T ,:]+({_LETTER}{{1,4}} ?)?\d\d?[:.]\d\d.*)?\s*"
