@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aucforest._memory import machine_memory
 from aucforest._optional import import_optional
 from aucforest._progress import is_watched, progress_bar
+from aucforest.tables.kinds import nan_to_null
 
 # The settings of all connections. With the first three, SQL can neither download extensions nor use Python variables.
 _SETTINGS = {
@@ -202,7 +202,6 @@ def _supported(rows: Any) -> Any:
     for column in rows.columns:
         type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if pa.types.is_floating(type_) or pa.types.is_decimal256(type_):
-            column = column.cast(_SUPPORTED_FLOATS.get(type_.bit_width, type_))
-            column = pc.if_else(pc.is_nan(column), None, column)
+            column = nan_to_null(column.cast(_SUPPORTED_FLOATS.get(type_.bit_width, type_)))
         columns.append(column)
     return type(rows).from_arrays(columns, names=rows.schema.names)

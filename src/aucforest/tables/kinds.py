@@ -60,6 +60,11 @@ def decode(column: Any) -> Any:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+def nan_to_null(column: Any) -> Any:
+    """Return a column of floats with null in place of NaN."""
+    return pc.if_else(pc.is_nan(column), None, column)
+
+
 def kind_of(values: Sequence[Any]) -> str:
     """Return the kind of categories or classes, TEXT if there are none."""
     if len(values) == 0:
@@ -89,8 +94,7 @@ def as_flags(column: Any, name: str, table: NamedTable, first_row: int = 0) -> A
     """Return numbers that are 0, 1 or missing as booleans, and a column that is not numeric unchanged."""
     if not is_numeric_type(column.type):
         return column
-    numbers = column.cast(pa.float64(), safe=False)
-    numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
+    numbers = nan_to_null(column.cast(pa.float64(), safe=False))
     row = pc.index(pc.is_in(numbers, pa.array([0.0, 1.0, None])), False).as_py()
     if row >= 0:
         what = f"{numbers[row].as_py():g} in {table.location(first_row + row)} is neither 0 (false) nor 1 (true)"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aucforest.metrics.validation import count_classes
-from aucforest.tables.kinds import NamedTable, as_kind, as_text, decode, holds_text, is_numeric_type
+from aucforest.tables.kinds import NamedTable, as_kind, as_text, decode, holds_text, is_numeric_type, nan_to_null
 from aucforest.tables.sources import Source
 from aucforest.tables.texts import alike_note, listed
 from aucforest.tables.values import NUMBER
@@ -101,7 +101,7 @@ class LabelReader:
             column = column.cast(pa.float64())
         type_ = column.type
         if pa.types.is_floating(type_):
-            column = pc.if_else(pc.is_nan(column), None, column)
+            column = nan_to_null(column)
         if self._positive is not None:
             self._dtype = np.bool_
             return self._is_positive(column)

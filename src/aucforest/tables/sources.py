@@ -58,13 +58,12 @@ class ParquetFiles(_TypedTable, Files):
             check_same_names(files[0].name, sorted(self.columns), file.name, sorted(schema.names))
             for index, expected in enumerate(self._schema):
                 name, type_ = expected.name, schema.field(expected.name).type
-                if type_ != expected.type:
+                common = _common_type(expected.type, type_)
+                if common is None:
                     types = f"{expected.type} in {origins.get(name, files[0].name)}, but {type_} in {file.name}"
-                    common = _common_type(expected.type, type_)
-                    if common is None:
-                        raise ValueError(f"column {name!r} is {types}: write it in one type")
-                    if common != expected.type:
-                        self._schema, origins[name] = self._schema.set(index, expected.with_type(common)), file.name
+                    raise ValueError(f"column {name!r} is {types}: write it in one type")
+                if common != expected.type:
+                    self._schema, origins[name] = self._schema.set(index, expected.with_type(common)), file.name
         self.n_rows = self._first_rows[-1]
 
     def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
@@ -335,6 +334,8 @@ def _cast(column: Any, field: Any) -> Any:
 
 def _common_type(one: Any, other: Any) -> Any:
     """Return a type that has the values of two types, or None. Values that it does not have are an error when cast."""
+    if one == other:
+        return one
     types = [one, other]
     if pa.types.is_dictionary(one) != pa.types.is_dictionary(other):
         types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in types]

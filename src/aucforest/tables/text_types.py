@@ -253,6 +253,12 @@ _TEXT_COUNTS = [
 ]
 
 
+def _are_dates(n_dates: int, n_zeros: int, n_values: int, most_stray: float) -> bool:
+    """Return whether nearly all values are dates. If some may be stray, any number of zeros (0000-00-00) may be."""
+    n_allowed = n_zeros if most_stray > 0.0 else 0
+    return n_dates > 0 and is_few(n_values - n_allowed - n_dates, n_values, most_stray)
+
+
 class Counts(SimpleNamespace):
     """The number of values of a text column for which each of `_CONDITIONS` is true; its units; examples of values."""
 
@@ -262,9 +268,8 @@ class Counts(SimpleNamespace):
         self.readings = Readings(*counts, self.units or ())
 
     def are_dates(self, n_dates: int, most_stray: float) -> bool:
-        """Return whether nearly all values are dates. If some may be stray, any number of zeros (0000-00-00) may be."""
-        n_zeros = self.n_zeros if most_stray > 0.0 else 0
-        return n_dates > 0 and is_few(self.n_values - n_zeros - n_dates, self.n_values, most_stray)
+        """Return whether nearly all values are dates; see `_are_dates`."""
+        return _are_dates(n_dates, self.n_zeros, self.n_values, most_stray)
 
 
 def _type_of_clocks(counts: Counts, most_stray: float) -> TextType | None:
@@ -363,7 +368,7 @@ def _types_of_compact_dates(
     sql, types = dates_in(date_format), dict[str, TextType]()
     counts = count(names, [N_VALUES, f"count({sql})", f"count_if({_has_clock(sql)})", N_ZEROS])
     for name, (n_values, n_dates, n_clocks, n_zeros) in counts.items():
-        if n_dates > 0 and is_few(n_values - n_dates - (n_zeros if most_stray else 0), n_values, most_stray):
+        if _are_dates(n_dates, n_zeros, n_values, most_stray):
             type_ = spelled_dates(date_format, has_clock=n_clocks > 0)
             types[name] = type_._replace(is_sure=n_dates == n_values)
     return types
@@ -378,6 +383,17 @@ def _only(values: Iterable[T]) -> T | None:
     """Return the value if all values are equal, else None."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None
+
+
+def _to_follow(found: Mapping[str, T], before: Mapping[str, T], default: T | None) -> Callable[[str], T | None]:
+    """Return a function of a column's name that returns the value which the column takes over from other columns.
+
+    The value is the only one that was `found` in other columns, if one of these had another value in fit, `before`, or
+    the column had none. Columns of `found` that had none had the `default`.
+    """
+    value = _only(found.values())
+    is_other = any(mark != before.get(name, default) for name, mark in found.items())
+    return lambda name: value if is_other or name not in before else None
 
 
 def _decimal_marks(
@@ -406,14 +422,8 @@ def _decimal_marks(
     # unless they had a comma in fit.
     sure = [name for name, (n_sure, _) in points.items() if n_sure]
     required |= {name: "." for name in sure if "," in required.values() or before.get(name) == ","}
-    of_file, of_fit = _only(required.values()), _only(before.values())
-    is_other = any(mark != before.get(name, ".") for name, mark in required.items())
-    marks = {
-        name: options.point_or_comma
-        or (of_file if is_other or name not in before else None)
-        or before.get(name, of_fit)
-        for name in [*counts, *points]
-    }
+    to_follow, of_fit = _to_follow(required, before, "."), _only(before.values())
+    marks = {name: options.point_or_comma or to_follow(name) or before.get(name, of_fit) for name in [*counts, *points]}
     types = {}
     for name, (n_sure, first) in points.items():
         if marks[name] == "," and n_sure == 0 and first is not None:
@@ -475,16 +485,14 @@ def _choose_formats(
     # Columns whose dates may begin with the year neither decide on other columns nor follow them.
     single = {name: forms[0] for name, forms in best.items() if len(forms) == 1 and YEAR_FIRST not in fits[name]}
     orders = {name: order for name, form in single.items() if (order := is_day_first(form)) is not None}
-    of_file, of_fit = _only(orders.values()), _only(before.values())
-    is_other = any(order != is_day_first(before.get(name, "")) for name, order in orders.items())
-    chosen = {}
+    to_follow = _to_follow(orders, {name: is_day_first(form) for name, form in before.items()}, None)
+    of_fit, chosen = _only(before.values()), dict[str, str]()
     for name, forms in best.items():
         by_order = {is_day_first(form): form for form in forms}
         form_of_fit = given or before.get(name, of_fit)
         wanted = [] if form_of_fit is None else [is_day_first(form_of_fit)]
-        follows = of_file is not None and (is_other or name not in before) and YEAR_FIRST not in forms
-        if follows and given is None:
-            wanted = [of_file, *wanted]
+        if given is None and YEAR_FIRST not in forms and (order := to_follow(name)) is not None:
+            wanted = [order, *wanted]
         if given is not None and given in fits[name]:
             chosen[name] = given
         elif len(forms) == 1:
