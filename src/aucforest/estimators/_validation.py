@@ -20,8 +20,8 @@ from aucforest.tables.columns import (
     column_name,
     encode,
     find_categorical,
-    has_codes,
     learn,
+    numpy_cannot_read,
 )
 from aucforest.tables.dates import check_same_kind, find_dates, has_dates, table_of
 from aucforest.tables.expansion import (
@@ -92,9 +92,9 @@ class FeatureModel(Model):
         if reset:
             matrix = self._learn(X, kept)
         else:
-            is_coded = not self._reads_numbers or has_codes(X)
-            table = as_table(X) if is_coded else table_of(X)
-            if table is not None and (is_coded or has_dates(table)):
+            must_encode = not self._reads_numbers or numpy_cannot_read(X)
+            table = as_table(X) if must_encode else table_of(X)
+            if table is not None and (must_encode or has_dates(table)):
                 validate_data(self, X, skip_check_array=True, reset=False)  # checks the names and number of columns
                 check_same_kind(table, self.expanded_, self.categories_)
                 matrix = encode(expand(table, self.expanded_), self.categories_)
@@ -128,7 +128,7 @@ class FeatureModel(Model):
         table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
         categorical = find_categorical(table, given)
         self.categories_, self.expanded_ = {}, find_dates(table, self.date_parts, categorical)
-        if table is None or not (categorical or self.expanded_ or has_codes(X)):
+        if table is None or not (categorical or self.expanded_ or numpy_cannot_read(X)):
             return None
         expanded = expand(table, self.expanded_)
         matrix, self.categories_ = learn(expanded, categorical, kept, warns=isinstance(given, str))

@@ -122,7 +122,7 @@ def read_table(X: Any) -> Table:
     return table
 
 
-def has_codes(X: Any) -> bool:
+def numpy_cannot_read(X: Any) -> bool:
     """Return whether numpy cannot read a column of X: a dictionary of Arrow with nulls, or integers of 128 bits."""
     frame = _as_frame(X)
     if frame is not None and frame.implementation.is_polars():
