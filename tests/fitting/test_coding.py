@@ -67,12 +67,13 @@ def test_totals_are_sums_of_weights(monkeypatch):
     np.testing.assert_allclose(totals * weights.factors, expected, rtol=1e-9)
 
 
-def test_a_category_does_not_interact_with_its_own_number():
-    """The feature 3 has the values of the column 1 as categories."""
-    values = BinValues.of([4, 4, 4, 2], *np.tile(np.arange(14.0), (2, 1)))
-    finder = CellFinder(Digits(4, {3: 60}, {3: 1}), values, np.array([False, False, False, True]))
+@pytest.mark.parametrize("feature", [3, 4])
+def test_categories_do_not_interact_with_their_own_column(feature):
+    """The features 3 and 4 have the values of the column 1, and ranges of them, as categories."""
+    values = BinValues.of([4, 4, 4, 2, 2], *np.tile(np.arange(16.0), (2, 1)))
+    finder = CellFinder(Digits(5, {3: 60, 4: 60}, {3: 1, 4: 1}), values, np.repeat([False, True], [3, 2]))
     codes = np.tile(np.arange(4, dtype=np.uint8), 9)
-    others = [tables[0].other for _, tables in finder.candidates(3, lambda other: codes)]
+    others = [tables[0].other for _, tables in finder.candidates(feature, lambda other: codes)]
     assert others == [0, 2]
 
 

@@ -13,6 +13,7 @@ from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassif
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import integer_categories, on_disk
 from aucforest.fitting.integer_categories import CountedRows, count_integers, merge_counts
+from aucforest.fitting.target_rates import SMOOTHING
 from aucforest.inspection import column_notes, explain, oob_permutation_importance
 from aucforest.persistence.plain_values import labels_to_plain
 from tests.estimators.test_model_files import at, check_refused, read
@@ -26,12 +27,13 @@ X, Y = FRAME[["x", "account", "age"]], FRAME.label
 def make_column(kind, seed, n=240, n_values=60):
     """Return integers and labels: categories, numbers with a smooth effect, both, without effect, and codes."""
     rng = np.random.default_rng(seed)
+    n, n_values = (480, 120) if kind == "ranges" else (n, n_values)
     values, effects = rng.integers(0, n_values, n), 3.0 * rng.normal(size=n_values)
     score = {
         "categories": effects[values],
         "smooth": 3.0 * np.sin(values / n_values * 4.0),
         "both": effects[values] + 0.4 * values,
-        "some of both": effects[values] + 0.15 * values,
+        "ranges": 4.0 * rng.normal(size=n_values)[values // 10] + effects[values] / 3.0,
         "nothing": np.zeros(n),
         "codes": np.zeros(n),
     }[kind]
@@ -42,19 +44,22 @@ def make_column(kind, seed, n=240, n_values=60):
     return values, (score + rng.logistic(size=n) > np.median(score)).astype(np.int64)
 
 
-@pytest.mark.parametrize("kind", ["categories", "smooth", "both", "some of both", "nothing", "codes"])
-def test_categories_are_found_by_the_definition(kind, monkeypatch):
+@pytest.mark.parametrize(("kind", "widths"), [
+    ("categories", {(1,)}), ("smooth", {()}), ("both", {(), (1,)}), ("ranges", {(1,), (1, 10)}), ("nothing", {()}),
+    ("codes", {()}),
+])  # fmt: skip
+def test_categories_are_found_by_the_definition(kind, widths, monkeypatch):
     monkeypatch.setattr(integer_categories, "MOST_IN_SETS", 5)
     monkeypatch.setattr(integer_categories, "_N_LEFT_OUT", 5)
-    neighbors, found = integer_categories._NEIGHBORS, []
-    for seed in range(2):
+    neighbors, neighbor_smoothings, found = integer_categories._NEIGHBORS, integer_categories._SMOOTHING, []
+    for seed in range(4):
         values, labels = make_column(kind, seed)
         counts = count_integers(values.astype(float), CountedRows.of(labels, 2, 1))
-        smoothings = integer_categories.SMOOTHING.tolist()
-        expected = reference.are_categories(values.tolist(), labels.tolist(), 5, smoothings, neighbors)
-        assert counts.are_categories() == expected
+        options = 5, SMOOTHING.tolist(), neighbors, neighbor_smoothings
+        expected = reference.find_widths(values.tolist(), labels.tolist(), *options)
+        assert counts.find_widths() == expected
         found.append(expected)
-    assert found == [kind in ("categories", "some of both")] * 2
+    assert set(found) == widths
 
 
 @given(st.data())
@@ -268,6 +273,29 @@ def test_unknown_and_missing_numbers_have_the_rate_of_all(forest):
     np.testing.assert_array_equal(forest.encode(X)["account: rate"] == rate, X.account.isna())
 
 
+@pytest.fixture(scope="module")
+def with_regions():
+    frame = make_accounts(with_regions=True).to_pandas()
+    return AUCForestClassifier(40, warm_start=True, random_state=0).fit(frame[["x", "account", "age"]], frame.label)
+
+
+def test_ranges_of_neighboring_integers_are_categories(with_regions):
+    """An unseen integer in a known range has the category of the range."""
+    names = ["x", "account", "age", "account: category", "account: range of 10", "account: rate"]
+    assert list(with_regions.split_features_) == names
+    np.testing.assert_array_equal(with_regions.categories_[4], np.arange(100, 140))
+    rows = pd.DataFrame({"x": 0.5, "account": [1004, 1007.0, 1010, 1400, np.nan], "age": 30})
+    encoded = with_regions.encode(rows)
+    np.testing.assert_array_equal(encoded["account: range of 10"], [0, 0, 1, np.nan, np.nan])
+    np.testing.assert_array_equal(encoded["account: category"], [4, np.nan, 5, np.nan, np.nan])
+    note = "column 'account': 1 of 2 rows (50 %) have a category that training has not seen"
+    assert any(each.startswith(note) for each in column_notes(rows[:2], model=with_regions))
+    explained = explain(with_regions, rows)
+    assert list(explained.feature_names) == ["x", "account", "age"]
+    importance = with_regions.feature_importances_
+    assert importance[1] == pytest.approx(with_regions.split_importances_[[1, 3, 4, 5]].sum())
+
+
 @pytest.mark.filterwarnings("ignore:warm_start. shrinkage, mixture and calibration stay:UserWarning")
 def test_a_warm_start_adds_trees_that_read_the_same(forest):
     grown = AUCForestClassifier(20, oob_score=True, warm_start=True, random_state=0).fit(X, Y)
@@ -316,16 +344,22 @@ def test_permuted_columns_are_permuted_with_their_rates(forest):
     np.testing.assert_allclose(explained.values.sum(axis=1) + explained.base_values, log_odds, atol=1e-9)
 
 
-@pytest.mark.parametrize(("interact", "first", "step"), [(False, 0.0, 1.0), (True, -1000.0, 10.0)])
-def test_files_and_exports(tmp_path, interact, first, step):
+@pytest.mark.parametrize(
+    ("interact", "first", "step", "with_ranges"),
+    [(False, 0.0, 1.0, False), (True, -1000.0, 10.0, False), (False, -100.0, 1.0, True)],
+)
+def test_files_and_exports(tmp_path, interact, first, step, with_ranges):
     onnxruntime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(3000, 2)), columns=["x", "other"])
     account, effects = rng.integers(0, 200, 3000), rng.normal(size=(200, 2))
     X["account"], effect = first + step * account, effects[account]
+    if with_ranges:
+        effect = 2.0 * effects[account // 10] + effect / 3.0
     y = 1.5 * effect[:, 0] + 3.0 * interact * effect[:, 1] * np.sign(X.x) + rng.logistic(size=3000) > 1.0
     stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, y)
     assert list(stack.expanded_) == [2]
+    assert ("account: range of 10" in stack.split_features_) == with_ranges
     assert bool(stack.members_["linear"].interactions) == interact
     rows = X.copy()
     rows.iloc[:30, 0], rows.iloc[20:50, -1], rows.iloc[50:60, -1] = np.nan, np.nan, 10_000.0
@@ -339,6 +373,19 @@ def test_files_and_exports(tmp_path, interact, first, step):
         session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
         _, proba = session.run(None, {"X": model.encode(rows).to_numpy()})
         np.testing.assert_allclose(proba, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("ranges", "message"), [
+    ([[1, 7]], "each item of ranges must be"), ([[1, 10.0]], "each item of ranges must be"),
+    ([[1]], "each item of ranges must be"), ([[0, 10]], "feature 0 of ranges is not one of integers, or is repeated"),
+    ([[1, 10], [1, 100]], "feature 1 of ranges is not one of integers, or is repeated"),
+    ([], "there are categories of feature 4, but 4 features"),
+])  # fmt: skip
+def test_damaged_ranges_are_refused(with_regions, tmp_path, ranges, message):
+    with_regions.save(tmp_path / "model")
+    contents = read(tmp_path / "model")
+    assert contents[1]["ranges"] == [[1, 10]]
+    check_refused(contents, at("ranges", put=ranges), message, tmp_path)
 
 
 @pytest.mark.parametrize("change", [

@@ -16,7 +16,10 @@ def make_rates(totals):
 def test_names():
     pair = make_rates([[1, 1]]).tables[0]._replace(other=1, n_parts=2)
     rates = make_rates([[1, 1]])._replace(tables=(*make_rates([[1, 1]]).tables, pair))
-    assert rates.names(["shop", "night"], [0, 1], np.array([False, True])) == ["shop: rate", "shop x night: rate"]
+    assert rates.names(["shop", "night"], ["shop: category", "night"], np.array([False, True])) == [
+        "shop: rate",
+        "shop x night: rate",
+    ]
     three = rates._replace(classes=np.array([0, 2]))
     names = three.names(["shop", "night"], [0, 1], np.array(["a", "b", "c"]))
     assert names[:2] == ["shop: rate of a", "shop: rate of c"]

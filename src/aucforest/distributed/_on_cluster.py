@@ -20,7 +20,7 @@ from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding, sample_for_bins
 from aucforest.fitting.growing import estimate_seconds
-from aucforest.fitting.integer_categories import Integers, order_values, searched_columns
+from aucforest.fitting.integer_categories import order_values, searched_columns
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, indices_in_batch
 from aucforest.fitting.parts import Grown, Growth, indices_within
@@ -31,7 +31,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CodedRows, ColumnSample, RateWeights
 from aucforest.tables.columns import find_categorical, read_table
 from aucforest.tables.dates import find_dates
-from aucforest.tables.expansion import n_added
+from aucforest.tables.expansion import Integers, n_added
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree.prediction import PackedTrees
 
@@ -124,10 +124,10 @@ class RowsOnCluster(TrainingTable):
         if not found:
             return {}
         counted = [
-            executor.submit(_tasks.count_integers, self._X[index], self._labelled[index], found)
+            executor.submit(_tasks.count_integers, self._X[index], self._labelled[index], list(found))
             for index, _, _ in self._partitions
         ]
-        return order_values(executor.gather([executor.merge(_tasks.merge_integers, counted)])[0])
+        return order_values(executor.gather([executor.merge(_tasks.merge_integers, counted)])[0], found)
 
     def _encode_rows(self, coding: Coding) -> None:
         """Set `_coded` to futures of codes of `_partitions`, and `X` to the values of `FitSpec.rows_with_values`."""

@@ -93,8 +93,8 @@ def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Su
     return Summary.joined(non_empty, max_bins) if non_empty else None
 
 
-def find_integers(summary: Summary, columns: list[int]) -> list[int]:
-    """Return which of the columns have integers that are categories."""
+def find_integers(summary: Summary, columns: list[int]) -> dict[int, tuple[int, ...]]:
+    """Return the columns whose integers are categories, with the widths of the ranges of values."""
     return find_integer_categories(summary.integers, columns)
 
 

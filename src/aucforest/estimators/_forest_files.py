@@ -21,7 +21,7 @@ from aucforest.persistence.model_file import Arrays, StoredModel, narrow, requir
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
 from aucforest.tables.columns import encode_numbers, feature_kinds
 from aucforest.tables.dates import DateColumn, are_parts, is_zone
-from aucforest.tables.expansion import Expanded, IntegerColumn, columns_of_integers, n_added
+from aucforest.tables.expansion import RANGES, Expanded, IntegerColumn, columns_of_integers, n_added
 from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import MISSING_CODE
@@ -41,6 +41,8 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
         metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in dates.items()]
     if len(dates) < len(model.expanded_):
         metadata["integers"] = [feature for feature in model.expanded_ if feature not in dates]
+    if ranges := [[column, width] for column, width in model._integers if width > 1]:
+        metadata["ranges"] = ranges
     if model.target_rates_ is not None:
         rate_arrays, metadata["rates"] = _store_rates(model.target_rates_)
         arrays |= rate_arrays
@@ -50,7 +52,8 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
 def _restore_trees(model: Any, stored: StoredModel) -> None:
     dates = stored.take_list("dates", list) if "dates" in stored else []
     integers = stored.take_list("integers", int) if "integers" in stored else []
-    model.expanded_ = _restore_expanded(model, dates, integers)
+    ranges = stored.take_list("ranges", list) if "ranges" in stored else []
+    model.expanded_ = _restore_expanded(model, dates, integers, ranges)
     n_features = model.n_features_in_ + n_added(model.expanded_)
     model.categories_ = {}
     for item in stored.take_list("categories", list):
@@ -68,7 +71,7 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
 
 
-def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[int]) -> Expanded:
+def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[int], ranges: list[list[Any]]) -> Expanded:
     expanded = dict[int, DateColumn | IntegerColumn]()
 
     def add(feature: Any, column: DateColumn | IntegerColumn) -> None:
@@ -84,6 +87,12 @@ def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[int]) -
         add(feature, DateColumn(tuple(parts), zone))
     for feature in integers:
         add(feature, IntegerColumn())
+    for item in ranges:
+        is_width = len(item) == 2 and type(item[1]) is int and item[1] in RANGES
+        require(is_width, "each item of ranges must be a feature and a power of 10")
+        is_new = expanded.get(item[0]) == IntegerColumn()
+        require(is_new, f"feature {item[0]} of ranges is not one of integers, or is repeated")
+        expanded[item[0]] = IntegerColumn((1, item[1]))
     return expanded
 
 
@@ -93,7 +102,7 @@ def _check_categories(model: Any) -> None:
     for feature in model.categories_:
         is_column = feature < model.n_features_in_ and feature not in model.expanded_
         require(is_column or feature in integers, f"there are categories of feature {feature}, which is a number")
-    for feature, column in integers.items():
+    for feature, (column, _) in integers.items():
         values = model.categories_.get(feature, np.empty(0))
         are_integers = values.dtype == np.int64 and len(values) > 0 and np.all((values >= -(2**53)) & (values <= 2**53))
         # `encode_numbers` searches the categories, so they must be distinct and in order.

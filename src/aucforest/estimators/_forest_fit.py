@@ -201,7 +201,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if start.before is not None:
             rates, integers = start.before.target_rates_, start.before._integers
             spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=rates, integers=integers)
-            for column in integers:
+            for column, _ in integers:
                 if len(spec.params.signs) > 0 and spec.params.signs[column] != 0:
                     raise ValueError(f"warm_start: monotonic_cst of column {column} must be 0, as in the previous fit")
         n_encodings = len(spec.encodings) if table.may_have_rates(spec) else 1

@@ -23,9 +23,10 @@ from aucforest.tables.columns import (
     learn,
     numpy_cannot_read,
 )
-from aucforest.tables.dates import check_same_kind, find_dates, has_dates, table_of
+from aucforest.tables.dates import DateColumn, check_same_kind, find_dates, has_dates, table_of
 from aucforest.tables.expansion import (
     Expanded,
+    Integers,
     append_categories,
     columns_of_features,
     columns_of_integers,
@@ -158,7 +159,8 @@ class FeatureModel(Model):
     @property
     def _reads_numbers(self) -> bool:
         """Whether all columns are numbers, some of which may also be categories."""
-        return len(self._integers) == len(self.categories_) == len(self.expanded_)
+        has_dates = any(isinstance(column, DateColumn) for column in self.expanded_.values())
+        return len(self._integers) == len(self.categories_) and not has_dates
 
     @property
     def split_features_(self) -> NDArray[Any]:
@@ -171,7 +173,12 @@ class FeatureModel(Model):
     def _names_of_features(self, names: Sequence[Any]) -> list[Any]:
         """Return the names of the features of the trees, from the names of the columns of X."""
         split, rates = split_names(names, self.expanded_), self.target_rates_
-        return split + ([] if rates is None else rates.names(split, self._inputs_of_features, self.classes_))
+        if rates is None:
+            return split
+        rated = list(split)
+        for feature, (column, width) in columns_of_integers(self.n_features_in_, self.expanded_).items():
+            rated[feature] = split[column] if width == 1 else split[feature]
+        return split + rates.names(rated, split, self.classes_)
 
     @property
     def _columns_of_features(self) -> list[int]:
@@ -184,13 +191,13 @@ class FeatureModel(Model):
     def _inputs_of_features(self) -> list[int]:
         """The index of each feature of the trees or, for categories of integers and target rates, of its input."""
         inputs = [*range(self.n_features_in_ + n_added(self.expanded_))]
-        for feature, column in columns_of_integers(self.n_features_in_, self.expanded_).items():
+        for feature, (column, _) in columns_of_integers(self.n_features_in_, self.expanded_).items():
             inputs[feature] = column
         rates = [] if self.target_rates_ is None else self.target_rates_.columns
         return inputs + [inputs[feature] for feature in rates]
 
     @property
-    def _integers(self) -> dict[int, NDArray[np.int64]]:
-        """The categories of each column of integers that are categories."""
+    def _integers(self) -> Integers:
+        """The categories of columns of integers."""
         features = columns_of_integers(self.n_features_in_, self.expanded_)
-        return {column: self.categories_[feature] for feature, column in features.items()}
+        return {column_and_width: self.categories_[feature] for feature, column_and_width in features.items()}

@@ -12,7 +12,6 @@ from aucforest.fitting.integer_categories import (
     ROWS,
     CountedRows,
     IntegerCounts,
-    Integers,
     count_integers,
     count_rows,
     merge_counts,
@@ -32,7 +31,15 @@ from aucforest.tables.columns import (
     read_numbers,
 )
 from aucforest.tables.dates import Dates
-from aucforest.tables.expansion import Expanded, IntegerColumn, columns_of_integers, expand, n_added, times_in
+from aucforest.tables.expansion import (
+    Expanded,
+    IntegerColumn,
+    Integers,
+    columns_of_integers,
+    expand,
+    n_added,
+    times_in,
+)
 from aucforest.tables.integers import is_rounded
 from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import (
@@ -147,7 +154,7 @@ class Coding:
         """The category indices of features with target rates as digits of one byte, which are appended to the codes."""
         n_categories = {f: len(self.categories[f]) for f in self.rated}
         integers = columns_of_integers(self.n_features - n_added(self.expanded), self.expanded)
-        return Digits(self.n_features, n_categories, integers)
+        return Digits(self.n_features, n_categories, {feature: column for feature, (column, _) in integers.items()})
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
@@ -167,14 +174,17 @@ class Coding:
         """Return the coding with the categories of columns of integers as further features."""
         if not integers:
             return self
-        for column in integers:
+        columns = list(dict.fromkeys(column for column, _ in integers))
+        for column in columns:
             if column in self.expanded or column in self.categories:
                 raise ValueError(
                     f"warm_start: column {column} had integers in the previous fit, but has other values now"
                 )
         categories = {**self.categories, **dict(enumerate(integers.values(), self.n_features))}
         values = join_bins([self.values, *map(bins_of_categories, integers.values())])
-        expanded = {**self.expanded, **dict.fromkeys(integers, IntegerColumn())}
+        expanded = dict(self.expanded)
+        for column in columns:
+            expanded[column] = IntegerColumn(tuple(width for index, width in integers if index == column))
         return replace(self, categories=categories, values=values, expanded=expanded)
 
     @property

@@ -11,7 +11,6 @@ from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
     CountedRows,
-    Integers,
     count_integers,
     count_rows,
     count_values_of,
@@ -27,7 +26,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import find_rated
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import Dates
-from aucforest.tables.expansion import encode_integers, n_added, times_in
+from aucforest.tables.expansion import Integers, encode_integers, n_added, times_in
 from aucforest.tables.sparse import SparseRows
 from aucforest.tables.target_rates import RATES
 from aucforest.tree.binning import (
@@ -92,17 +91,17 @@ class RowsInMemory(TrainingTable):
         if rows is None:
             return {}
 
-        def are_categories(feature: int) -> bool:
+        def find_widths(feature: int) -> tuple[int, ...]:
             counts = count_integers(X[:, feature][selected], rows)
-            return counts is not None and counts.are_categories()
+            return () if counts is None else counts.find_widths()
 
         run = thread_map(spec.n_jobs, _COUNTING_SECONDS * len(X))
-        found = [feature for feature, is_found in zip(columns, run(are_categories, columns)) if is_found]
+        found = {feature: widths for feature, widths in zip(columns, run(find_widths, columns)) if widths}
         if found:
             numbers = (X[:, feature][selected] for feature in range(self.n_features) if feature not in self._categories)
             if count_rows(numbers, rows).are_copies():
                 return {}
-        return order_values(count_values_of(X, kept, found))
+        return order_values(count_values_of(X, kept, found), found)
 
     def _choose_coding(self) -> Coding:
         """Choose bins, and encode the features of the matrix, because binning and encoding are one step."""

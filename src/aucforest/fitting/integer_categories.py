@@ -1,12 +1,15 @@
 """Columns of integers that are categories, such as numbers of customers or merchants, and how they are found.
 
-Rows of the same customer have similar labels, but customers with neighboring numbers have nothing in common. So the
-integers of a column are categories if the label of a row is estimated well from the other rows with the same value, and
-badly from the rows with neighboring values. The estimates are smoothed class frequencies. They are compared by the log
+Rows of the same customer have similar labels, and customers with neighboring numbers can be very different. So the
+integers of a column are categories if the label of a row is estimated better from the other rows with the same value
+than from rows with neighboring values alone. The estimates are smoothed class frequencies. They are compared by the log
 likelihood of the labels.
+
+Postal codes of the same region are neighbors, and have similar labels, too. If estimates from ranges of 10, 100, ...
+values, which have the same first digits, are better than those from single values, such ranges are further categories.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,15 +19,17 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import MOST_IN_SETS, SMOOTHING, choose_smoothing, hash_integers
+from aucforest.fitting.target_rates import MOST_IN_SETS, choose_smoothing, hash_integers
 from aucforest.tables.columns import Counted, Table, count_values, order_categories, read_numbers
+from aucforest.tables.expansion import RANGES, Integers
 
-# If integers are categories, estimates from the same value increase the log likelihood by at least _LEAST_GAIN, and
-# estimates from neighboring values by at most the fraction _MOST_BY_NEIGHBORS of this increase. Both constants were
-# chosen with `benchmarks/many_categories.py integers`, like the number of most frequent values that are left out.
-_LEAST_GAIN, _MOST_BY_NEIGHBORS, _N_LEFT_OUT = 10.0, 0.5, 20
-# Numbers of neighboring values on each side. The greatest comes first, because it recognizes most columns of numbers.
-_NEIGHBORS = (128, 64, 32, 16, 8, 4, 2, 1)
+# If integers are categories, estimates from the same value increase the log likelihood by _LEAST_GAIN or more. Compared
+# to estimates from the same and neighboring values, those from neighbors alone lose at least _LEAST_GAIN, and at least
+# the fraction _LEAST_LOSS of the increase. These constants were chosen with `benchmarks/many_categories.py integers`,
+# like the number of most frequent values that are left out.
+_LEAST_GAIN, _LEAST_LOSS, _N_LEFT_OUT = 10.0, 0.15, 20
+# Numbers of neighboring values on each side, and the smoothings of estimates from them.
+_NEIGHBORS, _SMOOTHING = (1, 2, 4, 8, 16, 32, 64, 128), (1.0, 8.0, 64.0)
 # Maximum number of values of a column that are counted, and maximum number of counts of all columns. If these maxima
 # allow fewer than _LEAST_VALUES values of a column, no column is searched.
 _MOST_VALUES, _LEAST_VALUES, _MOST_COUNTS = 2**14, 200, 2**20
@@ -37,9 +42,6 @@ _MOST_CLASSES = 2**9  # the product of an integer and the number of classes must
 # proportion _MOST_FREQUENT of all rows is not tested, because its rows can be repeated in this way by chance.
 _LEAST_REPEATED, _LEAST_PURE, _MOST_FREQUENT = 0.5, 0.98, 0.6
 ROWS = -1  # the key of the counts of whole rows, in place of the index of a column
-
-# The categories of each column of integers that are categories, by the index of the column.
-Integers = Mapping[int, NDArray[np.int64]]
 
 
 class CountedRows(NamedTuple):
@@ -116,24 +118,20 @@ class IntegerCounts:
         is_sampled = _is_sampled(self.values, shift)
         return replace(self, values=self.values[is_sampled], counts=self.counts[is_sampled], shift=shift)
 
-    def are_categories(self) -> bool:
-        """Return whether the values are categories; False for at most `MOST_IN_SETS` different values.
+    def find_widths(self) -> tuple[int, ...]:
+        """Return the widths of the ranges of values that are categories, (1,) or (1, width); () if values are numbers.
 
-        The most frequent values are left out, because thresholds can separate them, and because a column of numbers may
-        have frequent values that are codes, such as 99 for unknown.
+        The result is () for at most `MOST_IN_SETS` different values. The most frequent values are left out, because
+        thresholds can separate them, and because a column of numbers may have frequent values that are codes, such as
+        99 for unknown.
         """
         if len(self.values) <= MOST_IN_SETS:
-            return False
+            return ()
         by_frequency = np.argsort(-self.counts.sum(axis=1), kind="stable")
-        counts = self.counts[np.sort(by_frequency[_N_LEFT_OUT:])].astype(np.float64)
+        kept = np.sort(by_frequency[_N_LEFT_OUT:])
+        values, counts = self.values[kept], self.counts[kept].astype(np.float64)
         frequencies = counts.sum(axis=0) / counts.sum()
-        known = frequencies > 0.0
-        by_all = float(np.sum(counts.sum(axis=0)[known] * np.log(frequencies[known])))
-        gain = choose_smoothing(counts, frequencies)[1] - by_all
-        return gain >= _LEAST_GAIN and all(
-            by_neighbors - by_all <= _MOST_BY_NEIGHBORS * gain
-            for by_neighbors in _likelihoods_by_neighbors(counts, frequencies)
-        )
+        return _find_ranges(values, counts, frequencies) if _are_categories(counts, frequencies) else ()
 
     def are_copies(self) -> bool:
         """Return whether rows of a class are copies, for example of an oversampled class; values are hashes of rows."""
@@ -151,17 +149,53 @@ def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
     return hash_integers(values) < np.uint64(2 ** (64 - shift))
 
 
-def _likelihoods_by_neighbors(counts: NDArray[np.float64], frequencies: NDArray[np.float64]) -> Iterator[float]:
-    """Yield the log likelihood of the labels by neighboring values, for each number of neighbors and smoothing."""
+def _are_categories(counts: NDArray[np.float64], frequencies: NDArray[np.float64]) -> bool:
+    """Return whether the values of a column are categories, given the class counts of its sorted values."""
+    totals, known = counts.sum(axis=0), frequencies > 0.0
+    by_all = float(np.sum(totals[known] * np.log(frequencies[known])))
+    by_value = choose_smoothing(counts, frequencies)[1]
+    if by_value - by_all < _LEAST_GAIN:
+        return False
+    by_neighbors, estimates = _estimate_by_neighbors(counts, frequencies)
+    by_both = max(by_value, choose_smoothing(counts, estimates)[1])
+    return by_both - max(by_neighbors, by_all) >= max(_LEAST_GAIN, _LEAST_LOSS * (by_both - by_all))
+
+
+def _estimate_by_neighbors(
+    counts: NDArray[np.float64], frequencies: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the greatest log likelihood of the labels by neighboring values, and the estimates that have it.
+
+    The estimates are class frequencies, (n_values, n_classes). All numbers of neighbors and smoothings are tried.
+    """
     sums, index = np.vstack((np.zeros_like(counts[:1]), np.cumsum(counts, axis=0))), np.arange(len(counts))
     values, classes = np.nonzero(counts)
     weights, priors = counts[values, classes], frequencies[classes]
+    best, estimates = -np.inf, counts
     for n_neighbors in _NEIGHBORS:
         stop, start = np.minimum(index + n_neighbors + 1, len(counts)), np.maximum(index - n_neighbors, 0)
         others = sums[stop] - sums[start] - counts
-        of_class, total = others[values, classes], others.sum(axis=1)[values]
-        for smoothing in SMOOTHING.tolist():
-            yield float(np.sum(weights * np.log((of_class + smoothing * priors) / (total + smoothing))))
+        total = others.sum(axis=1)
+        of_class, n_others = others[values, classes], total[values]
+        for smoothing in _SMOOTHING:
+            likelihood = float(np.sum(weights * np.log((of_class + smoothing * priors) / (n_others + smoothing))))
+            if likelihood > best:
+                best, estimates = likelihood, (others + smoothing * frequencies) / (total + smoothing)[:, None]
+    return best, estimates
+
+
+def _find_ranges(
+    values: NDArray[np.int64], counts: NDArray[np.float64], frequencies: NDArray[np.float64]
+) -> tuple[int, ...]:
+    """Return 1 and, if ranges of 10, 100, ... values are better than single values, the best of these widths."""
+    likelihoods = {1: choose_smoothing(counts, frequencies)[1]}
+    for width in RANGES:
+        starts = np.flatnonzero(np.diff(values // width, prepend=values[0] // width - 1))
+        if len(starts) <= 2:
+            break
+        likelihoods[width] = choose_smoothing(np.add.reduceat(counts, starts), frequencies)[1]
+    best = max(likelihoods, key=lambda width: likelihoods[width])
+    return (1, best) if likelihoods[best] - likelihoods[1] >= _LEAST_GAIN else (1,)
 
 
 def count_integers(values: NDArray[Any], rows: CountedRows) -> IntegerCounts | None:
@@ -199,14 +233,17 @@ def searched_columns(n_columns: int, skipped: Container[int], spec: FitSpec) -> 
     return [feature for feature in range(n_columns) if feature not in skipped and feature not in constrained]
 
 
-def find_integer_categories(counted: Mapping[int, IntegerCounts | None], columns: Iterable[int]) -> list[int]:
-    """Return which of the columns have integers that are categories, given the counts of features and of `ROWS`.
+def find_integer_categories(
+    counted: Mapping[int, IntegerCounts | None], columns: Iterable[int]
+) -> dict[int, tuple[int, ...]]:
+    """Return the widths of the ranges of values that are categories, by the index of the column, see `find_widths`.
 
-    If rows were copied, no column is returned, because rows with the same value may be copies.
+    Only the given columns are searched. `counted` has the counts of features and of `ROWS`. If rows were copied, no
+    column is returned, because rows with the same value may be copies.
     """
-    found = [f for f in columns if (counts := counted.get(f)) is not None and counts.are_categories()]
+    found = {f: widths for f in columns if (counts := counted.get(f)) is not None and (widths := counts.find_widths())}
     rows = counted.get(ROWS)
-    return [] if rows is not None and rows.are_copies() else found
+    return {} if rows is not None and rows.are_copies() else found
 
 
 def count_values_of(table: Table, rows: NDArray[np.int64] | None, features: Iterable[int]) -> dict[int, Counted]:
@@ -219,6 +256,12 @@ def merge_values(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int
     return {feature: counted.merge(other[feature]) for feature, counted in one.items()}
 
 
-def order_values(counted: dict[int, Counted]) -> Integers:
-    """Return the categories of each column, given the counts of its values."""
-    return {f: order_categories(values, f"feature {f}").astype(np.int64) for f, values in counted.items()}
+def order_values(counted: Mapping[int, Counted], found: Mapping[int, tuple[int, ...]]) -> Integers:
+    """Return the categories of the found columns, given the counts of their values and the widths of ranges."""
+    integers = dict[tuple[int, int], NDArray[np.int64]]()
+    for feature, widths in found.items():
+        values, counts = counted[feature]
+        for width in widths:
+            ranges = Counted(values[:0], counts[:0]).merge(Counted(values // width, counts))
+            integers[feature, width] = order_categories(ranges, f"feature {feature}").astype(np.int64)
+    return integers

@@ -18,7 +18,6 @@ from aucforest.fitting.coding import Coding, Summary, choose_coding, sample_for_
 from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
     CountedRows,
-    Integers,
     count_values_of,
     find_integer_categories,
     merge_values,
@@ -33,7 +32,7 @@ from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Counted, Table, find_categorical, read_table, warn_of_text
 from aucforest.tables.dates import Dates, find_dates
-from aucforest.tables.expansion import expand, n_added
+from aucforest.tables.expansion import Integers, expand, n_added
 from aucforest.tables.integers import warn_of_rounding
 from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
@@ -209,15 +208,15 @@ class RowsOnDisk(TrainingTable):
         coding = choose_coding(run, summary, sample_weight, spec.max_bins, self.dates, integers or {})
         return coding.with_rated(spec.encodings)
 
-    def _count_integers(self, columns: list[int]) -> Integers:
-        """Return the values of the given columns; read all rows, unless there are no columns."""
-        if not columns:
+    def _count_integers(self, found: dict[int, tuple[int, ...]]) -> Integers:
+        """Return the categories of the found columns; read all rows, unless there are no columns."""
+        if not found:
             return {}
 
         def count(start: int, table: Table) -> dict[int, Counted]:
-            return count_values_of(table, self._features.rows_of(start, table)[0], columns)
+            return count_values_of(table, self._features.rows_of(start, table)[0], found)
 
-        return order_values(self._merge(count, merge_values, "integers counted"))
+        return order_values(self._merge(count, merge_values, "integers counted"), found)
 
     def _merge(self, function: Callable[[int, Table], Any], merge: Callable[[Any, Any], Any], what: str) -> Any:
         # Only results of equally many batches are merged. With n batches, a result is merged about log2(n) times.

@@ -18,7 +18,7 @@ from aucforest.fitting.target import Target
 from aucforest.metrics.validation import LEAST_WEIGHT, MOST_WEIGHT, check_weights
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import SECONDS, Dates
-from aucforest.tables.expansion import n_added
+from aucforest.tables.expansion import Integers, n_added
 from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
 from aucforest.tree.criteria.criterion import CUSTOM_CRITERION
 from aucforest.tree.criteria.table import CRITERIA
@@ -71,9 +71,9 @@ class FitSpec:
     numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
     n_jobs: int | None
     verbose: int
-    # The target rates and the `integer_categories.Integers` of the existing trees of a warm start, which new trees use.
+    # The target rates and the categories of integers of the existing trees of a warm start, which new trees use.
     rates: TargetRates | None = None
-    integers: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+    integers: Integers = field(default_factory=dict)
     # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
     scored: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     # Rows that are compared in pairs by the trees for which both rows are out of bag; indices as in `scored`.

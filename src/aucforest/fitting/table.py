@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from aucforest._progress import progress_bar
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.integer_categories import Integers
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import RatedRows, SumRows
 from aucforest.fitting.parts import Grown, Growth, Part
@@ -27,6 +26,7 @@ from aucforest.fitting.target_rates import (
     sampled_rows,
 )
 from aucforest.tables.dates import Dates
+from aucforest.tables.expansion import Integers
 from aucforest.tables.target_rates import INTERACTIONS, SETS, RateTable, TargetRates
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.tree import Tree

@@ -87,7 +87,7 @@ class Digits:
 
     first: int  # the index of the first digit in an array of codes, (n_features + n_digits, n_rows)
     n_categories: dict[int, int]  # the number of categories of each column that has target rates
-    # For a feature whose categories are the integers of another column: that column.
+    # For a feature whose categories are from the integers of another column: that column.
     integers: Mapping[int, int] = field(default_factory=dict)
 
     @property
@@ -258,12 +258,12 @@ class CellFinder:
         self, feature: int, codes_of: Callable[[int], NDArray[Any]]
     ) -> Iterator[tuple[NDArray[Any], list[RateTable]]]:
         """Yield the codes of other features, and the interactions with each of them, in ascending order of n_parts."""
-        n_features, table = len(self.by_set), self.empty_table(feature)
+        n_features, table, column_of = len(self.by_set), self.empty_table(feature), self.digits.integers
         # All other features are tried, or every step-th feature if there are many.
         step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
         for other in range(feature % step, n_features, step):
             n_bins = int(self.values.first[other + 1] - self.values.first[other])
-            if other in (feature, self.digits.integers.get(feature)) or n_bins < 2:
+            if column_of.get(other, other) == column_of.get(feature, feature) or n_bins < 2:
                 continue
             codes = codes_of(other)
             if self.by_set[other]:

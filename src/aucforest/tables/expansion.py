@@ -1,5 +1,7 @@
 """Columns that become several features (their parts): dates, and integers that are categories.
 
+Integers become categories, and ranges of a power of 10 of integers, which have the same first digits, may do so, too.
+
 The first feature replaces the column. The others are appended after the last column, so that the index of each column
 is also the index of its first feature.
 """
@@ -7,7 +9,7 @@ is also the index of its first feature.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -16,16 +18,28 @@ from numpy.typing import NDArray
 from aucforest.tables.columns import MOST_IN_FLOAT32, Frame, Table, encode_numbers, read_numbers, repeated
 from aucforest.tables.dates import DateColumn, date_features
 
+RANGES = tuple(10**k for k in range(1, 16))  # the possible widths of ranges of integers
+
 
 @dataclass(frozen=True)
 class IntegerColumn:
-    """A column of integers that are categories, which becomes two features: the numbers, and the same as categories."""
+    """A column of integers that are categories. It becomes a feature of numbers, and one of categories for each width.
 
-    parts: ClassVar[tuple[str, ...]] = ("number", "category")
+    The categories of width w are the integers divided by w and rounded down.
+    """
+
+    widths: tuple[int, ...] = (1,)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return ("number", *("category" if width == 1 else f"range of {width}" for width in self.widths))
 
 
 # The columns that become several features, by their index. Columns of integers come last.
 Expanded = Mapping[int, DateColumn | IntegerColumn]
+# The categories of each feature of a column of integers, by the index of the column and the width, grouped by column.
+Integers = Mapping[tuple[int, int], NDArray[np.int64]]
 
 
 def n_added(expanded: Expanded) -> int:
@@ -48,10 +62,11 @@ def columns_of_features(n_columns: int, expanded: Expanded) -> list[int]:
     return [*range(n_columns), *(index for index, column in expanded.items() for _ in column.parts[1:])]
 
 
-def columns_of_integers(n_columns: int, expanded: Expanded) -> dict[int, int]:
-    """Return, for each feature whose categories are the values of a column of integers, the index of this column."""
-    appended = enumerate(columns_of_features(n_columns, expanded)[n_columns:], n_columns)
-    return {feature: index for feature, index in appended if isinstance(expanded[index], IntegerColumn)}
+def columns_of_integers(n_columns: int, expanded: Expanded) -> dict[int, tuple[int, int]]:
+    """Return the column and the width of each feature whose categories are from a column of integers."""
+    integers = {index: column for index, column in expanded.items() if isinstance(column, IntegerColumn)}
+    first = n_columns + n_added(expanded) - n_added(integers)
+    return dict(enumerate(((index, width) for index, column in integers.items() for width in column.widths), first))
 
 
 def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
@@ -59,22 +74,31 @@ def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
     if not (categories := getattr(model, "categories_", {})):
         return {}
     columns = columns_of_features(model.n_features_in_, model.expanded_)
-    return {columns[feature]: values for feature, values in categories.items()}
+    ranges = {f for f, (_, width) in columns_of_integers(model.n_features_in_, model.expanded_).items() if width > 1}
+    return {columns[feature]: values for feature, values in categories.items() if feature not in ranges}
 
 
-def encode_integers(matrix: NDArray[Any], integers: Mapping[int, NDArray[np.int64]]) -> NDArray[Any]:
+def encode_integers(matrix: NDArray[Any], integers: Integers) -> NDArray[Any]:
     """Return the codes of the categories of columns of integers, (n_rows, n_integers), from the matrix of all columns.
 
     They are float32 if the matrix is, unless there are more codes than float32 represents.
     """
     is_narrow = matrix.dtype == np.float32 and all(len(values) <= MOST_IN_FLOAT32 for values in integers.values())
     codes = np.empty((len(matrix), len(integers)), dtype=np.float32 if is_narrow else np.float64)
-    for i, (column, values) in enumerate(integers.items()):
-        codes[:, i] = encode_numbers(matrix[:, column], values)
+    for i, ((column, width), values) in enumerate(integers.items()):
+        codes[:, i] = encode_numbers(divide_integers(matrix[:, column], width), values)
     return codes
 
 
-def append_categories(matrix: NDArray[Any], integers: Mapping[int, NDArray[np.int64]]) -> NDArray[Any]:
+def divide_integers(numbers: NDArray[Any], width: int) -> NDArray[Any]:
+    """Return the numbers divided by the width of a range and rounded down; unchanged if the width is 1."""
+    if width == 1:
+        return numbers
+    with np.errstate(invalid="ignore"):  # infinity divided becomes NaN
+        return np.floor_divide(numbers, width, dtype=np.float64)
+
+
+def append_categories(matrix: NDArray[Any], integers: Integers) -> NDArray[Any]:
     """Return the matrix of all columns with the result of `encode_integers` appended."""
     return np.column_stack((matrix, encode_integers(matrix, integers))) if integers else matrix
 
@@ -93,7 +117,8 @@ def expand(table: Table, expanded: Expanded) -> Table:
         if isinstance(column, DateColumn):
             parts[index], *features = date_features(table, index, column)
         else:
-            features = [read_numbers(table, index)]
+            numbers = read_numbers(table, index)
+            features = [divide_integers(numbers, width) for width in column.widths]
         parts |= {next(added): values for values in features}
     if isinstance(table, Frame):
         names = split_names(table.columns, expanded)

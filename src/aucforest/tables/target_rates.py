@@ -90,14 +90,14 @@ class TargetRates(NamedTuple):
         """The index of the categorical feature from which each feature is computed."""
         return [table.feature for table in self.tables for _ in self.classes]
 
-    def names(self, names: Sequence[Any], inputs: Sequence[int], classes: NDArray[Any]) -> list[str]:
+    def names(self, rated: Sequence[Any], names: Sequence[Any], classes: NDArray[Any]) -> list[str]:
         """Return the names of the features, given the labels of the classes and the names of all other features.
 
-        `inputs` has the index of each other feature or, if its categories are from a column of integers, of the column.
+        `rated` has the names that these features have in their target rates.
         """
         feature_names = []
         for table in self.tables:
-            cell = f"{names[inputs[table.feature]]}" + (f" x {names[table.other]}" if table.is_interaction else "")
+            cell = f"{rated[table.feature]}" + (f" x {names[table.other]}" if table.is_interaction else "")
             endings = [""] if len(classes) == 2 else [f" of {classes.tolist()[k]}" for k in self.classes]
             feature_names += [f"{cell}: rate{ending}" for ending in endings]
         return feature_names
