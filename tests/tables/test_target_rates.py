@@ -16,16 +16,13 @@ def make_rates(totals):
 def test_names():
     pair = make_rates([[1, 1]]).tables[0]._replace(other=1, n_parts=2)
     rates = make_rates([[1, 1]])._replace(tables=(*make_rates([[1, 1]]).tables, pair))
-    assert rates.names(["shop", "night"], ["shop: category", "night"], np.array([False, True])) == [
-        "shop: rate",
-        "shop x night: rate",
-    ]
+    # The categories may be those of a column of integers.
+    rated, names = ["shop", "night"], ["shop: category", "night: category"]
+    assert rates.names(rated, names, np.array([False, True])) == ["shop: rate", "shop x night: category: rate"]
     three = rates._replace(classes=np.array([0, 2]))
-    names = three.names(["shop", "night"], [0, 1], np.array(["a", "b", "c"]))
+    names = three.names(rated, rated, np.array(["a", "b", "c"]))
     assert names[:2] == ["shop: rate of a", "shop: rate of c"]
     assert three.columns == [0, 0, 0, 0]
-    # The categories of the column of integers 1 are the feature 0.
-    assert rates.names(["shop: category", "shop"], [1, 1], np.array([0, 1])) == ["shop: rate", "shop x shop: rate"]
 
 
 def test_parts_of_codes_are_those_of_values():
