@@ -143,8 +143,8 @@ class AUCForestClassifier(ForestFit):
         The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
         The encoding of columns with more than 50 categories, and of columns of integers that are categories, such as
-        numbers of customers. Integers are categories if samples with equal values have similar labels, but samples with
-        neighboring values do not.
+        numbers of customers. Integers are categories if samples with equal values have more similar labels than samples
+        with neighboring values.
 
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
           Columns of integers are split by thresholds, too.
