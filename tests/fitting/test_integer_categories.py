@@ -27,13 +27,14 @@ X, Y = FRAME[["x", "account", "age"]], FRAME.label
 def make_column(kind, seed, n=240, n_values=60):
     """Return integers and labels: categories, numbers with a smooth effect, both, without effect, and codes."""
     rng = np.random.default_rng(seed)
-    n, n_values = (480, 120) if kind == "ranges" else (n, n_values)
+    n, n_values = {"ranges": (480, 120), "regions": (480, 300)}.get(kind, (n, n_values))
     values, effects = rng.integers(0, n_values, n), 3.0 * rng.normal(size=n_values)
     score = {
         "categories": effects[values],
         "smooth": 3.0 * np.sin(values / n_values * 4.0),
         "both": effects[values] + 0.4 * values,
         "ranges": 4.0 * rng.normal(size=n_values)[values // 10] + effects[values] / 3.0,
+        "regions": 4.0 * rng.normal(size=n_values)[values // 10],
         "nothing": np.zeros(n),
         "codes": np.zeros(n),
     }[kind]
@@ -45,18 +46,18 @@ def make_column(kind, seed, n=240, n_values=60):
 
 
 @pytest.mark.parametrize(("kind", "widths"), [
-    ("categories", {(1,)}), ("smooth", {()}), ("both", {(), (1,)}), ("ranges", {(1,), (1, 10)}), ("nothing", {()}),
-    ("codes", {()}),
+    ("categories", {(1,)}), ("smooth", {()}), ("both", {(), (1,)}), ("ranges", {(), (1, 10)}), ("regions", {(1, 10)}),
+    ("nothing", {()}), ("codes", {()}),
 ])  # fmt: skip
 def test_categories_are_found_by_the_definition(kind, widths, monkeypatch):
-    monkeypatch.setattr(integer_categories, "MOST_IN_SETS", 5)
+    monkeypatch.setattr(integer_categories, "MOST_IN_SETS", 20)
     monkeypatch.setattr(integer_categories, "_N_LEFT_OUT", 5)
     neighbors, neighbor_smoothings, found = integer_categories._NEIGHBORS, integer_categories._SMOOTHING, []
     for seed in range(4):
         values, labels = make_column(kind, seed)
         counts = count_integers(values.astype(float), CountedRows.of(labels, 2, 1))
         options = 5, SMOOTHING.tolist(), neighbors, neighbor_smoothings
-        expected = reference.find_widths(values.tolist(), labels.tolist(), *options)
+        expected = reference.find_widths(values, labels, *options)
         assert counts.find_widths() == expected
         found.append(expected)
     assert set(found) == widths
@@ -292,6 +293,7 @@ def test_ranges_of_neighboring_integers_are_categories(with_regions):
     assert any(each.startswith(note) for each in column_notes(rows[:2], model=with_regions))
     explained = explain(with_regions, rows)
     assert list(explained.feature_names) == ["x", "account", "age"]
+    assert explained.categories[4][:2] == ["1000 to 1009", "1010 to 1019"]
     importance = with_regions.feature_importances_
     assert importance[1] == pytest.approx(with_regions.split_importances_[[1, 3, 4, 5]].sum())
 
@@ -375,17 +377,17 @@ def test_files_and_exports(tmp_path, interact, first, step, with_ranges):
         np.testing.assert_allclose(proba, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(("ranges", "message"), [
-    ([[1, 7]], "each item of ranges must be"), ([[1, 10.0]], "each item of ranges must be"),
-    ([[1]], "each item of ranges must be"), ([[0, 10]], "feature 0 of ranges is not one of integers, or is repeated"),
-    ([[1, 10], [1, 100]], "feature 1 of ranges is not one of integers, or is repeated"),
-    ([], "there are categories of feature 4, but 4 features"),
+@pytest.mark.parametrize(("integers", "message"), [
+    ([[1, 1, 7]], "the ranges of integers are unknown"), ([[1, 1, 10.0]], "the ranges of integers are unknown"),
+    ([[1]], "the ranges of integers are unknown"), ([[1, 10, 1]], "the ranges of integers are unknown"),
+    ([[False, 1, 10]], "feature False of dates or integers is unknown or repeated"), ([[1, True, 10]], "the ranges of"),
+    ([[]], r"feature \[\] of dates or integers is unknown"), ([1], "there are categories of feature 4, but 4 features"),
 ])  # fmt: skip
-def test_damaged_ranges_are_refused(with_regions, tmp_path, ranges, message):
+def test_damaged_ranges_are_refused(with_regions, tmp_path, integers, message):
     with_regions.save(tmp_path / "model")
     contents = read(tmp_path / "model")
-    assert contents[1]["ranges"] == [[1, 10]]
-    check_refused(contents, at("ranges", put=ranges), message, tmp_path)
+    assert contents[1]["integers"] == [[1, 1, 10]]
+    check_refused(contents, at("integers", put=integers), message, tmp_path)
 
 
 @pytest.mark.parametrize("change", [

@@ -5,52 +5,40 @@ from collections import Counter
 import numpy as np
 
 
-def estimate(rows, others, smoothing, priors):
-    """Return the smoothed frequencies of the label of each (value, label) pair, from the labels of `others`."""
-    return [
-        (labels.count(label) + smoothing * prior[label]) / (len(labels) + smoothing)
-        for (_, label), labels, prior in zip(rows, others, priors, strict=True)
-    ]
-
-
-def best_by(rows, keys, smoothings, priors):
-    """Return the greatest log likelihood if labels are estimated from the other rows with the same key."""
-    others = [[k for j, (_, k) in enumerate(rows) if j != i and keys[j] == keys[i]] for i in range(len(rows))]
-    return max(np.sum(np.log(estimate(rows, others, smoothing, priors))) for smoothing in smoothings)
-
-
 def find_widths(values, labels, n_frequent, smoothings, neighbors, neighbor_smoothings):
     """Return the widths of the ranges of integers that are categories, () if the column has numbers."""
-    counts = Counter(values)
+    counts = Counter(values.tolist())
     frequent = sorted(counts, key=lambda value: (-counts[value], value))[:n_frequent]
-    rows = [(value, label) for value, label in zip(values, labels) if value not in frequent]
-    kept = [value for value, _ in rows]
-    if len(set(kept)) < 2:
+    scored, all_classes = ~np.isin(values, frequent), labels[:, None] == np.unique(labels)
+    frequencies, is_class = all_classes[scored].mean(axis=0), all_classes[scored]
+
+    def estimate(is_used, classes, smoothing, priors):
+        return (is_used @ classes + smoothing * priors) / (is_used.sum(axis=1, keepdims=True) + smoothing)
+
+    def likelihood(estimates):
+        return np.sum(np.log(estimates[is_class]))
+
+    def by_equal(keys, priors):
+        is_equal = ((keys[:, None] == keys) & ~np.eye(len(keys), dtype=bool)).astype(int)
+        return max((likelihood(estimate(is_equal, is_class, s, priors)), -s) for s in smoothings)
+
+    def by_others(is_used, smoothing):
+        return estimate(is_used[scored].astype(int), all_classes, smoothing, frequencies)
+
+    by_all, by_value = likelihood(np.tile(frequencies, (scored.sum(), 1))), by_equal(values[scored], frequencies)[0]
+    widths = [10**k for k in range(1, 6) if 2 < len(set(values // 10**k)) < len(set(values))]
+    by_range = {width: by_equal(values[scored] // width, frequencies) for width in widths}
+    if max(by_value, *(score for score, _ in by_range.values())) - by_all < 10:
         return ()
-    rank, n_of_class = {value: index for index, value in enumerate(sorted(set(kept)))}, Counter(k for _, k in rows)
-    frequencies = [{label: n / len(rows) for label, n in n_of_class.items()}] * len(rows)
-    by_all = np.sum(np.log([frequencies[0][label] for _, label in rows]))
-    by_value = best_by(rows, kept, smoothings, frequencies)
-    if by_value - by_all < 10:
+    distance = np.abs(np.subtract.outer(*[np.unique(values, return_inverse=True)[1]] * 2))
+    near = [by_others((distance > 0) & (distance <= n), s) for n in neighbors for s in neighbor_smoothings]
+    nearest = max(near, key=likelihood)
+    in_range = {}
+    for width, (_, smoothing) in by_range.items():
+        same_range = (distance > 0) & np.equal.outer(values // width, values // width)
+        in_range[width] = by_equal(values[scored], by_others(same_range, -smoothing))[0]
+    score, width = max((max(by_range[width][0], in_range[width]), -width) for width in widths)
+    best = max(by_value, score, by_equal(values[scored], nearest)[0])
+    if best - max(likelihood(nearest), by_all) < max(10, 0.15 * (best - by_all)):
         return ()
-    by_neighbors = -np.inf
-    for n in neighbors:
-        near = [[k for other, k in rows if 0 < abs(rank[value] - rank[other]) <= n] for value in kept]
-        for smoothing in neighbor_smoothings:
-            by_class = {
-                label: estimate([(value, label) for value in kept], near, smoothing, frequencies)
-                for label in n_of_class
-            }
-            priors = [{label: by_class[label][i] for label in n_of_class} for i in range(len(rows))]
-            score = np.sum(np.log([prior[label] for prior, (_, label) in zip(priors, rows)]))
-            if score > by_neighbors:
-                by_neighbors, best = score, priors
-    by_both = max(by_value, best_by(rows, kept, smoothings, best))
-    if by_both - max(by_neighbors, by_all) < max(10, 0.15 * (by_both - by_all)):
-        return ()
-    by_range, width = {}, 10
-    while len({value // width for value in kept}) > 2:
-        by_range[width] = best_by(rows, [value // width for value in kept], smoothings, frequencies)
-        width *= 10
-    width = max(by_range, key=by_range.get, default=None)
-    return (1, width) if width is not None and by_range[width] - by_value >= 10 else (1,)
+    return (1, -width) if score - by_value >= 10 else (1,)

@@ -17,10 +17,11 @@ def test_names():
     pair = make_rates([[1, 1]]).tables[0]._replace(other=1, n_parts=2)
     rates = make_rates([[1, 1]])._replace(tables=(*make_rates([[1, 1]]).tables, pair))
     # The categories may be those of a column of integers.
-    rated, names = ["shop", "night"], ["shop: category", "night: category"]
-    assert rates.names(rated, names, np.array([False, True])) == ["shop: rate", "shop x night: category: rate"]
+    names = ["shop: category", "night: category"]
+    expected = ["shop: rate", "shop x night: category: rate"]
+    assert rates.names(names, {0: "shop", 1: "night"}, np.array([False, True])) == expected
     three = rates._replace(classes=np.array([0, 2]))
-    names = three.names(rated, rated, np.array(["a", "b", "c"]))
+    names = three.names(["shop", "night"], {}, np.array(["a", "b", "c"]))
     assert names[:2] == ["shop: rate of a", "shop: rate of c"]
     assert three.columns == [0, 0, 0, 0]
 

@@ -14,7 +14,7 @@ from aucforest.cli._inputs import echo_notes, load_model
 from aucforest.cli._options import Model
 from aucforest.cli._outputs import check_outputs, make_console, rich_table, write_json
 from aucforest.inspection import export_text, forest_summary
-from aucforest.inspection.models import feature_names_of, forest_of
+from aucforest.inspection.models import feature_names_of, forest_of, range_names_of
 from aucforest.metrics.validation import positive_last
 from aucforest.persistence.model_file import read_version
 from aucforest.tables.dates import SECONDS, DateColumn
@@ -118,9 +118,10 @@ def _features(forest: Any, importances: NDArray[np.float64], indices: NDArray[np
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
     expanded, features = getattr(forest, "expanded_", {}), []
     columns = getattr(forest, "_columns_of_features", range(forest.n_features_in_))
-    n_inputs = forest.n_features_in_ + n_added(expanded)
+    n_inputs, ranges = forest.n_features_in_ + n_added(expanded), range_names_of(forest)
     for feature, importance in zip(indices.tolist(), importances[indices].tolist()):
         listed = list(map(readable, categories[feature].tolist())) if feature in categories else None
+        listed = ranges.get(feature, listed)
         column = expanded.get(columns[feature])
         number_kind = "numeric"
         if isinstance(column, DateColumn):

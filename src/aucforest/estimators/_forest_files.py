@@ -40,9 +40,8 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     if dates:
         metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in dates.items()]
     if len(dates) < len(model.expanded_):
-        metadata["integers"] = [feature for feature in model.expanded_ if feature not in dates]
-    if ranges := [[column, width] for column, width in model._integers if width > 1]:
-        metadata["ranges"] = ranges
+        integers = ((j, column.widths) for j, column in model.expanded_.items() if isinstance(column, IntegerColumn))
+        metadata["integers"] = [feature if widths == (1,) else [feature, *widths] for feature, widths in integers]
     if model.target_rates_ is not None:
         rate_arrays, metadata["rates"] = _store_rates(model.target_rates_)
         arrays |= rate_arrays
@@ -51,9 +50,8 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
 
 def _restore_trees(model: Any, stored: StoredModel) -> None:
     dates = stored.take_list("dates", list) if "dates" in stored else []
-    integers = stored.take_list("integers", int) if "integers" in stored else []
-    ranges = stored.take_list("ranges", list) if "ranges" in stored else []
-    model.expanded_ = _restore_expanded(model, dates, integers, ranges)
+    integers = stored.take("integers", list) if "integers" in stored else []
+    model.expanded_ = _restore_expanded(model, dates, integers)
     n_features = model.n_features_in_ + n_added(model.expanded_)
     model.categories_ = {}
     for item in stored.take_list("categories", list):
@@ -71,7 +69,7 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
 
 
-def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[int], ranges: list[list[Any]]) -> Expanded:
+def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[Any]) -> Expanded:
     expanded = dict[int, DateColumn | IntegerColumn]()
 
     def add(feature: Any, column: DateColumn | IntegerColumn) -> None:
@@ -85,14 +83,11 @@ def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[int], r
         require(isinstance(parts, list) and are_parts(parts), "the parts of dates are unknown")
         require(zone is None or (isinstance(zone, str) and is_zone(zone)), "the zone of dates is unknown")
         add(feature, DateColumn(tuple(parts), zone))
-    for feature in integers:
-        add(feature, IntegerColumn())
-    for item in ranges:
-        is_width = len(item) == 2 and type(item[1]) is int and item[1] in RANGES
-        require(is_width, "each item of ranges must be a feature and a power of 10")
-        is_new = expanded.get(item[0]) == IntegerColumn()
-        require(is_new, f"feature {item[0]} of ranges is not one of integers, or is repeated")
-        expanded[item[0]] = IntegerColumn((1, item[1]))
+    for item in integers:
+        feature, *widths = item if isinstance(item, list) and item else [item, 1]
+        are_widths = all(type(width) is int for width in widths) and set(widths) <= {1, *RANGES}
+        require(len(widths) > 0 and are_widths and widths == sorted(set(widths)), "the ranges of integers are unknown")
+        add(feature, IntegerColumn(tuple(widths)))
     return expanded
 
 

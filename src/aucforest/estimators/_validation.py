@@ -175,10 +175,9 @@ class FeatureModel(Model):
         split, rates = split_names(names, self.expanded_), self.target_rates_
         if rates is None:
             return split
-        rated = list(split)
-        for feature, (column, width) in columns_of_integers(self.n_features_in_, self.expanded_).items():
-            rated[feature] = split[column] if width == 1 else split[feature]
-        return split + rates.names(rated, split, self.classes_)
+        integers = columns_of_integers(self.n_features_in_, self.expanded_)
+        rated = {feature: split[column] for feature, (column, width) in integers.items() if width == 1}
+        return split + rates.names(split, rated, self.classes_)
 
     @property
     def _columns_of_features(self) -> list[int]:

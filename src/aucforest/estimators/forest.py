@@ -143,8 +143,8 @@ class AUCForestClassifier(ForestFit):
         The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
         The encoding of columns with more than 50 categories, and of columns of integers that are categories, such as
-        numbers of customers. Integers are categories if samples with equal values have more similar labels than samples
-        with neighboring values.
+        numbers of customers. Integers are categories if samples with equal values, or with the same first digits, have
+        more similar labels than samples with neighboring values.
 
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
           Columns of integers are split by thresholds, too.
@@ -219,9 +219,9 @@ class AUCForestClassifier(ForestFit):
         As ``mixture_``, for the encodings, with the key "encoding". Defined only if trees have different encodings.
     split_features_ : ndarray of shape (n_split_features,)
         The names of the features that the trees split: the columns of X, with several features for a column of dates or
-        of integers that are categories, such as "booked: day of week" or "merchant: category", and then the features of
-        ``target_rates_``, such as "merchant: rate", "merchant x night: rate" or, for more than two classes, "merchant:
-        rate of A".
+        of integers that are categories, such as "booked: day of week", "merchant: category" or "zip: range of 100", and
+        then the features of ``target_rates_``, such as "merchant: rate", "merchant x night: rate" or, for more than two
+        classes, "merchant: rate of A".
     feature_importances_ : ndarray of shape (n_features,)
         The mean over trees of each column's proportion of the total gain of a tree, where the gain of a split is
         weighted by node weight, as in scikit-learn. All trees count equally, whatever the unit of their criterion. This

@@ -174,17 +174,16 @@ class Coding:
         """Return the coding with the categories of columns of integers as further features."""
         if not integers:
             return self
-        columns = list(dict.fromkeys(column for column, _ in integers))
-        for column in columns:
+        widths = dict[int, tuple[int, ...]]()
+        for column, width in integers:
+            widths[column] = (*widths.get(column, ()), width)
             if column in self.expanded or column in self.categories:
                 raise ValueError(
                     f"warm_start: column {column} had integers in the previous fit, but has other values now"
                 )
         categories = {**self.categories, **dict(enumerate(integers.values(), self.n_features))}
         values = join_bins([self.values, *map(bins_of_categories, integers.values())])
-        expanded = dict(self.expanded)
-        for column in columns:
-            expanded[column] = IntegerColumn(tuple(width for index, width in integers if index == column))
+        expanded = {**self.expanded, **{column: IntegerColumn(found) for column, found in widths.items()}}
         return replace(self, categories=categories, values=values, expanded=expanded)
 
     @property

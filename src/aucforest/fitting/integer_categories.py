@@ -1,12 +1,12 @@
 """Columns of integers that are categories, such as numbers of customers or merchants, and how they are found.
 
 Rows of the same customer have similar labels, and customers with neighboring numbers can be very different. So the
-integers of a column are categories if the label of a row is estimated better from the other rows with the same value
-than from rows with neighboring values alone. The estimates are smoothed class frequencies. They are compared by the log
-likelihood of the labels.
+integers of a column are categories if the label of a row is estimated better from the other rows with the same value,
+alone or with neighboring values, than from the rows with neighboring values alone. The estimates are smoothed class
+frequencies. They are compared by the log likelihood of the labels.
 
-Postal codes of the same region are neighbors, and have similar labels, too. If estimates from ranges of 10, 100, ...
-values, which have the same first digits, are better than those from single values, such ranges are further categories.
+Postal codes of the same region have the same first digits. So labels are also estimated from the rows in the same range
+of 10, 100, ... values. If this is better than single values, the ranges are categories, too.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -23,10 +23,10 @@ from aucforest.fitting.target_rates import MOST_IN_SETS, choose_smoothing, hash_
 from aucforest.tables.columns import Counted, Table, count_values, order_categories, read_numbers
 from aucforest.tables.expansion import RANGES, Integers
 
-# If integers are categories, estimates from the same value increase the log likelihood by _LEAST_GAIN or more. Compared
-# to estimates from the same and neighboring values, those from neighbors alone lose at least _LEAST_GAIN, and at least
-# the fraction _LEAST_LOSS of the increase. These constants were chosen with `benchmarks/many_categories.py integers`,
-# like the number of most frequent values that are left out.
+# If integers are categories, estimates from the same value or range increase the log likelihood by _LEAST_GAIN or more.
+# Estimates from neighboring values alone increase it less than the best estimates do: by _LEAST_GAIN or more, and by
+# the fraction _LEAST_LOSS or more. These constants, and the number of most frequent values whose labels do not count,
+# were chosen with `benchmarks/many_categories.py integers` and `ranges`.
 _LEAST_GAIN, _LEAST_LOSS, _N_LEFT_OUT = 10.0, 0.15, 20
 # Numbers of neighboring values on each side, and the smoothings of estimates from them.
 _NEIGHBORS, _SMOOTHING = (1, 2, 4, 8, 16, 32, 64, 128), (1.0, 8.0, 64.0)
@@ -119,19 +119,18 @@ class IntegerCounts:
         return replace(self, values=self.values[is_sampled], counts=self.counts[is_sampled], shift=shift)
 
     def find_widths(self) -> tuple[int, ...]:
-        """Return the widths of the ranges of values that are categories, (1,) or (1, width); () if values are numbers.
+        """Return the widths of the ranges of values that are categories: none, 1, or 1 and one of `RANGES`.
 
-        The result is () for at most `MOST_IN_SETS` different values. The most frequent values are left out, because
-        thresholds can separate them, and because a column of numbers may have frequent values that are codes, such as
-        99 for unknown.
+        There are none for at most `MOST_IN_SETS` different values. The labels of the most frequent values do not count,
+        because thresholds can separate them, and because a column of numbers may have frequent values that are codes,
+        such as 99 for unknown.
         """
         if len(self.values) <= MOST_IN_SETS:
             return ()
-        by_frequency = np.argsort(-self.counts.sum(axis=1), kind="stable")
-        kept = np.sort(by_frequency[_N_LEFT_OUT:])
-        values, counts = self.values[kept], self.counts[kept].astype(np.float64)
-        frequencies = counts.sum(axis=0) / counts.sum()
-        return _find_ranges(values, counts, frequencies) if _are_categories(counts, frequencies) else ()
+        counts = self.counts.astype(np.float64)
+        scored = counts.copy()
+        scored[np.argsort(-counts.sum(axis=1), kind="stable")[:_N_LEFT_OUT]] = 0.0
+        return _LabelEstimates(self.values, counts, scored, scored.sum(axis=0) / max(1.0, scored.sum())).find_widths()
 
     def are_copies(self) -> bool:
         """Return whether rows of a class are copies, for example of an oversampled class; values are hashes of rows."""
@@ -149,53 +148,81 @@ def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
     return hash_integers(values) < np.uint64(2 ** (64 - shift))
 
 
-def _are_categories(counts: NDArray[np.float64], frequencies: NDArray[np.float64]) -> bool:
-    """Return whether the values of a column are categories, given the class counts of its sorted values."""
-    totals, known = counts.sum(axis=0), frequencies > 0.0
-    by_all = float(np.sum(totals[known] * np.log(frequencies[known])))
-    by_value = choose_smoothing(counts, frequencies)[1]
-    if by_value - by_all < _LEAST_GAIN:
-        return False
-    by_neighbors, estimates = _estimate_by_neighbors(counts, frequencies)
-    by_both = max(by_value, choose_smoothing(counts, estimates)[1])
-    return by_both - max(by_neighbors, by_all) >= max(_LEAST_GAIN, _LEAST_LOSS * (by_both - by_all))
+class _LabelEstimates(NamedTuple):
+    """Estimates of labels by the values of a column, and by neighboring values."""
 
+    values: NDArray[np.int64]  # sorted
+    counts: NDArray[np.float64]  # (n_values, n_classes)
+    scored: NDArray[np.float64]  # the counts of the samples whose labels count
+    frequencies: NDArray[np.float64]  # (n_classes,), of the same samples
 
-def _estimate_by_neighbors(
-    counts: NDArray[np.float64], frequencies: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
-    """Return the greatest log likelihood of the labels by neighboring values, and the estimates that have it.
+    def find_widths(self) -> tuple[int, ...]:
+        """Return the widths of the ranges of values that are categories, see `IntegerCounts.find_widths`."""
+        totals, known = self.scored.sum(axis=0), self.frequencies > 0.0
+        by_all = float(np.sum(totals[known] * np.log(self.frequencies[known])))
+        by_value = choose_smoothing(self.scored, self.frequencies)[1]
+        ranges = self._find_ranges()
+        if max(by_value, *(likelihood for _, likelihood in ranges.values()), -np.inf) - by_all < _LEAST_GAIN:
+            return ()
+        by_neighbors, estimates = self._estimate_by_neighbors()
+        by_ranges = {  # by the range alone, or by the value and its range
+            width: max(likelihood, choose_smoothing(self.scored, self._estimate_by_ranges(width, smoothing))[1])
+            for width, (smoothing, likelihood) in ranges.items()
+        }
+        width = max(by_ranges, key=lambda width: by_ranges[width], default=1)
+        best = max(by_value, by_ranges.get(width, by_value), choose_smoothing(self.scored, estimates)[1])
+        if best - max(by_neighbors, by_all) < max(_LEAST_GAIN, _LEAST_LOSS * (best - by_all)):
+            return ()
+        return (1, width) if by_ranges.get(width, by_value) - by_value >= _LEAST_GAIN else (1,)
 
-    The estimates are class frequencies, (n_values, n_classes). All numbers of neighbors and smoothings are tried.
-    """
-    sums, index = np.vstack((np.zeros_like(counts[:1]), np.cumsum(counts, axis=0))), np.arange(len(counts))
-    values, classes = np.nonzero(counts)
-    weights, priors = counts[values, classes], frequencies[classes]
-    best, estimates = -np.inf, counts
-    for n_neighbors in _NEIGHBORS:
-        stop, start = np.minimum(index + n_neighbors + 1, len(counts)), np.maximum(index - n_neighbors, 0)
-        others = sums[stop] - sums[start] - counts
-        total = others.sum(axis=1)
-        of_class, n_others = others[values, classes], total[values]
-        for smoothing in _SMOOTHING:
-            likelihood = float(np.sum(weights * np.log((of_class + smoothing * priors) / (n_others + smoothing))))
-            if likelihood > best:
-                best, estimates = likelihood, (others + smoothing * frequencies) / (total + smoothing)[:, None]
-    return best, estimates
+    def _find_ranges(self) -> dict[int, tuple[float, float]]:
+        """Return the best smoothing of estimates from ranges of values and their log likelihood, by width."""
+        found = {}
+        for width in RANGES:
+            starts = self._starts_of_ranges(width)
+            if len(starts) <= 2:  # a threshold suffices
+                break
+            if len(starts) < len(self.values):
+                found[width] = choose_smoothing(np.add.reduceat(self.scored, starts), self.frequencies)
+        return found
 
+    def _starts_of_ranges(self, width: int) -> NDArray[np.int64]:
+        """Return the index of the first value of each range."""
+        ranges = self.values // width
+        return np.flatnonzero(np.append(True, ranges[1:] != ranges[:-1]))
 
-def _find_ranges(
-    values: NDArray[np.int64], counts: NDArray[np.float64], frequencies: NDArray[np.float64]
-) -> tuple[int, ...]:
-    """Return 1 and, if ranges of 10, 100, ... values are better than single values, the best of these widths."""
-    likelihoods = {1: choose_smoothing(counts, frequencies)[1]}
-    for width in RANGES:
-        starts = np.flatnonzero(np.diff(values // width, prepend=values[0] // width - 1))
-        if len(starts) <= 2:
-            break
-        likelihoods[width] = choose_smoothing(np.add.reduceat(counts, starts), frequencies)[1]
-    best = max(likelihoods, key=lambda width: likelihoods[width])
-    return (1, best) if likelihoods[best] - likelihoods[1] >= _LEAST_GAIN else (1,)
+    def _estimate_by_ranges(self, width: int, smoothing: float) -> NDArray[np.float64]:
+        """Return estimates for each value from the other values of its range, (n_values, n_classes)."""
+        starts = self._starts_of_ranges(width)
+        sizes = np.diff(starts, append=len(self.values))
+        others = np.repeat(np.add.reduceat(self.counts, starts), sizes, axis=0) - self.counts
+        return self._smooth(others, smoothing)
+
+    def _estimate_by_neighbors(self) -> tuple[float, NDArray[np.float64]]:
+        """Return the greatest log likelihood of labels by neighboring values alone, and the estimates that have it.
+
+        The estimates are class frequencies, (n_values, n_classes). All numbers of neighbors and smoothings are tried.
+        """
+        values, classes = np.nonzero(self.scored)
+        weights, priors, best = self.scored[values, classes], self.frequencies[classes], (-np.inf, 0, 0.0)
+        for n_neighbors in _NEIGHBORS:
+            others = self._count_neighbors(n_neighbors)
+            of_class, n_others = others[values, classes], others.sum(axis=1)[values]
+            for smoothing in _SMOOTHING:
+                estimates = (of_class + smoothing * priors) / (n_others + smoothing)
+                best = max(best, (float(np.sum(weights * np.log(estimates))), n_neighbors, smoothing))
+        likelihood, n_neighbors, smoothing = best
+        return likelihood, self._smooth(self._count_neighbors(n_neighbors), smoothing)
+
+    def _count_neighbors(self, n_neighbors: int) -> NDArray[np.float64]:
+        """Return the class counts of up to n_neighbors values on each side, without the value itself."""
+        sums, index = np.zeros((len(self.counts) + 1, self.counts.shape[1])), np.arange(len(self.counts))
+        np.cumsum(self.counts, axis=0, out=sums[1:])
+        stop, start = np.minimum(index + n_neighbors + 1, len(index)), np.maximum(index - n_neighbors, 0)
+        return sums[stop] - sums[start] - self.counts
+
+    def _smooth(self, counts: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
+        return (counts + smoothing * self.frequencies) / (counts.sum(axis=1, keepdims=True) + smoothing)
 
 
 def count_integers(values: NDArray[Any], rows: CountedRows) -> IntegerCounts | None:
@@ -262,6 +289,7 @@ def order_values(counted: Mapping[int, Counted], found: Mapping[int, tuple[int, 
     for feature, widths in found.items():
         values, counts = counted[feature]
         for width in widths:
-            ranges = Counted(values[:0], counts[:0]).merge(Counted(values // width, counts))
-            integers[feature, width] = order_categories(ranges, f"feature {feature}").astype(np.int64)
+            ranges, index = np.unique(values // width, return_inverse=True)
+            of_ranges = Counted(ranges, np.bincount(index, counts).astype(np.int64))
+            integers[feature, width] = order_categories(of_ranges, f"feature {feature}").astype(np.int64)
     return integers

@@ -10,6 +10,7 @@ from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.tables.dates import format_time
+from aucforest.tables.expansion import columns_of_integers
 from aucforest.tables.values import readable
 from aucforest.tree.tree import MISSING_CODE, Tree
 
@@ -95,7 +96,17 @@ def _check_number(parameter: str, names: Any, n_expected: int, plural: str) -> l
 def category_names_of(model: Any, *, quoted: bool = False) -> dict[int, list[str]]:
     """Return the names of the categories seen in `fit`, by the index of the categorical feature."""
     as_text, categories = repr if quoted else str, getattr(model, "categories_", {})
-    return {feature: [as_text(readable(name)) for name in names.tolist()] for feature, names in categories.items()}
+    names = {feature: [as_text(readable(name)) for name in values.tolist()] for feature, values in categories.items()}
+    return names | range_names_of(model)
+
+
+def range_names_of(model: Any) -> dict[int, list[str]]:
+    """Return the names of ranges of integers, such as "1000 to 1099", by the index of the categorical feature."""
+    if not (expanded := getattr(model, "expanded_", {})):
+        return {}
+    integers = columns_of_integers(model.n_features_in_, expanded)
+    starts = {f: (model.categories_[f] * width).tolist() for f, (_, width) in integers.items() if width > 1}
+    return {f: [f"{start} to {start + integers[f][1] - 1}" for start in found] for f, found in starts.items()}
 
 
 class SplitFormat(NamedTuple):

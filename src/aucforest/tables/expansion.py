@@ -1,7 +1,5 @@
 """Columns that become several features (their parts): dates, and integers that are categories.
 
-Integers become categories, and ranges of a power of 10 of integers, which have the same first digits, may do so, too.
-
 The first feature replaces the column. The others are appended after the last column, so that the index of each column
 is also the index of its first feature.
 """
@@ -25,7 +23,8 @@ RANGES = tuple(10**k for k in range(1, 16))  # the possible widths of ranges of 
 class IntegerColumn:
     """A column of integers that are categories. It becomes a feature of numbers, and one of categories for each width.
 
-    The categories of width w are the integers divided by w and rounded down.
+    The categories are the integers divided by the width and rounded down: the integers themselves for the width 1, and
+    their first digits for a width of 10, 100, ...
     """
 
     widths: tuple[int, ...] = (1,)

@@ -9,7 +9,7 @@ samples outside its group, and without groups from all others (leave-one-out). T
 `tree.ordered_rates`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -90,14 +90,15 @@ class TargetRates(NamedTuple):
         """The index of the categorical feature from which each feature is computed."""
         return [table.feature for table in self.tables for _ in self.classes]
 
-    def names(self, rated: Sequence[Any], names: Sequence[Any], classes: NDArray[Any]) -> list[str]:
-        """Return the names of the features, given the labels of the classes and the names of all other features.
+    def names(self, names: Sequence[Any], columns: Mapping[int, Any], classes: NDArray[Any]) -> list[str]:
+        """Return the names of the features, given the names of all other features and the labels of the classes.
 
-        `rated` has the names that these features have in their target rates.
+        For a feature in `columns`, the name of its column is used: "shop: rate" instead of "shop: category: rate".
         """
         feature_names = []
         for table in self.tables:
-            cell = f"{rated[table.feature]}" + (f" x {names[table.other]}" if table.is_interaction else "")
+            cell = f"{columns.get(table.feature, names[table.feature])}"
+            cell += f" x {names[table.other]}" if table.is_interaction else ""
             endings = [""] if len(classes) == 2 else [f" of {classes.tolist()[k]}" for k in self.classes]
             feature_names += [f"{cell}: rate{ending}" for ending in endings]
         return feature_names
