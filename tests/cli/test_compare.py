@@ -57,13 +57,10 @@ def test_figures_and_picture_are_written(table, tmp_path):
     assert costs.strip().endswith("Means of 2 folds with 95 % intervals.")
 
 
-@pytest.mark.parametrize(
-    ("options", "params"),
-    [
-        ("", {}), ("--splitter random", {"splitter": "random"}),
-        ("--criteria auto,stack --trees 30", {"criteria": ["auto", "stack"], "n_estimators": 30}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "params"), [
+    ("", {}), ("--splitter random", {"splitter": "random"}),
+    ("--criteria auto,stack --trees 30", {"criteria": ["auto", "stack"], "n_estimators": 30}),
+])  # fmt: skip
 def test_results_are_those_of_compare_criteria(table, options, params):
     content, X = read_json(f"{COMPARE} {options}"), table.drop(columns="grade").astype({"kind": "category"})
     params = {"n_estimators": 3, **params}

@@ -102,16 +102,13 @@ def test_a_model_of_booleans_takes_a_positive_label():
     assert "positive class: true; " in succeed("evaluate m rows.parquet --target label --positive TRUE").stdout
 
 
-@pytest.mark.parametrize(
-    ("text", "rule", "shown"),
-    [
-        (None, "prevalence", "(prevalence)\n"),  # the default, if the model has no threshold
-        ("0.3", 0.3, "at least 0.3\n"),
-        ("argmax", None, "the most probable class\n"),
-        ("recall=0.8", {"recall": 0.8}, "(recall=0.8, chosen on these rows)\n"),
-        ("alerts=20,cost=1:10", {"alerts": 20, "cost": [[0, 1], [10, 0]]}, "cost=1:10, chosen on these rows)\n"),
-    ],
-)
+@pytest.mark.parametrize(("text", "rule", "shown"), [
+    (None, "prevalence", "(prevalence)\n"),  # the default, if the model has no threshold
+    ("0.3", 0.3, "at least 0.3\n"),
+    ("argmax", None, "the most probable class\n"),
+    ("recall=0.8", {"recall": 0.8}, "(recall=0.8, chosen on these rows)\n"),
+    ("alerts=20,cost=1:10", {"alerts": 20, "cost": [[0, 1], [10, 0]]}, "cost=1:10, chosen on these rows)\n"),
+])  # fmt: skip
 def test_a_rule_chooses_the_threshold_on_the_rows(files, text, rule, shown):
     model, X, y = forest(mixed(300, 0)), frame_of(mixed(250, 1)), mixed(250, 1)["label"].to_numpy(str)
     model.save("m")

@@ -46,16 +46,13 @@ def test_rules_are_those_of_python():
         rule_for({"alerts": 5} | cost, 3, 2)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("often", "must be prevalence, gmean, youden, f1, alerts=NUMBER, "),
-        ("1.5", "argmax or a probability, but is '1.5'"), ("recall=0.8,cost=1:10", "has the keys ['recall', 'cost']"),
-        ("alerts=1,alerts=2", "or a probability, but is 'alerts=1,alerts=2'"),
-        ("cost=10", "costs of a false positive and a false negative, such as 1:10, but is '10'"),
-        ("cost=0:0", "such as 1:10, but is '0:0'"), ("recall=0", "recall must be in (0, 1], but is 0"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "sentence"), [
+    ("often", "must be prevalence, gmean, youden, f1, alerts=NUMBER, "),
+    ("1.5", "argmax or a probability, but is '1.5'"), ("recall=0.8,cost=1:10", "has the keys ['recall', 'cost']"),
+    ("alerts=1,alerts=2", "or a probability, but is 'alerts=1,alerts=2'"),
+    ("cost=10", "costs of a false positive and a false negative, such as 1:10, but is '10'"),
+    ("cost=0:0", "such as 1:10, but is '0:0'"), ("recall=0", "recall must be in (0, 1], but is 0"),
+])  # fmt: skip
 def test_wrong_rules_are_refused(text, sentence):
     with pytest.raises(BadParameter) as caught:
         parse_rule(text)

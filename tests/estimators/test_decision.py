@@ -105,13 +105,10 @@ def stack_of(**params):
     return small_stack(30, stack=params)
 
 
-@pytest.mark.parametrize(
-    ("make", "params", "n_classes"),
-    [
-        *((forest_of, params, 2) for params in ({}, {"calibration": None}, {"sampling": "balanced"})),
-        (forest_of, {}, 3), (stack_of, {}, 2),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "params", "n_classes"), [
+    *((forest_of, params, 2) for params in ({}, {"calibration": None}, {"sampling": "balanced"})),
+    (forest_of, {}, 3), (stack_of, {}, 2),
+])  # fmt: skip
 def test_probabilities_of_a_population_of_other_class_frequencies(make, params, n_classes, tmp_path):
     rows, labels = (X, Y) if n_classes == 2 else (X3, Y3)
     model = make(oob_score=True, **params).fit(rows, labels)

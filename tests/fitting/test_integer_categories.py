@@ -1,5 +1,7 @@
 """Columns of integers that are categories: how they are found, and the trees that read their target rates."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -296,6 +298,13 @@ def test_ranges_of_neighboring_integers_are_categories(with_regions):
     assert explained.categories[4][:2] == ["1000 to 1009", "1010 to 1019"]
     importance = with_regions.feature_importances_
     assert importance[1] == pytest.approx(with_regions.split_importances_[[1, 3, 4, 5]].sum())
+
+
+@pytest.mark.filterwarnings("ignore:warm_start. shrinkage, mixture and calibration stay:UserWarning")
+def test_a_warm_start_keeps_ranges(with_regions):
+    """The rows are few, and have other integers."""
+    grown = copy.deepcopy(with_regions).set_params(n_estimators=45).fit(X[:90], Y[:90])
+    assert (grown.expanded_, len(grown)) == (with_regions.expanded_, 45)
 
 
 @pytest.mark.filterwarnings("ignore:warm_start. shrinkage, mixture and calibration stay:UserWarning")

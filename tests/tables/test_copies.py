@@ -76,14 +76,11 @@ def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path):
     assert table.equals(read_all(tmp_path / "t.csv"))
 
 
-@pytest.mark.parametrize(
-    ("cell", "is_noted"),
-    [
-        ("<c r='C2'><f>1+1</f></c>", True), ("<c r='C2' s='4'><f>1+1</f><v> </v></c>", True),
-        ("<c r='C2'><f t='shared' si='0'/><v/></c>", True), ("<c r='C2'><f t='shared' si='0'/><v>2</v></c>", False),
-        ("<c r='C2' t='str'><f>TRIM(A1)</f><v></v></c>", False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("cell", "is_noted"), [
+    ("<c r='C2'><f>1+1</f></c>", True), ("<c r='C2' s='4'><f>1+1</f><v> </v></c>", True),
+    ("<c r='C2'><f t='shared' si='0'/><v/></c>", True), ("<c r='C2'><f t='shared' si='0'/><v>2</v></c>", False),
+    ("<c r='C2' t='str'><f>TRIM(A1)</f><v></v></c>", False),
+])  # fmt: skip
 def test_formulas_without_results_are_noted(tmp_path, cell, is_noted):
     """openpyxl writes formulas without results. The result of a formula can be an empty text."""
     path = write_sheets(tmp_path / "t.xlsx", rows=pd.DataFrame({"a": [1.5], "b": [2]}))

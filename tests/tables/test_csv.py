@@ -90,15 +90,12 @@ def test_dialects_of_csv(written, text, columns):
     assert as_written(written(text)) == columns
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ('a,b\n1,2\n\n"3\n4",5\n\n6,7\n8,9\n', [2, 4, 7, 8]), ("a,b\r\n\r\n1,2\r\n3,4\r\n", [3, 4]),
-        ("a\n\n1\n", [2, 3]),  # with one column, a blank line is a row
-        ('sep=;\n\na;b;;\n1; "x\n\ny";;\n3;4;;\n', [4, 7]), ('"a\nb",c\n1,2\n', [3]),
-        ("a,b\n1,'x,\ny'\n2,'z'\n3,'q,r'\n", [2, 4, 5]), (f"a,b\n1,{'x' * 200_000}\n2,y\n", [2, 3]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "lines"), [
+    ('a,b\n1,2\n\n"3\n4",5\n\n6,7\n8,9\n', [2, 4, 7, 8]), ("a,b\r\n\r\n1,2\r\n3,4\r\n", [3, 4]),
+    ("a\n\n1\n", [2, 3]),  # with one column, a blank line is a row
+    ('sep=;\n\na;b;;\n1; "x\n\ny";;\n3;4;;\n', [4, 7]), ('"a\nb",c\n1,2\n', [3]),
+    ("a,b\n1,'x,\ny'\n2,'z'\n3,'q,r'\n", [2, 4, 5]), (f"a,b\n1,{'x' * 200_000}\n2,y\n", [2, 3]),
+])  # fmt: skip
 def test_location_is_the_first_line_of_a_row(written, text, lines):
     path = written(text)
     assert len(next(iter(as_written(path).values()))) == len(lines)
@@ -106,16 +103,13 @@ def test_location_is_the_first_line_of_a_row(written, text, lines):
     assert open_source(path).location(99).startswith("table.csv, row ")
 
 
-@pytest.mark.parametrize(
-    ("ending", "separator", "given", "encoding"),
-    [
-        (".csv", ";", None, None), (".tsv", "\t", None, None), (".CSV.gz", "\t", r"\t", None),
-        (".tsv.gz", "|", None, None), (".txt", ",", None, None), (".csv.gz", ",", None, None),
-        (".csv.zst", ",", None, None), (".tsv.zst", "\t", None, None), (".csv", "~", "~", None),
-        (".csv", ",", None, "cp1252"), (".csv.gz", ",", None, "cp1252"), (".csv", ",", None, "utf-16"),
-        (".csv.gz", ",", None, "utf-16"), (".csv", ",", None, "UTF-8"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("ending", "separator", "given", "encoding"), [
+    (".csv", ";", None, None), (".tsv", "\t", None, None), (".CSV.gz", "\t", r"\t", None),
+    (".tsv.gz", "|", None, None), (".txt", ",", None, None), (".csv.gz", ",", None, None),
+    (".csv.zst", ",", None, None), (".tsv.zst", "\t", None, None), (".csv", "~", "~", None),
+    (".csv", ",", None, "cp1252"), (".csv.gz", ",", None, "cp1252"), (".csv", ",", None, "utf-16"),
+    (".csv.gz", ",", None, "utf-16"), (".csv", ",", None, "UTF-8"),
+])  # fmt: skip
 def test_separators_encodings_and_compressed_files(written, ending, separator, given, encoding):
     frame = pd.DataFrame({"größe": range(300), "b": [f"{i},;\t|€\nü" for i in range(300)]})
     path = written(frame.to_csv(sep=separator, index=False).encode(encoding or "utf-8"), f"t{ending}")
@@ -270,15 +264,12 @@ def test_encodings_with_a_byte_order_mark_need_no_option(written, name, encoding
     assert as_written(path) == {"ü\nx": ["x\r\ny"], "b": ["€"]}
 
 
-@pytest.mark.parametrize(
-    ("text", "encoding", "given", "is_suspicious"),
-    [
-        ("ü\n", "utf-8", "cp1252", True), ("\ufffdü", "utf-8", "cp1252", True),
-        ("u" * (2**20 - 3) + "ü", "utf-8", "gbk", True),
-        ("ü\n", "utf-8", "utf_8_sig", False), ("ü\n", "cp1252", "cp1252", False),
-        ("u\n", "utf-8", "cp1252", False), ("ü\n", "utf-16", "utf-16", False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "encoding", "given", "is_suspicious"), [
+    ("ü\n", "utf-8", "cp1252", True), ("\ufffdü", "utf-8", "cp1252", True),
+    ("u" * (2**20 - 3) + "ü", "utf-8", "gbk", True),
+    ("ü\n", "utf-8", "utf_8_sig", False), ("ü\n", "cp1252", "cp1252", False),
+    ("u\n", "utf-8", "cp1252", False), ("ü\n", "utf-16", "utf-16", False),
+])  # fmt: skip
 def test_utf8_that_is_read_as_another_encoding(written, text, encoding, given, is_suspicious):
     path = written(f"a\n{text}".encode(encoding), "t.csv")
     sentence = rf"^t.csv is valid UTF-8, but is read as {given}: leave out --encoding \(in Python, encoding\)$"
@@ -290,24 +281,21 @@ def test_utf8_that_is_read_as_another_encoding(written, text, encoding, given, i
 ALONE = "was found: pass the separator of the values, or remove a title"
 
 
-@pytest.mark.parametrize(
-    ("header", "separator", "hint"),
-    [
-        ("a,b,label", ";", f"; only the column 'a,b,label' {ALONE}"),
-        ("#a;b", None, "; the first line begins with '#': remove it if it is a comment"),
-        ("Report of May", None, f"; only the column 'Report of May' {ALONE}"),
-        ("Report of May,", None, "; the first line is 'Report of May': remove it if it is a title"),
-        ("a,b,lable", None, "; did you mean 'lable'?"),
-        ("a,b,c", None, ""),
-        ("a,b", None, "; rows have more values than the first line: remove the lines above the header"),
-        ("1,b,2", None, "; the first line has values of rows, such as '1': add a header if it has none"),
-        (
-            '{"label":1,"a":1}',
-            None,
-            "; the first line looks like JSON: pass JSON lines in a file whose name ends in .jsonl",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("header", "separator", "hint"), [
+    ("a,b,label", ";", f"; only the column 'a,b,label' {ALONE}"),
+    ("#a;b", None, "; the first line begins with '#': remove it if it is a comment"),
+    ("Report of May", None, f"; only the column 'Report of May' {ALONE}"),
+    ("Report of May,", None, "; the first line is 'Report of May': remove it if it is a title"),
+    ("a,b,lable", None, "; did you mean 'lable'?"),
+    ("a,b,c", None, ""),
+    ("a,b", None, "; rows have more values than the first line: remove the lines above the header"),
+    ("1,b,2", None, "; the first line has values of rows, such as '1': add a header if it has none"),
+    (
+        '{"label":1,"a":1}',
+        None,
+        "; the first line looks like JSON: pass JSON lines in a file whose name ends in .jsonl",
+    ),
+])  # fmt: skip
 def test_hints_on_the_header_if_a_column_is_missing(written, header, separator, hint):
     source = open_source(written(f"{header}\n1,2,3\n", "t.csv"), options=ReadOptions(separator))
     with pytest.raises(ValueError) as caught:

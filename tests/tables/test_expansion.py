@@ -17,13 +17,10 @@ NAN = np.nan
 FEATURES = [[7, 0.5, 3, 1, 1, 1], [-3, 1.5, NAN, NAN, NAN, 0], [NAN, 2.5, 7, 2, NAN, NAN]]
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        pl.DataFrame(DATA), pd.DataFrame(DATA), pd.DataFrame(DATA).convert_dtypes(),
-        pd.DataFrame(DATA).astype(object).to_numpy(), [list(row) for row in zip(*DATA.values())],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("X", [
+    pl.DataFrame(DATA), pd.DataFrame(DATA), pd.DataFrame(DATA).convert_dtypes(),
+    pd.DataFrame(DATA).astype(object).to_numpy(), [list(row) for row in zip(*DATA.values())],
+])  # fmt: skip
 def test_features_of_dates_and_integers(X):
     matrix = encode(expand(table_of(X), EXPANDED), {4: np.array([3, 7]), 5: np.array([-1, 0])})
     np.testing.assert_array_equal(matrix.astype(np.float64), FEATURES)

@@ -32,18 +32,15 @@ def test_types_and_values_are_those_of_a_csv(tmp_path, read, name):
     assert open_source(tmp_path / name).location(4) == f"{name}, row 5"
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns"),
-    [
-        ([{"a": 1.125}, {"a": "2,5"}], {"a": ["1.125", "2,5"]}),  # JSON numbers have a point
-        ([{"a": 1125}, {"a": "2,5"}], {"a": [1125.0, 2.5]}),
-        ([{"a": 1}, {}, {"a": None, "b": "x"}], {"a": [1, None, None], "b": [None, None, "x"]}),
-        ([{"json": 1}], {"json": [1]}),  # the name that the engine gives to objects
-        ([{"a": 1, "a_1": 2}], {"a": [1], "a_1": [2]}),  # the name that the engine gives to a repeated key
-        ([{"A_1": 1, "a": 2}], {"A_1": [1], "a": [2]}),
-        ([{f"k{i}": i} for i in range(300)], {f"k{i}": [None] * i + [i] + [None] * (299 - i) for i in range(300)}),
-    ],
-)
+@pytest.mark.parametrize(("rows", "columns"), [
+    ([{"a": 1.125}, {"a": "2,5"}], {"a": ["1.125", "2,5"]}),  # JSON numbers have a point
+    ([{"a": 1125}, {"a": "2,5"}], {"a": [1125.0, 2.5]}),
+    ([{"a": 1}, {}, {"a": None, "b": "x"}], {"a": [1, None, None], "b": [None, None, "x"]}),
+    ([{"json": 1}], {"json": [1]}),  # the name that the engine gives to objects
+    ([{"a": 1, "a_1": 2}], {"a": [1], "a_1": [2]}),  # the name that the engine gives to a repeated key
+    ([{"A_1": 1, "a": 2}], {"A_1": [1], "a": [2]}),
+    ([{f"k{i}": i} for i in range(300)], {f"k{i}": [None] * i + [i] + [None] * (299 - i) for i in range(300)}),
+])  # fmt: skip
 def test_columns_are_those_of_all_objects(read, rows, columns):
     found = read(rows)
     assert found.column_names == list(columns)
@@ -71,20 +68,17 @@ def test_columns_that_stay_text(read):
     assert read(rows, as_text=["a"])["a"].to_pylist() == ["1.5", "2"]
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("", "cannot read t.jsonl: it is empty"),
-        ("[1]\n", "cannot read t.jsonl: each line must be an object with keys that are not empty"),
-        ('{"a":1}\n[2]\n', "cannot read t.jsonl: each line must be an object with keys that are not empty"),
-        ('{"a":1}\nx\n', "t.jsonl, line 2 is not one JSON object: unexpected character"),
-        ('{"a":1}\n{"a":1} {"a":2}\n', "t.jsonl, line 2 is not one JSON object: text follows the object"),
-        ('{"a":1}\n' * 90_000 + '{"a":"x\n', "t.jsonl, line 90001 is not one JSON object: unexpected"),
-        ('{"a":1,"a":2}\n', "t.jsonl, line 1 is not one JSON object: Object"),
-        ('{"a":1,"A":2}\n', "t.jsonl: the key 'A' differs from another in upper and lower case alone: rename one"),
-        ("{}\n{}\n", "cannot read t.jsonl: each line must be an object with keys that are not empty"),
-    ],
-)
+@pytest.mark.parametrize(("content", "sentence"), [
+    ("", "cannot read t.jsonl: it is empty"),
+    ("[1]\n", "cannot read t.jsonl: each line must be an object with keys that are not empty"),
+    ('{"a":1}\n[2]\n', "cannot read t.jsonl: each line must be an object with keys that are not empty"),
+    ('{"a":1}\nx\n', "t.jsonl, line 2 is not one JSON object: unexpected character"),
+    ('{"a":1}\n{"a":1} {"a":2}\n', "t.jsonl, line 2 is not one JSON object: text follows the object"),
+    ('{"a":1}\n' * 90_000 + '{"a":"x\n', "t.jsonl, line 90001 is not one JSON object: unexpected"),
+    ('{"a":1,"a":2}\n', "t.jsonl, line 1 is not one JSON object: Object"),
+    ('{"a":1,"A":2}\n', "t.jsonl: the key 'A' differs from another in upper and lower case alone: rename one"),
+    ("{}\n{}\n", "cannot read t.jsonl: each line must be an object with keys that are not empty"),
+])  # fmt: skip
 def test_files_that_are_no_table(read, content, sentence):
     with pytest.raises(ValueError) as caught:
         read(content)

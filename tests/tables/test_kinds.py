@@ -24,33 +24,27 @@ def test_kinds_of_values():
     assert kind_of([]) == TEXT  # the categories of a column without values
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "wanted"),
-    [
-        ([" 1.5 ", "NA", "", "1e3", None], NUMBER, [1.5, None, None, 1000.0, None]),
-        (["1", "True", "false", " TRUE", "", "0"], FLAG, [True, True, False, True, None, False]),
-        (["1", "NA", " x"], TEXT, ["1", None, " x"]), (pa.array([1, None], pa.int8()), NUMBER, [1.0, None]),
-        ([True, None], NUMBER, [1.0, None]), (pa.array(["x", "y"]).dictionary_encode(), TEXT, ["x", "y"]),
-        (pa.array(["x", "y"], pa.large_string()), TEXT, ["x", "y"]),
-        *((pa.nulls(1), kind, [None]) for kind in (NUMBER, TEXT, FLAG, DATE, ZONED, DURATION)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "kind", "wanted"), [
+    ([" 1.5 ", "NA", "", "1e3", None], NUMBER, [1.5, None, None, 1000.0, None]),
+    (["1", "True", "false", " TRUE", "", "0"], FLAG, [True, True, False, True, None, False]),
+    (["1", "NA", " x"], TEXT, ["1", None, " x"]), (pa.array([1, None], pa.int8()), NUMBER, [1.0, None]),
+    ([True, None], NUMBER, [1.0, None]), (pa.array(["x", "y"]).dictionary_encode(), TEXT, ["x", "y"]),
+    (pa.array(["x", "y"], pa.large_string()), TEXT, ["x", "y"]),
+    *((pa.nulls(1), kind, [None]) for kind in (NUMBER, TEXT, FLAG, DATE, ZONED, DURATION)),
+])  # fmt: skip
 def test_values_are_converted_to_the_kind_of_the_model(values, kind, wanted):
     assert read(values, kind) == wanted
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "sentence"),
-    [
-        (["1"] * 70 + ["x", "y"], NUMBER, "t, row 71: column 'a' has the value 'x', which is not a number"),
-        (["true", "", "maybe"], FLAG, "t, row 3: column 'a' has the value 'maybe', which is not a boolean"),
-        ([1, 2], TEXT, "column 'a' has type int64, but the model needs a string"),
-        ([1, 2], FLAG, "column 'a' has type int64, but the model needs a boolean"),
-        (["1,250"], NUMBER, "value '1,250', which is not a number: convert the column, or write a CSV with such text"),
-        (["2024-03-01", "1/3/2024"], DATE, "t, row 2: column 'a' has the value '1/3/2024', which is not a date: conv"),
-        ([[1], [2]], NUMBER, "column 'a' has type list<item: int64>, but the model needs a number"),
-    ],
-)
+@pytest.mark.parametrize(("values", "kind", "sentence"), [
+    (["1"] * 70 + ["x", "y"], NUMBER, "t, row 71: column 'a' has the value 'x', which is not a number"),
+    (["true", "", "maybe"], FLAG, "t, row 3: column 'a' has the value 'maybe', which is not a boolean"),
+    ([1, 2], TEXT, "column 'a' has type int64, but the model needs a string"),
+    ([1, 2], FLAG, "column 'a' has type int64, but the model needs a boolean"),
+    (["1,250"], NUMBER, "value '1,250', which is not a number: convert the column, or write a CSV with such text"),
+    (["2024-03-01", "1/3/2024"], DATE, "t, row 2: column 'a' has the value '1/3/2024', which is not a date: conv"),
+    ([[1], [2]], NUMBER, "column 'a' has type list<item: int64>, but the model needs a number"),
+])  # fmt: skip
 def test_values_that_cannot_be_converted_are_named(values, kind, sentence):
     with pytest.raises(ValueError) as caught:
         read(values, kind)
@@ -73,14 +67,11 @@ def test_kinds_of_columns():
     assert found[2:6] == [[1.5, None], ["a", None], ["a", None], [True, None]]
 
 
-@pytest.mark.parametrize(
-    ("column", "sentence"),
-    [
-        (pa.array([date(2024, 2, 29)]).dictionary_encode(), "column 'x' has type dictionary<values=date32.*--drop x "),
-        ([[1, 2]], "column 'x' has type list<.*>: features must be numeric, string, boolean, or dates; leave it out"),
-        ([{"a": 1}], "column 'x' has type struct<.*>: features"), ([b"a"], "column 'x' has type binary: features"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("column", "sentence"), [
+    (pa.array([date(2024, 2, 29)]).dictionary_encode(), "column 'x' has type dictionary<values=date32.*--drop x "),
+    ([[1, 2]], "column 'x' has type list<.*>: features must be numeric, string, boolean, or dates; leave it out"),
+    ([{"a": 1}], "column 'x' has type struct<.*>: features"), ([b"a"], "column 'x' has type binary: features"),
+])  # fmt: skip
 def test_columns_of_unsupported_types(column, sentence):
     source = open_source(pa.table({"x": column, "y": [1], "z": [2]}))
     with pytest.raises(ValueError, match=sentence):

@@ -82,13 +82,10 @@ def test_another_spelling_than_in_training_is_read_if_it_is_sure(tmp_path, frame
         assert found.select(list(wanted)).to_pydict() == wanted
 
 
-@pytest.mark.parametrize(
-    ("where", "n_rows"),
-    [
-        ("day < '2024-03-01'", 10), ("month(day) = 3", 20), ("weight > 10", 15), ("y = 'maybe' AND weight > 10", 5),
-        ("number IS NULL OR word = 'a'", 15), ("extra > 1.5", 12),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("where", "n_rows"), [
+    ("day < '2024-03-01'", 10), ("month(day) = 3", 20), ("weight > 10", 15), ("y = 'maybe' AND weight > 10", 5),
+    ("number IS NULL OR word = 'a'", 15), ("extra > 1.5", 12),
+])  # fmt: skip
 def test_rows_are_selected_by_the_types_of_the_model(tmp_path, model, where, n_rows):
     """The formats of the model are used, because the new file alone does not determine them."""
     rows = pd.DataFrame({

@@ -5,19 +5,16 @@ import pytest
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"decimal": ";"}, "decimal must be one of '.', ',', but is ';'"), ({"decimal": ""}, "decimal must be one of"),
-        ({"thousands": "_"}, "thousands must be one of '.', ',', \"'\", ' ', but is '_'"),
-        ({"decimal": ",", "thousands": ","}, "the decimal mark and that between thousands are the same, ','"),
-        ({"date_format": "day"}, "the format of dates must be one of strptime, such"),
-        ({"date_format": "%Q"}, "the format of dates must be one of strptime, such"),
-        ({"date_format": "%d.%m.%Y %z"}, "the format of dates must be one of strptime, without the time zone, such"),
-        *(({"encoding": name}, "the encoding must be one that Python has, such as") for name in ("", "nope", "hex")),
-        *(({"separator": mark}, "the separator must be one character") for mark in ("", ";;", '"', "\n", "§")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "sentence"), [
+    ({"decimal": ";"}, "decimal must be one of '.', ',', but is ';'"), ({"decimal": ""}, "decimal must be one of"),
+    ({"thousands": "_"}, "thousands must be one of '.', ',', \"'\", ' ', but is '_'"),
+    ({"decimal": ",", "thousands": ","}, "the decimal mark and that between thousands are the same, ','"),
+    ({"date_format": "day"}, "the format of dates must be one of strptime, such"),
+    ({"date_format": "%Q"}, "the format of dates must be one of strptime, such"),
+    ({"date_format": "%d.%m.%Y %z"}, "the format of dates must be one of strptime, without the time zone, such"),
+    *(({"encoding": name}, "the encoding must be one that Python has, such as") for name in ("", "nope", "hex")),
+    *(({"separator": mark}, "the separator must be one character") for mark in ("", ";;", '"', "\n", "§")),
+])  # fmt: skip
 def test_invalid_options(options, sentence):
     with pytest.raises(ValueError) as caught:
         ReadOptions(**options).check()

@@ -158,13 +158,10 @@ def test_masked_labels_and_weights_are_refused():
             call(*given)
 
 
-@pytest.mark.parametrize(
-    ("form", "index", "value"),
-    [
-        ("csr", "indices", 10**6), ("csr", "indices", -1), ("csr", "indptr", 10**6), ("csc", "indices", 120),
-        ("coo", "row", 10**6), ("coo", "col", -7), ("bsr", "indices", 10**6),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("form", "index", "value"), [
+    ("csr", "indices", 10**6), ("csr", "indices", -1), ("csr", "indptr", 10**6), ("csc", "indices", 120),
+    ("coo", "row", 10**6), ("coo", "col", -7), ("bsr", "indices", 10**6),
+])  # fmt: skip
 def test_an_index_outside_of_a_sparse_matrix_is_refused(form, index, value):
     """scipy would access memory outside of the arrays, and the process could crash."""
     matrix = sp.csr_matrix(X).asformat(form)

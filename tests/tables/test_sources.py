@@ -111,22 +111,19 @@ MOMENT, DICTIONARY = pa.array([0], pa.timestamp("ms")), pa.dictionary(pa.int32()
 CODES = pa.array(["x"], DICTIONARY)
 
 
-@pytest.mark.parametrize(
-    ("arrays", "wanted"),
-    [
-        ([pa.array([1], pa.int32()), pa.array([2**53 + 1]), pa.nulls(1)], pa.int64()),
-        ([pa.array([1]), pa.array([2.5])], pa.float64()), ([pa.array([2.5]), pa.array([2**53])], pa.float64()),
-        ([pa.array([2.5]), pa.array([2**53 + 1])], "^cannot read .*1.parquet: column 'a': Integer value 90071992"),
-        ([pa.array([1], pa.decimal128(10, 2)), pa.array([2], pa.decimal128(12, 2))], pa.decimal128(12, 2)),
-        ([pa.array([1], pa.decimal128(10, 2)), pa.array([2], pa.float32())], r"'a' is decimal128\(10, 2\) in 0.parq"),
-        ([MOMENT, MOMENT.cast(pa.timestamp("ns"))], pa.timestamp("ns")),
-        ([MOMENT, MOMENT.cast(pa.timestamp("ms", "UTC"))], r"'a' is timestamp\[ms\] in 0.parquet, but timestamp\[ms,"),
-        ([CODES, pa.nulls(1), CODES.cast(pa.string()), pa.array(["z"], pa.large_string())], pa.large_string()),
-        ([CODES, CODES, CODES], DICTIONARY), ([pa.array(["z"], pa.string_view()), CODES], pa.large_string()),
-        ([pa.nulls(1), pa.array([1]), CODES], "'a' is int64 in 1.parquet, but dictionary<.*> in 2.parquet: wri"),
-        ([pa.array([b"z"]), CODES.cast(pa.string())], "'a' is binary in 0.parquet, but string in 1.parquet: write it"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arrays", "wanted"), [
+    ([pa.array([1], pa.int32()), pa.array([2**53 + 1]), pa.nulls(1)], pa.int64()),
+    ([pa.array([1]), pa.array([2.5])], pa.float64()), ([pa.array([2.5]), pa.array([2**53])], pa.float64()),
+    ([pa.array([2.5]), pa.array([2**53 + 1])], "^cannot read .*1.parquet: column 'a': Integer value 90071992"),
+    ([pa.array([1], pa.decimal128(10, 2)), pa.array([2], pa.decimal128(12, 2))], pa.decimal128(12, 2)),
+    ([pa.array([1], pa.decimal128(10, 2)), pa.array([2], pa.float32())], r"'a' is decimal128\(10, 2\) in 0.parq"),
+    ([MOMENT, MOMENT.cast(pa.timestamp("ns"))], pa.timestamp("ns")),
+    ([MOMENT, MOMENT.cast(pa.timestamp("ms", "UTC"))], r"'a' is timestamp\[ms\] in 0.parquet, but timestamp\[ms,"),
+    ([CODES, pa.nulls(1), CODES.cast(pa.string()), pa.array(["z"], pa.large_string())], pa.large_string()),
+    ([CODES, CODES, CODES], DICTIONARY), ([pa.array(["z"], pa.string_view()), CODES], pa.large_string()),
+    ([pa.nulls(1), pa.array([1]), CODES], "'a' is int64 in 1.parquet, but dictionary<.*> in 2.parquet: wri"),
+    ([pa.array([b"z"]), CODES.cast(pa.string())], "'a' is binary in 0.parquet, but string in 1.parquet: write it"),
+])  # fmt: skip
 def test_parquet_files_with_different_types_and_orders_of_columns(tmp_path, arrays, wanted):
     for i, array in enumerate(arrays):
         columns = pa.table({"a": array, "b": [i]})

@@ -36,13 +36,10 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("form", "density", "options"),
-    [
-        *((form, 0.1, {}) for form in FORMATS),
-        *((sp.csr_matrix, density, options) for density in (0.1, 0.04) for options in OPTIONS),
-    ],
-)
+@pytest.mark.parametrize(("form", "density", "options"), [
+    *((form, 0.1, {}) for form in FORMATS),
+    *((sp.csr_matrix, density, options) for density in (0.1, 0.04) for options in OPTIONS),
+])  # fmt: skip
 def test_a_forest_is_that_of_the_dense_rows(form, density, options):
     """If few values are stored, only these have codes."""
     options = dict(options)

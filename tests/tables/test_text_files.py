@@ -129,33 +129,30 @@ def test_columns_are_read_as_a_model_says(tmp_path, values, type_, others, found
 NO_NUMBER = "which is not a number"
 
 
-@pytest.mark.parametrize(
-    ("values", "type_", "options", "sentence"),
-    [
-        (["1", "x", "y"], NUMBER, {}, f"t.csv, line 3: column 'd' has the value 'x', {NO_NUMBER}; 2 of 3"),
-        (["1", "yes"], FLAG, {}, "line 3: column 'd' has the value 'yes', which is not a boolean"),
-        (["3 days", "x"], DURATION, {}, "line 3: column 'd' has the value 'x', which is not a duration"),
-        (["soon", "2024-01-01"], MOMENT, {}, "line 2: column 'd' has the value 'soon', which is not a date"),
-        (["1.5", "1,5"], NUMBER, {}, f"column 'd' has the value '1,5', {NO_NUMBER}; 1 of 2 values is no number"),
-        (["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"], MOMENT, {}, "column 'd' has times with an offset"),
-        (["0000-00-00", "5-Jan-24"], MOMENT, {"stray_text": "text"}, "line 2: column 'd' has the value '0000-00-00'"),
-        (
-            ["1,234"], NUMBER, {},
-            "'1,234'): --decimal or --thousands (in Python, decimal or thousands) says how to read it",
-        ),
-        (
-            ["1/2/2024"], MOMENT, {},
-            "1 of 1 values is no date ('1/2/2024'): --date-format (in Python, date_format) says",
-        ),
-        (["1.5", "2,5"], NUMBER, {}, "('2,5'): write all numbers of the column in the same way"),
-        (["true"], COMMA, {}, "'true', which is not a number; 1 of 1"), (["31.02.2024"], MOMENT, {}, "): leave values"),
-        (["1 lb", "2 lb"], KG, {}, "'2 lb'): write numbers in 'kg', as in fit, or without a unit"),
-        (["?"], NUMBER, {}, "1 of 1 values is no number ('?'): leave values that are not known empty"),
-        (["2024-01-01 10:00"], ZONED, {}, "which is not a zoned date; 1 of 1 values"),
-        (["x"] + ["1"] * 20, NUMBER, {"stray_text": "text"}, "line 2: column 'd' has the value 'x'"),
-        (["x"] + ["1"] * 20, FLAG, {}, "line 2: column 'd' has the value 'x'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "type_", "options", "sentence"), [
+    (["1", "x", "y"], NUMBER, {}, f"t.csv, line 3: column 'd' has the value 'x', {NO_NUMBER}; 2 of 3"),
+    (["1", "yes"], FLAG, {}, "line 3: column 'd' has the value 'yes', which is not a boolean"),
+    (["3 days", "x"], DURATION, {}, "line 3: column 'd' has the value 'x', which is not a duration"),
+    (["soon", "2024-01-01"], MOMENT, {}, "line 2: column 'd' has the value 'soon', which is not a date"),
+    (["1.5", "1,5"], NUMBER, {}, f"column 'd' has the value '1,5', {NO_NUMBER}; 1 of 2 values is no number"),
+    (["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"], MOMENT, {}, "column 'd' has times with an offset"),
+    (["0000-00-00", "5-Jan-24"], MOMENT, {"stray_text": "text"}, "line 2: column 'd' has the value '0000-00-00'"),
+    (
+        ["1,234"], NUMBER, {},
+        "'1,234'): --decimal or --thousands (in Python, decimal or thousands) says how to read it",
+    ),
+    (
+        ["1/2/2024"], MOMENT, {},
+        "1 of 1 values is no date ('1/2/2024'): --date-format (in Python, date_format) says",
+    ),
+    (["1.5", "2,5"], NUMBER, {}, "('2,5'): write all numbers of the column in the same way"),
+    (["true"], COMMA, {}, "'true', which is not a number; 1 of 1"), (["31.02.2024"], MOMENT, {}, "): leave values"),
+    (["1 lb", "2 lb"], KG, {}, "'2 lb'): write numbers in 'kg', as in fit, or without a unit"),
+    (["?"], NUMBER, {}, "1 of 1 values is no number ('?'): leave values that are not known empty"),
+    (["2024-01-01 10:00"], ZONED, {}, "which is not a zoned date; 1 of 1 values"),
+    (["x"] + ["1"] * 20, NUMBER, {"stray_text": "text"}, "line 2: column 'd' has the value 'x'"),
+    (["x"] + ["1"] * 20, FLAG, {}, "line 2: column 'd' has the value 'x'"),
+])  # fmt: skip
 def test_a_value_of_another_type_than_in_the_model_is_named(tmp_path, values, type_, options, sentence):
     with pytest.raises(ValueError) as caught:
         write_column(tmp_path, values, ReadOptions(**options)).read_as({"d": type_})

@@ -37,20 +37,17 @@ NO_DATES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("sql", "values", "others"),
-    [
-        (text_types.NUMBER.sql, {}, NO_NUMBERS),
-        (text_types.INTEGER.sql, INTEGERS, ["7.0", "7e0", "1_0", "x"]),
-        (text_types.DURATION.sql, DURATIONS | {"-00:00:02.5": -2_500_000}, NO_DURATIONS),
-        (text_types.TIME.sql, CLOCKS, ["24:00", "12:60", "12:30:15.5", "12"]),
-        (text_types.FLAG.sql, FLAGS, ["tRue", "yes", "T", "", "2"]),
-        (text_types.MOMENT.sql, {}, NO_DATES),  # the engine would ignore parts of these
-        # formats with a time of day, and with the day of the week
-        (text_types.dates_in("%d.%m.%Y %H.%M"), {"29.02.2024 10.30": datetime(2024, 2, 29, 10, 30)}, ["29.02.2024"]),
-        (text_types.dates_in("%a, %d %b %Y"), {"Thu, 29 Feb 2024": datetime(2024, 2, 29)}, ["29 Feb 2024"]),
-    ],
-)
+@pytest.mark.parametrize(("sql", "values", "others"), [
+    (text_types.NUMBER.sql, {}, NO_NUMBERS),
+    (text_types.INTEGER.sql, INTEGERS, ["7.0", "7e0", "1_0", "x"]),
+    (text_types.DURATION.sql, DURATIONS | {"-00:00:02.5": -2_500_000}, NO_DURATIONS),
+    (text_types.TIME.sql, CLOCKS, ["24:00", "12:60", "12:30:15.5", "12"]),
+    (text_types.FLAG.sql, FLAGS, ["tRue", "yes", "T", "", "2"]),
+    (text_types.MOMENT.sql, {}, NO_DATES),  # the engine would ignore parts of these
+    # formats with a time of day, and with the day of the week
+    (text_types.dates_in("%d.%m.%Y %H.%M"), {"29.02.2024 10.30": datetime(2024, 2, 29, 10, 30)}, ["29.02.2024"]),
+    (text_types.dates_in("%a, %d %b %Y"), {"Thu, 29 Feb 2024": datetime(2024, 2, 29)}, ["29 Feb 2024"]),
+])  # fmt: skip
 def test_text_that_is_of_a_type_and_other_text(engine, sql, values, others):
     assert evaluated(engine, sql, [*values, *others, None]) == [*values.values(), *[None] * (len(others) + 1)]
 
@@ -181,16 +178,13 @@ def test_the_type_of_each_column(tmp_path):
     assert read_all(source).schema.types[2:] == [type_ for _, type_ in COLUMNS]
 
 
-@pytest.mark.parametrize(
-    ("values", "others", "options", "wanted"),
-    [
-        (["1.234"], ["0,5"], {}, 1234.0), (["1,234"], ["0,5"], {}, 1.234), (["1,234"], ["1,234.5"], {}, 1234.0),
-        (["12,345"], ["x"], {"decimal": ","}, 12.345), (["12,345"], ["x"], {"decimal": "."}, 12345.0),
-        (["12,345"], ["x"], {"thousands": ","}, 12345.0), (["1.234"], ["x"], {"thousands": "."}, 1234.0),
-        (["1.234"], ["x"], {}, 1.234), (["1.234", "1.5"], ["0,5"], {}, 1.234), (["1,234"], ["1.5", "1,5"], {}, "1,234"),
-        (["1.234", "5"], ["0,5", "7"], {}, 1234.0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "others", "options", "wanted"), [
+    (["1.234"], ["0,5"], {}, 1234.0), (["1,234"], ["0,5"], {}, 1.234), (["1,234"], ["1,234.5"], {}, 1234.0),
+    (["12,345"], ["x"], {"decimal": ","}, 12.345), (["12,345"], ["x"], {"decimal": "."}, 12345.0),
+    (["12,345"], ["x"], {"thousands": ","}, 12345.0), (["1.234"], ["x"], {"thousands": "."}, 1234.0),
+    (["1.234"], ["x"], {}, 1.234), (["1.234", "1.5"], ["0,5"], {}, 1.234), (["1,234"], ["1.5", "1,5"], {}, "1,234"),
+    (["1.234", "5"], ["0,5", "7"], {}, 1234.0),
+])  # fmt: skip
 def test_other_columns_and_options_decide_about_marks(tmp_path, values, others, options, wanted):
     column, _ = read_column(tmp_path, (values * 2)[:2], ReadOptions(**options), other=(others * 2)[:2])
     assert column[0].as_py() == wanted
