@@ -52,17 +52,31 @@ def make_column(kind, seed, n=240, n_values=60):
     ("nothing", {()}), ("codes", {()}),
 ])  # fmt: skip
 def test_categories_are_found_by_the_definition(kind, widths, monkeypatch):
+    columns = (make_column(kind, seed) for seed in range(4))
+    assert {find_widths(*column, monkeypatch) for column in columns} == widths
+
+
+def find_widths(values, labels, monkeypatch):
+    """Return the widths of the ranges of integers that are categories, which must be those of the definition."""
     monkeypatch.setattr(integer_categories, "MOST_IN_SETS", 20)
     monkeypatch.setattr(integer_categories, "_N_LEFT_OUT", 5)
-    neighbors, neighbor_smoothings, found = integer_categories._NEIGHBORS, integer_categories._SMOOTHING, []
-    for seed in range(4):
-        values, labels = make_column(kind, seed)
-        counts = count_integers(values.astype(float), CountedRows.of(labels, 2, 1))
-        options = 5, SMOOTHING.tolist(), neighbors, neighbor_smoothings
-        expected = reference.find_widths(values, labels, *options)
-        assert counts.find_widths() == expected
-        found.append(expected)
-    assert set(found) == widths
+    options = 5, SMOOTHING.tolist(), integer_categories._NEIGHBORS, integer_categories._SMOOTHING
+    found = count_integers(values.astype(float), CountedRows.of(labels, int(labels.max()) + 1, 1)).find_widths()
+    assert found == reference.find_widths(values, labels, *options)
+    return found
+
+
+def test_effects_of_values_ranges_and_neighbors_are_told_apart_by_the_definition(monkeypatch):
+    rng, found = np.random.default_rng(0), set()
+    for _ in range(200):
+        n_values, step = rng.choice([40, 120, 250]), rng.choice([1, 3, 7])
+        index = np.minimum(rng.geometric(2.0 / n_values, 300), n_values) - 1
+        effects = rng.normal(size=(2, n_values)) * rng.choice([0.0, 1.5, 4.0], (2, 1))
+        score = effects[0, index] + effects[1, index * step // 10] + rng.logistic(size=300)
+        score += rng.choice([0.0, 4.0]) * np.sin(index / n_values * 9.0)
+        labels = np.searchsorted(np.quantile(score, [0.3, 0.8][: rng.integers(1, 3)]), score)
+        found.add(find_widths(step * index - 150, np.unique(labels, return_inverse=True)[1], monkeypatch))
+    assert {(), (1,), (1, 10)} <= found
 
 
 @given(st.data())

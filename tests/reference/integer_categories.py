@@ -19,11 +19,11 @@ def find_widths(values, labels, n_frequent, smoothings, neighbors, neighbor_smoo
         return np.sum(np.log(estimates[is_class]))
 
     def by_equal(keys, priors):
-        is_equal = ((keys[:, None] == keys) & ~np.eye(len(keys), dtype=bool)).astype(int)
+        is_equal = ((keys[:, None] == keys) & ~np.eye(len(keys), dtype=bool)).astype(float)
         return max((likelihood(estimate(is_equal, is_class, s, priors)), -s) for s in smoothings)
 
     def by_others(is_used, smoothing):
-        return estimate(is_used[scored].astype(int), all_classes, smoothing, frequencies)
+        return estimate(is_used[scored].astype(float), all_classes, smoothing, frequencies)
 
     by_all, by_value = likelihood(np.tile(frequencies, (scored.sum(), 1))), by_equal(values[scored], frequencies)[0]
     widths = [10**k for k in range(1, 6) if 2 < len(set(values // 10**k)) < len(set(values))]
