@@ -35,6 +35,7 @@ def make_column(kind, seed, n=240, n_values=60):
         "categories": effects[values],
         "smooth": 3.0 * np.sin(values / n_values * 4.0),
         "both": effects[values] + 0.4 * values,
+        "some of both": effects[values] + 0.15 * values,
         "ranges": 4.0 * rng.normal(size=n_values)[values // 10] + effects[values] / 3.0,
         "regions": 4.0 * rng.normal(size=n_values)[values // 10],
         "nothing": np.zeros(n),
@@ -48,8 +49,8 @@ def make_column(kind, seed, n=240, n_values=60):
 
 
 @pytest.mark.parametrize(("kind", "widths"), [
-    ("categories", {(1,)}), ("smooth", {()}), ("both", {(), (1,)}), ("ranges", {(), (1, 10)}), ("regions", {(1, 10)}),
-    ("nothing", {()}), ("codes", {()}),
+    ("categories", {(1,)}), ("smooth", {()}), ("both", {(), (1,)}), ("some of both", {(1,)}), ("nothing", {()}),
+    ("ranges", {(), (1, 10)}), ("regions", {(1, 10)}), ("codes", {()}),
 ])  # fmt: skip
 def test_categories_are_found_by_the_definition(kind, widths, monkeypatch):
     columns = (make_column(kind, seed) for seed in range(4))

@@ -159,8 +159,8 @@ class FeatureModel(Model):
     @property
     def _reads_numbers(self) -> bool:
         """Whether all columns are numbers, some of which may also be categories."""
-        has_dates = any(isinstance(column, DateColumn) for column in self.expanded_.values())
-        return len(self._integers) == len(self.categories_) and not has_dates
+        are_dates = (isinstance(column, DateColumn) for column in self.expanded_.values())
+        return len(self._integers) == len(self.categories_) and not any(are_dates)
 
     @property
     def split_features_(self) -> NDArray[Any]:

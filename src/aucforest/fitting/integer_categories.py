@@ -162,18 +162,18 @@ class _LabelEstimates(NamedTuple):
         by_all = float(np.sum(totals[known] * np.log(self.frequencies[known])))
         by_value = choose_smoothing(self.scored, self.frequencies)[1]
         ranges = self._find_ranges()
-        if max(by_value, *(likelihood for _, likelihood in ranges.values()), -np.inf) - by_all < _LEAST_GAIN:
+        if max([by_value, *(likelihood for _, likelihood in ranges.values())]) - by_all < _LEAST_GAIN:
             return ()
         by_neighbors, estimates = self._estimate_by_neighbors()
         by_ranges = {  # by the range alone, or by the value and its range
             width: max(likelihood, choose_smoothing(self.scored, self._estimate_by_ranges(width, smoothing))[1])
             for width, (smoothing, likelihood) in ranges.items()
         }
-        width = max(by_ranges, key=lambda width: by_ranges[width], default=1)
-        best = max(by_value, by_ranges.get(width, by_value), choose_smoothing(self.scored, estimates)[1])
+        width, by_range = max(by_ranges.items(), key=lambda item: item[1], default=(1, by_value))
+        best = max(by_value, by_range, choose_smoothing(self.scored, estimates)[1])
         if best - max(by_neighbors, by_all) < max(_LEAST_GAIN, _LEAST_LOSS * (best - by_all)):
             return ()
-        return (1, width) if by_ranges.get(width, by_value) - by_value >= _LEAST_GAIN else (1,)
+        return (1, width) if by_range - by_value >= _LEAST_GAIN else (1,)
 
     def _find_ranges(self) -> dict[int, tuple[float, float]]:
         """Return the best smoothing of estimates from ranges of values and their log likelihood, by width."""
@@ -205,21 +205,21 @@ class _LabelEstimates(NamedTuple):
         """
         values, classes = np.nonzero(self.scored)
         weights, priors, best = self.scored[values, classes], self.frequencies[classes], (-np.inf, 0, 0.0)
+        sums, index = np.zeros((len(self.counts) + 1, self.counts.shape[1])), np.arange(len(self.counts))
+        np.cumsum(self.counts, axis=0, out=sums[1:])
+
+        def count_neighbors(n_neighbors: int) -> NDArray[np.float64]:
+            stop, start = np.minimum(index + n_neighbors + 1, len(index)), np.maximum(index - n_neighbors, 0)
+            return sums[stop] - sums[start] - self.counts
+
         for n_neighbors in _NEIGHBORS:
-            others = self._count_neighbors(n_neighbors)
+            others = count_neighbors(n_neighbors)
             of_class, n_others = others[values, classes], others.sum(axis=1)[values]
             for smoothing in _SMOOTHING:
                 estimates = (of_class + smoothing * priors) / (n_others + smoothing)
                 best = max(best, (float(np.sum(weights * np.log(estimates))), n_neighbors, smoothing))
         likelihood, n_neighbors, smoothing = best
-        return likelihood, self._smooth(self._count_neighbors(n_neighbors), smoothing)
-
-    def _count_neighbors(self, n_neighbors: int) -> NDArray[np.float64]:
-        """Return the class counts of up to n_neighbors values on each side, without the value itself."""
-        sums, index = np.zeros((len(self.counts) + 1, self.counts.shape[1])), np.arange(len(self.counts))
-        np.cumsum(self.counts, axis=0, out=sums[1:])
-        stop, start = np.minimum(index + n_neighbors + 1, len(index)), np.maximum(index - n_neighbors, 0)
-        return sums[stop] - sums[start] - self.counts
+        return likelihood, self._smooth(count_neighbors(n_neighbors), smoothing)
 
     def _smooth(self, counts: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
         return (counts + smoothing * self.frequencies) / (counts.sum(axis=1, keepdims=True) + smoothing)
