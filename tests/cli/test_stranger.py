@@ -18,6 +18,7 @@ import pytest
 
 import aucforest
 from aucforest.report import report
+from aucforest.tables.dates import DateColumn
 from tests.cli.data import check_refusal, run
 
 N_TRAIN, N_TEST = 120, 80
@@ -189,7 +190,8 @@ def test_all_commands(name, model):
         check_said(messy.run(f"{fit} --out streamed --memory-limit 1GB"), messy.fit)
         assert Path("streamed").read_bytes() == Path("model").read_bytes()
     fitted = aucforest.load("model")
-    assert len((fitted if model == "forest" else fitted.members_["forest"]).expanded_) == messy.n_dates
+    columns = (fitted if model == "forest" else fitted.members_["forest"]).expanded_.values()
+    assert sum(isinstance(column, DateColumn) for column in columns) == messy.n_dates
     check_said(messy.run(f"evaluate model {test} --target label"), messy.predict)
     check_said(messy.run(f"predict model {test} --out scores.csv"), messy.predict)
     estimated = run("estimate reference.csv scores.csv --target label --score probability_yes --number 3")

@@ -56,7 +56,7 @@ def test_columns_and_features():
     ("dates", "sentence"),
     [
         ([1, ["time"]], "each item of dates must be a feature, its parts and a zone"),
-        ([9, ["time"], None], "feature 9 of dates or integers is unknown or repeated"),
+        ([9, ["time"], None], "feature 9 of dates, integers or text is unknown or repeated"),
         ([2, ["time"], None], "there are categories of feature 2, which is a number"),
         ([1, "time", None], "the parts of dates are unknown"),
         ([1, ["month", "time"], None], "the parts of dates are unknown"),

@@ -404,8 +404,8 @@ def test_files_and_exports(tmp_path, interact, first, step, with_ranges):
 @pytest.mark.parametrize(("integers", "message"), [
     ([[1, 1, 7]], "the ranges of integers are unknown"), ([[1, 1, 10.0]], "the ranges of integers are unknown"),
     ([[1]], "the ranges of integers are unknown"), ([[1, 10, 1]], "the ranges of integers are unknown"),
-    ([[False, 1, 10]], "feature False of dates or integers is unknown or repeated"), ([[1, True, 10]], "the ranges of"),
-    ([[]], r"feature \[\] of dates or integers is unknown"), ([1], "there are categories of feature 4, but 4 features"),
+    ([[False, 1, 10]], "feature False of dates, integers or text is"), ([[1, True, 10]], "the ranges of"),
+    ([[]], r"feature \[\] of dates, integers or text is"), ([1], "there are categories of feature 4, but 4 features"),
 ])  # fmt: skip
 def test_damaged_ranges_are_refused(with_regions, tmp_path, integers, message):
     with_regions.save(tmp_path / "model")
@@ -432,12 +432,12 @@ def test_only_numbers_have_integers(forest, tmp_path):
     forest.save(tmp_path / "model")
     contents = read(tmp_path / "model")
     for columns, message in (
-        ([3], "feature 3 of dates or integers is unknown or repeated"),
-        ([1, 1], "feature 1 of dates or integers is unknown or repeated"),
+        ([3], "feature 3 of dates, integers or text is unknown or repeated"),
+        ([1, 1], "feature 1 of dates, integers or text is unknown or repeated"),
         ([], "there are categories of feature 3, but 3 features"),
     ):
         check_refused(contents, at("integers", put=columns), message, tmp_path)
-    check_refused(contents, at("dates", put=[[1, ["time"], None]]), "feature 1 of dates or integers is", tmp_path)
+    check_refused(contents, at("dates", put=[[1, ["time"], None]]), "feature 1 of dates, integers or text is", tmp_path)
     check_refused(
         contents, at("categories", 0, 0, put=1), "there are categories of feature 1, which is a number", tmp_path
     )

@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 
 from aucforest.tables import expansion
-from aucforest.tables.columns import encode
 from aucforest.tables.dates import DateColumn, table_of
-from aucforest.tables.expansion import IntegerColumn, expand
+from aucforest.tables.expansion import IntegerColumn, expand, read_features
 
 # The column of integers comes before the column of dates, but its categories are the last features.
 DATA = {"shop": [7, -3, None], "x": [0.5, 1.5, 2.5], "day": [date(2024, 3, 1), None, date(2024, 7, 2)]}
@@ -22,7 +21,7 @@ FEATURES = [[7, 0.5, 3, 1, 1, 1], [-3, 1.5, NAN, NAN, NAN, 0], [NAN, 2.5, 7, 2, 
     pd.DataFrame(DATA).astype(object).to_numpy(), [list(row) for row in zip(*DATA.values())],
 ])  # fmt: skip
 def test_features_of_dates_and_integers(X):
-    matrix = encode(expand(table_of(X), EXPANDED), {4: np.array([3, 7]), 5: np.array([-1, 0])})
+    matrix = read_features(table_of(X), EXPANDED, {4: np.array([3, 7]), 5: np.array([-1, 0])})
     np.testing.assert_array_equal(matrix.astype(np.float64), FEATURES)
 
 

@@ -31,7 +31,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CodedRows, ColumnSample, RateWeights
 from aucforest.tables.columns import find_categorical, read_table
 from aucforest.tables.dates import find_dates
-from aucforest.tables.expansion import Integers, n_added
+from aucforest.tables.expansion import FoundCategories, n_added
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree.prediction import PackedTrees
 
@@ -102,21 +102,21 @@ class RowsOnCluster(TrainingTable):
 
     def _submit_choice(self) -> Any:
         """Return the future of the coding. Futures of summaries are not kept, so that workers release the summaries."""
-        spec, executor, integers, summaries = self._spec, self._executor, self._known_integers(self._spec), []
+        spec, executor, found, summaries = self._spec, self._executor, self._known(self._spec), []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
-        rows, classes = self.target.rows_at(sample), self.target.classes if integers is None else None
+        rows, classes = self.target.rows_at(sample), self.target.classes if found is None else None
         params = executor.share((self.categorical, self.dates, spec.max_bins, classes))
         for index, (first, last) in enumerate(pairwise(self._first_rows.tolist())):
             table, labelled, sampled = self._X[index], self._labelled[index], indices_within(rows, first, last - first)
             summaries.append(executor.submit(_tasks.summarize_values, index, table, labelled, sampled, params))
         merged = executor.merge(_tasks.merge_summaries, summaries, spec.max_bins)
-        if integers is None:
-            integers = self._find_integers(merged)
+        if found is None:
+            found = self._find_integers(merged)
         return executor.submit(
-            _tasks.choose_codes, spec.encodings, merged, sample_weight, spec.max_bins, self.dates, integers
+            _tasks.choose_codes, spec.encodings, merged, sample_weight, spec.max_bins, self.dates, found
         )
 
-    def _find_integers(self, summary: Any) -> Integers:
+    def _find_integers(self, summary: Any) -> FoundCategories:
         """Return the columns of integers that are categories, given the future of the summary of all rows."""
         executor, n_columns = self._executor, self.n_features - n_added(self.dates)
         columns = searched_columns(n_columns, {*self.categorical, *self.dates}, self._spec)

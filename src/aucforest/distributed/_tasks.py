@@ -72,7 +72,7 @@ def summarize_values(
     """Return the summary of the values of a partition, or None if the partition is empty.
 
     `params` are the same for all partitions: the categorical columns, the features of dates, max_bins, and the classes
-    of all rows, which are None if no column of integers can be categorical.
+    of all rows, which are None if no categories are searched by the labels.
     """
     categorical, dates, max_bins, classes = params
     n_rows = len(labelled.labels)
@@ -95,7 +95,7 @@ def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Su
 
 def find_integers(summary: Summary, columns: list[int]) -> dict[int, tuple[int, ...]]:
     """Return the columns whose integers are categories, with the widths of the ranges of values."""
-    return find_integer_categories(summary.integers, columns)
+    return find_integer_categories(summary.by_class, columns)
 
 
 def count_integers(X: Any, labelled: LabelledPart, columns: list[int]) -> dict[int, Counted]:

@@ -21,7 +21,15 @@ from aucforest.persistence.model_file import Arrays, StoredModel, narrow, requir
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
 from aucforest.tables.columns import encode_numbers, feature_kinds
 from aucforest.tables.dates import DateColumn, are_parts, is_zone
-from aucforest.tables.expansion import RANGES, Expanded, IntegerColumn, columns_of_integers, n_added
+from aucforest.tables.expansion import (
+    RANGES,
+    Expanded,
+    IntegerColumn,
+    TextColumn,
+    columns_of_integers,
+    columns_of_texts,
+    n_added,
+)
 from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import MISSING_CODE
@@ -39,9 +47,12 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     dates = {j: column for j, column in model.expanded_.items() if isinstance(column, DateColumn)}
     if dates:
         metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in dates.items()]
-    if len(dates) < len(model.expanded_):
-        integers = ((j, column.widths) for j, column in model.expanded_.items() if isinstance(column, IntegerColumn))
-        metadata["integers"] = [feature if widths == (1,) else [feature, *widths] for feature, widths in integers]
+    integers = {j: column.widths for j, column in model.expanded_.items() if isinstance(column, IntegerColumn)}
+    if integers:
+        metadata["integers"] = [[f, *widths] if len(widths) > 1 else f for f, widths in integers.items()]
+    texts = columns_of_texts(model.n_features_in_, model.expanded_)
+    if texts:
+        metadata["prefixes"] = list(map(list, texts.values()))
     if model.target_rates_ is not None:
         rate_arrays, metadata["rates"] = _store_rates(model.target_rates_)
         arrays |= rate_arrays
@@ -51,7 +62,8 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
 def _restore_trees(model: Any, stored: StoredModel) -> None:
     dates = stored.take_list("dates", list) if "dates" in stored else []
     integers = stored.take("integers", list) if "integers" in stored else []
-    model.expanded_ = _restore_expanded(model, dates, integers)
+    prefixes = stored.take_list("prefixes", list) if "prefixes" in stored else []
+    model.expanded_ = _restore_expanded(model, dates, integers, prefixes)
     n_features = model.n_features_in_ + n_added(model.expanded_)
     model.categories_ = {}
     for item in stored.take_list("categories", list):
@@ -69,12 +81,12 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
 
 
-def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[Any]) -> Expanded:
-    expanded = dict[int, DateColumn | IntegerColumn]()
+def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[Any], prefixes: list[list[Any]]) -> Expanded:
+    expanded = dict[int, DateColumn | IntegerColumn | TextColumn]()
 
-    def add(feature: Any, column: DateColumn | IntegerColumn) -> None:
+    def add(feature: Any, column: DateColumn | IntegerColumn | TextColumn) -> None:
         is_new = type(feature) is int and 0 <= feature < model.n_features_in_ and feature not in expanded
-        require(is_new, f"feature {feature} of dates or integers is unknown or repeated")
+        require(is_new, f"feature {feature} of dates, integers or text is unknown or repeated")
         expanded[feature] = column
 
     for item in dates:
@@ -88,15 +100,24 @@ def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[Any]) -
         are_widths = all(type(width) is int for width in widths) and set(widths) <= {1, *RANGES}
         require(len(widths) > 0 and are_widths and widths == sorted(set(widths)), "the ranges of integers are unknown")
         add(feature, IntegerColumn(tuple(widths)))
+    for item in prefixes:
+        is_pair = len(item) == 2 and type(item[1]) is int and item[1] > 0
+        require(is_pair, "each item of prefixes must be a feature and a number of characters")
+        add(item[0], TextColumn(item[1]))
     return expanded
 
 
 def _check_categories(model: Any) -> None:
     """Raise ModelFormatError if a feature has categories that it cannot have."""
-    integers = columns_of_integers(model.n_features_in_, model.expanded_)
+    integers, texts = (of(model.n_features_in_, model.expanded_) for of in (columns_of_integers, columns_of_texts))
     for feature in model.categories_:
-        is_column = feature < model.n_features_in_ and feature not in model.expanded_
-        require(is_column or feature in integers, f"there are categories of feature {feature}, which is a number")
+        column = model.expanded_.get(feature)
+        is_column = feature < model.n_features_in_ and (column is None or isinstance(column, TextColumn))
+        is_found = feature in integers or feature in texts
+        require(is_column or is_found, f"there are categories of feature {feature}, which is a number")
+    for feature, (column, _) in texts.items():
+        are_known = {feature, column} <= model.categories_.keys()
+        require(are_known, f"there are no categories of column {column} or of its first characters")
     for feature, (column, _) in integers.items():
         values = model.categories_.get(feature, np.empty(0))
         are_integers = values.dtype == np.int64 and len(values) > 0 and np.all((values >= -(2**53)) & (values <= 2**53))

@@ -100,7 +100,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _check_table(self, table: TrainingTable) -> None:
         """Raise ValueError if the training data of a warm start have other features or classes than this forest."""
         n_rates = 0 if self.target_rates_ is None else self.target_rates_.n_features
-        n_features = self.trees_[0].n_features - n_rates - len(self._integers)
+        n_features = self.trees_[0].n_features - n_rates - len(self._found)
         if n_features != table.n_features:
             raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
         classes, tree_classes = table.target.classes.tolist(), self.classes_.tolist()
@@ -199,9 +199,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         target, n_classes, n_trees = table.target, len(table.target.classes), self.n_estimators
         spec = FitSpec.resolve(self._params(), target, table.names, table.n_features, start.seed, table.dates)
         if start.before is not None:
-            rates, integers = start.before.target_rates_, start.before._integers
-            spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=rates, integers=integers)
-            for column, _ in integers:
+            rates, found = start.before.target_rates_, start.before._found
+            spec = replace(spec, numbers=range(len(start.trees), n_trees), rates=rates, found=found)
+            for column, _ in start.before._integers:
                 if len(spec.params.signs) > 0 and spec.params.signs[column] != 0:
                     raise ValueError(f"warm_start: monotonic_cst of column {column} must be 0, as in the previous fit")
         n_encodings = len(spec.encodings) if table.may_have_rates(spec) else 1

@@ -346,11 +346,11 @@ class StackFit(DecisionModel, OnnxExport):
     def _validate_for(
         self, model: AUCForestClassifier, training: _StackRows, weights: NDArray[np.float64]
     ) -> RowsInMemory:
-        """Return the training rows for a member, with the target rates and categories of integers of the forest."""
+        """Return the training rows for a member, with the target rates and found categories of the forest."""
         target = training.target
         table = model._validate_rows(training.X, target.classes[target.labels], weights, training.groups)
         table.rates, given = self.members_["forest"].target_rates_, target.sample_weight
-        table.integers = self.members_["forest"]._integers
+        table.found = self.members_["forest"]._found
         kept = table.target.kept
         table.rate_weight = given if given is None or kept is None else given[kept]
         return table

@@ -18,7 +18,6 @@ from aucforest.tables.columns import (
     as_table,
     check_table,
     column_name,
-    encode,
     find_categorical,
     learn,
     numpy_cannot_read,
@@ -26,12 +25,14 @@ from aucforest.tables.columns import (
 from aucforest.tables.dates import DateColumn, check_same_kind, find_dates, has_dates, table_of
 from aucforest.tables.expansion import (
     Expanded,
-    Integers,
+    FoundCategories,
     append_categories,
     columns_of_features,
+    columns_of_found,
     columns_of_integers,
     expand,
     n_added,
+    read_features,
     split_names,
 )
 from aucforest.tables.integers import rounded_columns, rounded_features, warn_of_rounding
@@ -98,7 +99,7 @@ class FeatureModel(Model):
             if table is not None and (must_encode or has_dates(table)):
                 validate_data(self, X, skip_check_array=True, reset=False)  # checks the names and number of columns
                 check_same_kind(table, self.expanded_, self.categories_)
-                matrix = encode(expand(table, self.expanded_), self.categories_)
+                matrix = read_features(table, self.expanded_, self.categories_)
         try:
             if matrix is None:
                 valid = validate_data(self, X, y, reset=reset, **_OPTIONS)
@@ -188,15 +189,21 @@ class FeatureModel(Model):
 
     @property
     def _inputs_of_features(self) -> list[int]:
-        """The index of each feature of the trees or, for categories of integers and target rates, of its input."""
+        """The index of each feature of the trees or, for found categories and target rates, of its input."""
         inputs = [*range(self.n_features_in_ + n_added(self.expanded_))]
-        for feature, (column, _) in columns_of_integers(self.n_features_in_, self.expanded_).items():
+        for feature, (column, _) in columns_of_found(self.n_features_in_, self.expanded_).items():
             inputs[feature] = column
         rates = [] if self.target_rates_ is None else self.target_rates_.columns
         return inputs + [inputs[feature] for feature in rates]
 
     @property
-    def _integers(self) -> Integers:
+    def _integers(self) -> FoundCategories:
         """The categories of columns of integers."""
         features = columns_of_integers(self.n_features_in_, self.expanded_)
         return {column_and_width: self.categories_[feature] for feature, column_and_width in features.items()}
+
+    @property
+    def _found(self) -> FoundCategories:
+        """The categories of all features that were found by the labels."""
+        features = columns_of_found(self.n_features_in_, self.expanded_)
+        return {column_and_size: self.categories_[feature] for feature, column_and_size in features.items()}

@@ -144,7 +144,8 @@ class AUCForestClassifier(ForestFit):
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
         The encoding of columns with more than 50 categories, and of columns of integers that are categories, such as
         numbers of customers. Integers are categories if samples with equal values, or with the same first digits, have
-        more similar labels than samples with neighboring values.
+        more similar labels than samples with neighboring values. First characters of text, such as those of postal
+        codes, are a further feature if they predict labels better than the text alone.
 
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
           Columns of integers are split by thresholds, too.
@@ -157,7 +158,8 @@ class AUCForestClassifier(ForestFit):
         - list: several of these, of which each tree uses one.
 
         "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
-        of at most 50 categories are always split by sets. With "sets" alone, integers are never categories.
+        of at most 50 categories are always split by sets. With "sets" alone, integers are never categories, and first
+        characters are no feature.
     date_parts : "auto", list of str or None, default="auto"
         The features computed from dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
@@ -199,12 +201,12 @@ class AUCForestClassifier(ForestFit):
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
         The categories of each categorical feature, by its index in ``split_features_``. This is the index of its
-        column or, for integers that are categories, of an additional feature. The index of a category is its code in
-        ``trees_``.
-    expanded_ : dict of int to DateColumn or IntegerColumn
-        The features computed from each column of dates, and of integers that are categories, by column index.
-        ``parts`` are the features, ``zone`` is the time zone of the calendar or None. The first feature replaces the
-        column, the others come after the last column.
+        column or, for integers that are categories and for first characters of text, of an additional feature. The
+        index of a category is its code in ``trees_``.
+    expanded_ : dict of int to DateColumn, IntegerColumn or TextColumn
+        The features computed from each column of dates, of integers that are categories, and of text whose first
+        characters are a feature, by column index. ``parts`` are the features, ``zone`` is the time zone of the calendar
+        or None. The first feature replaces the column, the others come after the last column.
     text_formats_ : dict of dict
         The format of numbers and dates in the text file that the forest was fitted to, by column name, such as
         ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``. Other files are read in the same format. Defined
@@ -218,10 +220,10 @@ class AUCForestClassifier(ForestFit):
     encoding_mixture_ : dict of ndarray of shape (n_encodings,)
         As ``mixture_``, for the encodings, with the key "encoding". Defined only if trees have different encodings.
     split_features_ : ndarray of shape (n_split_features,)
-        The names of the features that the trees split: the columns of X, with several features for a column of dates or
-        of integers that are categories, such as "booked: day of week", "merchant: category" or "zip: range of 100", and
-        then the features of ``target_rates_``, such as "merchant: rate", "merchant x night: rate" or, for more than two
-        classes, "merchant: rate of A".
+        The names of the features that the trees split: the columns of X, with several features for some of them, such
+        as "booked: day of week", "merchant: category", "zip: range of 100" or "zip: first 2 characters", and then the
+        features of ``target_rates_``, such as "merchant: rate", "merchant x night: rate" or, for more than two classes,
+        "merchant: rate of A".
     feature_importances_ : ndarray of shape (n_features,)
         The mean over trees of each column's proportion of the total gain of a tree, where the gain of a split is
         weighted by node weight, as in scikit-learn. All trees count equally, whatever the unit of their criterion. This

@@ -16,6 +16,7 @@ from aucforest.fitting.integer_categories import (
     count_rows,
     merge_counts,
 )
+from aucforest.fitting.prefixes import count_texts, find_prefixes
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CellFinder, Digits, find_rated
 from aucforest.tables.columns import (
@@ -24,7 +25,6 @@ from aucforest.tables.columns import (
     Table,
     column_name,
     count_values,
-    encode,
     feature_kinds,
     order_categories,
     read_column,
@@ -33,11 +33,12 @@ from aucforest.tables.columns import (
 from aucforest.tables.dates import Dates
 from aucforest.tables.expansion import (
     Expanded,
+    FoundCategories,
     IntegerColumn,
-    Integers,
-    columns_of_integers,
-    expand,
+    TextColumn,
+    columns_of_found,
     n_added,
+    read_features,
     times_in,
 )
 from aucforest.tables.integers import is_rounded
@@ -70,9 +71,10 @@ class Summary:
     # (n_features, n_sampled), the values of the rows from which bins are chosen; NaN in categorical features
     sampled: NDArray[np.float64]
     rounded: set[int]  # features with integers that float64 rounds
-    # The class counts of the integers of each numeric feature, None for a feature with other values. The key `ROWS` has
-    # the class counts of whole rows, None if no feature has only integers. Empty if no integers can be categories.
-    integers: dict[int, IntegerCounts | None]
+    # The class counts of the integers of each numeric feature, and of the hashes of the text of each categorical
+    # feature, None for a feature with other values. The key `ROWS` has the class counts of whole rows, None if no
+    # feature has only integers. Empty if no categories are searched by the labels.
+    by_class: dict[int, IntegerCounts | None]
 
     @classmethod
     def joined(cls, summaries: Sequence["Summary"], max_bins: int | None) -> "Summary":
@@ -87,8 +89,8 @@ class Summary:
             distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
         sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
         rounded = set[int]().union(*(summary.rounded for summary in summaries))
-        integers = {f: reduce(merge_counts, (summary.integers[f] for summary in summaries)) for f in first.integers}
-        return cls(first.names, counted, distinct, sampled, rounded, integers)
+        by_class = {f: reduce(merge_counts, (summary.by_class[f] for summary in summaries)) for f in first.by_class}
+        return cls(first.names, counted, distinct, sampled, rounded, by_class)
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
@@ -107,14 +109,17 @@ def summarize_table(
 ) -> Summary:
     """Summarize the given rows of a table, all if None; bins are chosen from the rows `sample`.
 
-    `counted_rows` has the labels of `rows`. It is None if no integers can be categories.
+    `counted_rows` has the labels of `rows`. It is None if no categories are searched by the labels.
     """
     names, categorical_set = [column_name(table, feature) for feature in range(table.shape[1])], set(categorical)
     summary = Summary(names, {}, {}, np.full((len(names), len(sample)), np.nan), set(), {})
     columns: list[NDArray[np.float64]] = []
     for feature in range(len(names)):
         if feature in categorical_set:
-            summary.counted[feature] = count_values(read_column(table, feature), rows)
+            column = read_column(table, feature)
+            summary.counted[feature] = count_values(column, rows)
+            if counted_rows is not None:
+                summary.by_class[feature] = count_texts(column, rows, counted_rows)
             continue
         numbers = read_numbers(table, feature)
         if is_rounded(numbers):
@@ -125,12 +130,12 @@ def summarize_table(
         # Without max_bins, all rows are sampled.
         summary.distinct[feature] = None if max_bins is None else add_distinct(kept_values, np.empty(0), max_bins)
         if counted_rows is not None:
-            summary.integers[feature] = count_integers(kept_values, counted_rows)
+            summary.by_class[feature] = count_integers(kept_values, counted_rows)
             columns.append(kept_values)
     if counted_rows is not None:
         # Counts of whole rows are only needed if there is a column of integers, which most tables do not have.
-        has_integers = any(counts is not None for counts in summary.integers.values())
-        summary.integers[ROWS] = count_rows(columns, counted_rows) if has_integers else None
+        has_integers = any(summary.by_class[feature] is not None for feature in summary.distinct)
+        summary.by_class[ROWS] = count_rows(columns, counted_rows) if has_integers else None
     return summary
 
 
@@ -153,8 +158,8 @@ class Coding:
     def digits(self) -> Digits:
         """The category indices of features with target rates as digits of one byte, which are appended to the codes."""
         n_categories = {f: len(self.categories[f]) for f in self.rated}
-        integers = columns_of_integers(self.n_features - n_added(self.expanded), self.expanded)
-        return Digits(self.n_features, n_categories, {feature: column for feature, (column, _) in integers.items()})
+        found = columns_of_found(self.n_features - n_added(self.expanded), self.expanded)
+        return Digits(self.n_features, n_categories, {feature: column for feature, (column, _) in found.items()})
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
@@ -170,21 +175,24 @@ class Coding:
         """Return the coding with `rated` set, given the encodings that trees may use for columns of many categories."""
         return replace(self, rated=tuple(find_rated(self.categories, encodings)))
 
-    def with_integers(self, integers: Integers) -> "Coding":
-        """Return the coding with the categories of columns of integers as further features."""
-        if not integers:
+    def with_found(self, found: FoundCategories) -> "Coding":
+        """Return the coding with the features that were found by the labels as further features."""
+        if not found:
             return self
-        widths = dict[int, tuple[int, ...]]()
-        for column, width in integers:
-            widths[column] = (*widths.get(column, ()), width)
-            if column in self.expanded or column in self.categories:
+        columns = dict[int, IntegerColumn | TextColumn]()
+        for (column, size), categories in found.items():
+            is_text = categories.dtype == object
+            if column in self.expanded or (column in self.categories) != is_text:
+                kind = "text" if is_text else "integers"
                 raise ValueError(
-                    f"warm_start: column {column} had integers in the previous fit, but has other values now"
+                    f"warm_start: column {column} had {kind} in the previous fit, but has other values now"
                 )
-        categories = {**self.categories, **dict(enumerate(integers.values(), self.n_features))}
-        values = join_bins([self.values, *map(bins_of_categories, integers.values())])
-        expanded = {**self.expanded, **{column: IntegerColumn(found) for column, found in widths.items()}}
-        return replace(self, categories=categories, values=values, expanded=expanded)
+            before = columns.get(column)
+            widths = before.widths if isinstance(before, IntegerColumn) else ()
+            columns[column] = TextColumn(size) if is_text else IntegerColumn((*widths, size))
+        all_categories = {**self.categories, **dict(enumerate(found.values(), self.n_features))}
+        values = join_bins([self.values, *map(bins_of_categories, found.values())])
+        return replace(self, categories=all_categories, values=values, expanded={**self.expanded, **columns})
 
     @property
     def kinds(self) -> NDArray[np.int8]:
@@ -193,7 +201,7 @@ class Coding:
 
     def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """Return the features of the given rows of a table, all if None, shape (n_rows, n_features)."""
-        matrix = encode(expand(table, self.expanded), self.categories)
+        matrix = read_features(table, self.expanded, self.categories)
         return matrix if rows is None else matrix[rows]
 
     def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
@@ -220,9 +228,12 @@ def choose_coding(
     sample_weight: NDArray[np.float64] | None,
     max_bins: int | None,
     dates: Dates,
-    integers: Integers,
+    found: FoundCategories,
 ) -> Coding:
-    """Choose the same codes as a fit in memory, given the summary of all rows and the weights of the sampled rows."""
+    """Choose the same codes as a fit in memory, given the summary of all rows and the weights of the sampled rows.
+
+    `found` has the columns of integers that are categories or, in a warm start, all found features.
+    """
     categories: Categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
     weights = np.empty(0) if sample_weight is None else sample_weight
 
@@ -235,7 +246,7 @@ def choose_coding(
 
     values = join_bins(run(bins_of, range(len(summary.names))))
     coding = Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)
-    return coding.with_integers(integers)
+    return coding.with_found({**found, **find_prefixes(summary.counted, summary.by_class)})
 
 
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:

@@ -57,7 +57,7 @@ def _find_features(growth: Growth, tables: tuple[int, ...]) -> TreeFeatures:
     if growth.encoding != SETS:
         for column in digits.n_categories:
             rules[column] = _rule_of(growth, [number for number in tables if rates.tables[number].feature == column])
-        rated = [*rules, *digits.integers.values()]
+        rated = [*rules, *digits.found.values()]
         indices = np.concatenate((np.setdiff1d(indices, rated), _features_of_tables(growth, tables)))
     features = TreeFeatures(indices, growth.bins_of(indices), rules)
     if (len(cached) + 1) * 2 * features.values.lower.nbytes <= _MOST_CACHED:

@@ -11,6 +11,7 @@ from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
     CountedRows,
+    IntegerCounts,
     count_integers,
     count_rows,
     count_values_of,
@@ -20,13 +21,14 @@ from aucforest.fitting.integer_categories import (
 from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit
+from aucforest.fitting.prefixes import count_texts, find_prefixes
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import find_rated
-from aucforest.tables.columns import Categories
+from aucforest.tables.columns import Categories, Counted, Factor, encode_prefixes
 from aucforest.tables.dates import Dates
-from aucforest.tables.expansion import Integers, encode_integers, n_added, times_in
+from aucforest.tables.expansion import FoundCategories, encode_integers, n_added, times_in
 from aucforest.tables.sparse import SparseRows
 from aucforest.tables.target_rates import RATES
 from aucforest.tree.binning import (
@@ -74,22 +76,35 @@ class RowsInMemory(TrainingTable):
         self._spare: list[TreeBuffers] = []  # buffers for growing trees
 
     def may_have_rates(self, spec: FitSpec) -> bool:
-        """Return whether a column has target rates, after a search for integers that are categories."""
-        self.integers = self._known_integers(spec)
-        if self.integers and isinstance(self.X, SparseRows):
+        """Return whether a column has target rates, after a search for categories by the labels."""
+        self.found = self._known(spec)
+        if self.found and isinstance(self.X, SparseRows):
             raise ValueError("warm_start: X is sparse, but the existing trees read target rates: pass X.toarray()")
-        if self.integers is None:
-            self.integers = self._find_integers(spec)
-        return len(find_rated(self._categories, (RATES,))) + len(self.integers) > 0
+        if self.found is None:
+            rows = CountedRows.of_target(self.target, self.n_features)
+            self.found = {}
+            if rows is not None and not isinstance(self.X, SparseRows):
+                self.found = {**self._find_integers(spec, rows), **self._find_prefixes(rows)}
+        return len(find_rated(self._categories, (RATES,))) + len(self.found) > 0
 
-    def _find_integers(self, spec: FitSpec) -> Integers:
+    def _find_prefixes(self, rows: CountedRows) -> FoundCategories:
+        counted, by_hash = dict[int, Counted](), dict[int, IntegerCounts | None]()
+        for feature in find_rated(self._categories, (RATES,)):
+            column = self._column(feature, self.target.kept)
+            known, values = column.indices[column.indices >= 0], self._categories[feature]
+            counted[feature] = Counted(values, np.bincount(known, minlength=len(values)))
+            by_hash[feature] = count_texts(column, None, rows)
+        return find_prefixes(counted, by_hash)
+
+    def _column(self, feature: int, rows: NDArray[np.int64] | None) -> Factor:
+        """Return the given rows of a categorical column, all if None."""
+        codes = self.X[slice(None) if rows is None else rows, feature]
+        return Factor(self._categories[feature].tolist(), np.where(np.isnan(codes), -1, codes).astype(np.int64))
+
+    def _find_integers(self, spec: FitSpec, rows: CountedRows) -> FoundCategories:
         X, kept = self.X, self.target.kept
-        if isinstance(X, SparseRows):
-            return {}
         columns = searched_columns(self.n_features - n_added(self.dates), self._categories.keys() | self.dates, spec)
-        rows, selected = CountedRows.of_target(self.target, self.n_features), slice(None) if kept is None else kept
-        if rows is None:
-            return {}
+        selected = slice(None) if kept is None else kept
 
         def find_widths(feature: int) -> tuple[int, ...]:
             counts = count_integers(X[:, feature][selected], rows)
@@ -109,16 +124,19 @@ class RowsInMemory(TrainingTable):
             values = self._bin_sparse(self.X)
         else:
             self._codes, values = self._bin(self.X)
-        coding = Coding(self._categories, values, self.dates).with_integers(self.integers or {})
+        coding = Coding(self._categories, values, self.dates).with_found(self.found or {})
         return coding.with_rated(self._spec.encodings)
 
     def _encode_rows(self, coding: Coding) -> None:
-        """Append the codes of integers that are categories, and the digits of category indices, see `Digits`."""
+        """Append the codes of categories that are found, and the digits of category indices, see `Digits`."""
         self._check(int(coding.values.n_bins.max()) + 1, coding)
-        X, integers, kept = self.X, self.integers, slice(None) if self.target.kept is None else self.target.kept
+        X, kept = self.X, slice(None) if self.target.kept is None else self.target.kept
         n_columns, added = X.shape[1], np.empty((0, 0))
-        if integers:
-            added = encode_integers(X, integers)
+        if self.found:
+            integers = {key: categories for key, categories in self.found.items() if key[0] not in self._categories}
+            texts = ((*key, prefixes) for key, prefixes in self.found.items() if key[0] in self._categories)
+            encoded = [encode_prefixes(self._column(f, None), length, prefixes) for f, length, prefixes in texts]
+            added = np.column_stack((encode_integers(X, integers), *encoded))
             bins = join_bins(coding.values.by_feature()[n_columns:])
             codes = encode_matrix(added[kept], bins).codes.astype(self._codes.dtype)
             self._codes, self.X = np.concatenate((self._codes, codes)), ExpandedRows(X, added)

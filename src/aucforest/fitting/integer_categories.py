@@ -12,6 +12,7 @@ of 10, 100, ... values. If this is better than single values, the ranges are cat
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +22,13 @@ from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import MOST_IN_SETS, choose_smoothing, hash_integers
 from aucforest.tables.columns import Counted, Table, count_values, order_categories, read_numbers
-from aucforest.tables.expansion import RANGES, Integers
+from aucforest.tables.expansion import RANGES, FoundCategories
 
-# If integers are categories, estimates from the same value or range increase the log likelihood by _LEAST_GAIN or more.
-# Estimates from neighboring values alone increase it less than the best estimates do: by _LEAST_GAIN or more, and by
+# If integers are categories, estimates from the same value or range increase the log likelihood by LEAST_GAIN or more.
+# Estimates from neighboring values alone increase it less than the best estimates do: by LEAST_GAIN or more, and by
 # the fraction _LEAST_LOSS or more. These constants, and the number of most frequent values whose labels do not count,
 # were chosen with `benchmarks/many_categories.py integers` and `ranges`.
-_LEAST_GAIN, _LEAST_LOSS, _N_LEFT_OUT = 10.0, 0.15, 20
+LEAST_GAIN, _LEAST_LOSS, _N_LEFT_OUT = 10.0, 0.15, 20
 # Numbers of neighboring values on each side, and the smoothings of estimates from them.
 _NEIGHBORS, _SMOOTHING = (1, 2, 4, 8, 16, 32, 64, 128), (1.0, 8.0, 64.0)
 # Maximum number of values of a column that are counted, and maximum number of counts of all columns. If these maxima
@@ -127,10 +128,23 @@ class IntegerCounts:
         """
         if len(self.values) <= MOST_IN_SETS:
             return ()
-        counts = self.counts.astype(np.float64)
-        scored = counts.copy()
-        scored[np.argsort(-counts.sum(axis=1), kind="stable")[:_N_LEFT_OUT]] = 0.0
-        return _LabelEstimates(self.values, counts, scored, scored.sum(axis=0) / max(1.0, scored.sum())).find_widths()
+        estimates, by_range = LabelEstimates.of(self.counts, _N_LEFT_OUT), dict[int, GroupEstimates]()
+        for width in RANGES:
+            starts = starts_of_groups(self.values // width)
+            if len(starts) <= 2:  # a threshold suffices
+                break
+            if len(starts) < len(self.values):
+                by_range[width] = estimates.by_group(starts)
+        by_all, by_value = estimates.by_all(), estimates.by_value()
+        if max([by_value, *(found.likelihood for found in by_range.values())]) - by_all < LEAST_GAIN:
+            return ()
+        by_neighbors, by_value_and_neighbors = estimates.by_neighbors()
+        likelihoods = {width: estimates.by_value_and_group(found) for width, found in by_range.items()}
+        width, by_best_range = max(likelihoods.items(), key=itemgetter(1), default=(1, by_value))
+        best = max(by_value, by_best_range, by_value_and_neighbors)
+        if best - max(by_neighbors, by_all) < max(LEAST_GAIN, _LEAST_LOSS * (best - by_all)):
+            return ()
+        return (1, width) if by_best_range - by_value >= LEAST_GAIN else (1,)
 
     def are_copies(self) -> bool:
         """Return whether rows of a class are copies, for example of an oversampled class; values are hashes of rows."""
@@ -148,60 +162,56 @@ def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
     return hash_integers(values) < np.uint64(2 ** (64 - shift))
 
 
-class _LabelEstimates(NamedTuple):
-    """Estimates of labels by the values of a column, and by neighboring values."""
+def starts_of_groups(groups: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the index of the first value of each group, given the groups of sorted values."""
+    return np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
 
-    values: NDArray[np.int64]  # sorted
-    counts: NDArray[np.float64]  # (n_values, n_classes)
+
+class GroupEstimates(NamedTuple):
+    """Estimates of labels from groups of consecutive values alone."""
+
+    starts: NDArray[np.int64]  # the index of the first value of each group
+    smoothing: float
+    likelihood: float  # the log likelihood of the labels
+
+
+class LabelEstimates(NamedTuple):
+    """Log likelihoods of labels by estimates from the values of a column, from groups of them, or from neighbors."""
+
+    counts: NDArray[np.float64]  # (n_values, n_classes), in the order of the values
     scored: NDArray[np.float64]  # the counts of the samples whose labels count
     frequencies: NDArray[np.float64]  # (n_classes,), of the same samples
 
-    def find_widths(self) -> tuple[int, ...]:
-        """Return the widths of the ranges of values that are categories, see `IntegerCounts.find_widths`."""
+    @classmethod
+    def of(cls, counts: NDArray[np.int64], n_left_out: int = 0) -> "LabelEstimates":
+        """Return the estimates for the given counts. The labels of the n_left_out most frequent values do not count."""
+        scored = counts.astype(np.float64)
+        scored[np.argsort(-counts.sum(axis=1), kind="stable")[:n_left_out]] = 0.0
+        return cls(counts.astype(np.float64), scored, scored.sum(axis=0) / max(1.0, scored.sum()))
+
+    def by_all(self) -> float:
+        """Return the log likelihood by the class frequencies of all samples."""
         totals, known = self.scored.sum(axis=0), self.frequencies > 0.0
-        by_all = float(np.sum(totals[known] * np.log(self.frequencies[known])))
-        by_value = choose_smoothing(self.scored, self.frequencies)[1]
-        ranges = self._find_ranges()
-        if max([by_value, *(likelihood for _, likelihood in ranges.values())]) - by_all < _LEAST_GAIN:
-            return ()
-        by_neighbors, estimates = self._estimate_by_neighbors()
-        by_ranges = {  # by the range alone, or by the value and its range
-            width: max(likelihood, choose_smoothing(self.scored, self._estimate_by_ranges(width, smoothing))[1])
-            for width, (smoothing, likelihood) in ranges.items()
-        }
-        width, by_range = max(by_ranges.items(), key=lambda item: item[1], default=(1, by_value))
-        best = max(by_value, by_range, choose_smoothing(self.scored, estimates)[1])
-        if best - max(by_neighbors, by_all) < max(_LEAST_GAIN, _LEAST_LOSS * (best - by_all)):
-            return ()
-        return (1, width) if by_range - by_value >= _LEAST_GAIN else (1,)
+        return float(np.sum(totals[known] * np.log(self.frequencies[known])))
 
-    def _find_ranges(self) -> dict[int, tuple[float, float]]:
-        """Return the best smoothing of estimates from ranges of values and their log likelihood, by width."""
-        found = {}
-        for width in RANGES:
-            starts = self._starts_of_ranges(width)
-            if len(starts) <= 2:  # a threshold suffices
-                break
-            if len(starts) < len(self.values):
-                found[width] = choose_smoothing(np.add.reduceat(self.scored, starts), self.frequencies)
-        return found
+    def by_value(self) -> float:
+        """Return the log likelihood by the other samples of the same value."""
+        return choose_smoothing(self.scored, self.frequencies)[1]
 
-    def _starts_of_ranges(self, width: int) -> NDArray[np.int64]:
-        """Return the index of the first value of each range."""
-        ranges = self.values // width
-        return np.flatnonzero(np.append(True, ranges[1:] != ranges[:-1]))
+    def by_group(self, starts: NDArray[np.int64]) -> GroupEstimates:
+        """Return the estimates from the other samples of the same group."""
+        return GroupEstimates(starts, *choose_smoothing(np.add.reduceat(self.scored, starts), self.frequencies))
 
-    def _estimate_by_ranges(self, width: int, smoothing: float) -> NDArray[np.float64]:
-        """Return estimates for each value from the other values of its range, (n_values, n_classes)."""
-        starts = self._starts_of_ranges(width)
-        sizes = np.diff(starts, append=len(self.values))
-        others = np.repeat(np.add.reduceat(self.counts, starts), sizes, axis=0) - self.counts
-        return self._smooth(others, smoothing)
+    def by_value_and_group(self, group: GroupEstimates) -> float:
+        """Return the log likelihood by the group alone, or by the value smoothed to its group, whichever is greater."""
+        sizes = np.diff(group.starts, append=len(self.counts))
+        others = np.repeat(np.add.reduceat(self.counts, group.starts), sizes, axis=0) - self.counts
+        return max(group.likelihood, choose_smoothing(self.scored, self._smooth(others, group.smoothing))[1])
 
-    def _estimate_by_neighbors(self) -> tuple[float, NDArray[np.float64]]:
-        """Return the greatest log likelihood of labels by neighboring values alone, and the estimates that have it.
+    def by_neighbors(self) -> tuple[float, float]:
+        """Return the log likelihood by neighboring values alone, and by the value smoothed to its neighbors.
 
-        The estimates are class frequencies, (n_values, n_classes). All numbers of neighbors and smoothings are tried.
+        Of all numbers of neighbors and smoothings, those with the greatest likelihood are used.
         """
         values, classes = np.nonzero(self.scored)
         weights, priors, best = self.scored[values, classes], self.frequencies[classes], (-np.inf, 0, 0.0)
@@ -219,7 +229,8 @@ class _LabelEstimates(NamedTuple):
                 estimates = (of_class + smoothing * priors) / (n_others + smoothing)
                 best = max(best, (float(np.sum(weights * np.log(estimates))), n_neighbors, smoothing))
         likelihood, n_neighbors, smoothing = best
-        return likelihood, self._smooth(count_neighbors(n_neighbors), smoothing)
+        by_value = choose_smoothing(self.scored, self._smooth(count_neighbors(n_neighbors), smoothing))[1]
+        return likelihood, by_value
 
     def _smooth(self, counts: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
         return (counts + smoothing * self.frequencies) / (counts.sum(axis=1, keepdims=True) + smoothing)
@@ -283,7 +294,7 @@ def merge_values(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int
     return {feature: counted.merge(other[feature]) for feature, counted in one.items()}
 
 
-def order_values(counted: Mapping[int, Counted], found: Mapping[int, tuple[int, ...]]) -> Integers:
+def order_values(counted: Mapping[int, Counted], found: Mapping[int, tuple[int, ...]]) -> FoundCategories:
     """Return the categories of the found columns, given the counts of their values and the widths of ranges."""
     integers = dict[tuple[int, int], NDArray[np.int64]]()
     for feature, widths in found.items():

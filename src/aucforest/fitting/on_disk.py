@@ -32,7 +32,7 @@ from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Counted, Table, find_categorical, read_table, warn_of_text
 from aucforest.tables.dates import Dates, find_dates
-from aucforest.tables.expansion import Integers, expand, n_added
+from aucforest.tables.expansion import FoundCategories, expand, n_added
 from aucforest.tables.integers import warn_of_rounding
 from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
@@ -184,8 +184,8 @@ class RowsOnDisk(TrainingTable):
         head = read_table(features.to_frame(next(features.source.batches(features.names, max_rows=1))))
         categorical = find_categorical(head, spec.categorical_features)
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
-        integers = self._known_integers(spec)
-        counted_rows = None if integers is not None else CountedRows.of_target(self.target, self.n_features)
+        found = self._known(spec)
+        counted_rows = None if found is not None else CountedRows.of_target(self.target, self.n_features)
 
         def summarize_batch(start: int, table: Table) -> Summary:
             rows, index, n_rows = features.rows_of(start, table)
@@ -203,13 +203,13 @@ class RowsOnDisk(TrainingTable):
             warn_of_text({summary.names[feature]: counted for feature, counted in summary.counted.items()})
         if counted_rows is not None:
             columns = searched_columns(len(features.names), {*categorical, *self.dates}, spec)
-            integers = self._count_integers(find_integer_categories(summary.integers, columns))
+            found = self._count_integers(find_integer_categories(summary.by_class, columns))
         run = thread_map(self._plan.n_readers)
-        coding = choose_coding(run, summary, sample_weight, spec.max_bins, self.dates, integers or {})
+        coding = choose_coding(run, summary, sample_weight, spec.max_bins, self.dates, found or {})
         return coding.with_rated(spec.encodings)
 
-    def _count_integers(self, found: dict[int, tuple[int, ...]]) -> Integers:
-        """Return the categories of the found columns; read all rows, unless there are no columns."""
+    def _count_integers(self, found: dict[int, tuple[int, ...]]) -> FoundCategories:
+        """Return the categories of the found columns of integers; read all rows, unless there are no columns."""
         if not found:
             return {}
 

@@ -18,7 +18,7 @@ from aucforest.fitting.target import Target
 from aucforest.metrics.validation import LEAST_WEIGHT, MOST_WEIGHT, check_weights
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import SECONDS, Dates
-from aucforest.tables.expansion import Integers, n_added
+from aucforest.tables.expansion import FoundCategories, n_added
 from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
 from aucforest.tree.criteria.criterion import CUSTOM_CRITERION
 from aucforest.tree.criteria.table import CRITERIA
@@ -71,9 +71,9 @@ class FitSpec:
     numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
     n_jobs: int | None
     verbose: int
-    # The target rates and the categories of integers of the existing trees of a warm start, which new trees use.
+    # The target rates and the found categories of the existing trees of a warm start, which new trees use.
     rates: TargetRates | None = None
-    integers: Integers = field(default_factory=dict)
+    found: FoundCategories = field(default_factory=dict)
     # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
     scored: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     # Rows that are compared in pairs by the trees for which both rows are out of bag; indices as in `scored`.
@@ -94,7 +94,7 @@ class FitSpec:
     def without_rows(self) -> "FitSpec":
         """Return the specification without the fields that depend on the rows, for other processes."""
         no_rows = np.empty(0, dtype=np.int64)
-        return replace(self, sampler=None, weights=None, rates=None, integers={}, scored=no_rows, compared=no_rows)
+        return replace(self, sampler=None, weights=None, rates=None, found={}, scored=no_rows, compared=no_rows)
 
     @property
     def n_threads(self) -> int:
@@ -114,7 +114,7 @@ class FitSpec:
         """Resolve the parameters of a tree or forest; raise ValueError or TypeError if one is not valid.
 
         `names` are the names of the columns. With `dates`, one column may become several of the `n_features` features.
-        A warm start must replace `numbers`, `rates` and `integers` in the result.
+        A warm start must replace `numbers`, `rates` and `found` in the result.
         """
         labels, classes = target.kept_labels, target.classes
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes), dates or {})

@@ -26,7 +26,7 @@ from aucforest.fitting.target_rates import (
     sampled_rows,
 )
 from aucforest.tables.dates import Dates
-from aucforest.tables.expansion import Integers
+from aucforest.tables.expansion import FoundCategories
 from aucforest.tables.target_rates import INTERACTIONS, SETS, RateTable, TargetRates
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.tree import Tree
@@ -36,12 +36,12 @@ class TrainingTable(ABC):
     """Training data in this process, in files, or on the workers of a cluster."""
 
     target: Target  # labels and weights of all rows
-    n_features: int  # number of features, target rates excluded; `code` adds one for each column of integer categories
+    n_features: int  # number of features, target rates excluded; `code` adds those that are found by the labels
     names: Sequence[str] | None  # names of the columns, or None
     dates: Dates  # the features that columns of dates become
     X: Any  # a matrix, or an object that returns rows by index, at least those in `FitSpec.rows_with_values`
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
-    integers: Integers | None = None  # the columns of integers that are categories; None before they are found
+    found: FoundCategories | None = None  # the categories that are found by the labels; None before the search
     # Target rates of another forest of the same features, to use here, and sample weights for them, (n_kept,).
     rates: TargetRates | None = None
     rate_weight: NDArray[np.float64] | None = None
@@ -70,13 +70,13 @@ class TrainingTable(ABC):
 
     def may_have_rates(self, spec: FitSpec) -> bool:
         """Return whether a column may have target rates, as far as this is known before the rows are read."""
-        return len(self.categorical) > 0 or self._known_integers(spec) != {}
+        return len(self.categorical) > 0 or self._known(spec) != {}
 
-    def _known_integers(self, spec: FitSpec) -> Integers | None:
-        """Return the columns of integers that are categories, or None if they must be found."""
-        if self.integers is None and spec.numbers.start > 0:  # a warm start uses those of the existing trees
-            return spec.integers
-        return {} if spec.encodings == (SETS,) else self.integers
+    def _known(self, spec: FitSpec) -> FoundCategories | None:
+        """Return the categories that are found by the labels, or None if they must be searched."""
+        if self.found is None and spec.numbers.start > 0:  # a warm start uses those of the existing trees
+            return spec.found
+        return {} if spec.encodings == (SETS,) else self.found
 
     @abstractmethod
     def _choose_coding(self) -> Coding:

@@ -87,8 +87,8 @@ class Digits:
 
     first: int  # the index of the first digit in an array of codes, (n_features + n_digits, n_rows)
     n_categories: dict[int, int]  # the number of categories of each column that has target rates
-    # For a feature whose categories are from the integers of another column: that column.
-    integers: Mapping[int, int] = field(default_factory=dict)
+    # For a feature whose categories are found in another column (integers or first characters): that column.
+    found: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def n_digits(self) -> int:
@@ -258,7 +258,7 @@ class CellFinder:
         self, feature: int, codes_of: Callable[[int], NDArray[Any]]
     ) -> Iterator[tuple[NDArray[Any], list[RateTable]]]:
         """Yield the codes of other features, and the interactions with each of them, in ascending order of n_parts."""
-        n_features, table, column_of = len(self.by_set), self.empty_table(feature), self.digits.integers
+        n_features, table, column_of = len(self.by_set), self.empty_table(feature), self.digits.found
         # All other features are tried, or every step-th feature if there are many.
         step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
         for other in range(feature % step, n_features, step):

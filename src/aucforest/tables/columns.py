@@ -6,7 +6,7 @@ values are NaN.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -391,9 +391,26 @@ def feature_kinds(categories: Categories, n_features: int) -> NDArray[np.int8]:
     return kinds
 
 
-def encode(table: Table, categories: Categories) -> NDArray[Any]:
-    """Return a table as a numeric matrix, with codes in its categorical columns."""
-    return _as_numbers(table, {feature: read_column(table, feature) for feature in categories}, categories)
+def encode(table: Table, categories: Categories, prefixes: Mapping[int, tuple[int, int]] | None = None) -> NDArray[Any]:
+    """Return a table as a numeric matrix, with codes in its categorical columns.
+
+    The codes of the first characters of columns are appended. `prefixes` has the column and the number of characters
+    of each of these features, by its index.
+    """
+    prefixes = prefixes or {}
+    columns = {feature: read_column(table, feature) for feature in categories if feature not in prefixes}
+    matrix, codes = _as_numbers(table, columns, categories), []
+    for feature, (column, n_characters) in prefixes.items():
+        codes.append(encode_prefixes(columns[column], n_characters, categories[feature]))
+    return np.column_stack((matrix, *codes)) if codes else matrix
+
+
+def encode_prefixes(column: Column, n_characters: int, prefixes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the codes of the first characters of a column of text, NaN for missing values and unseen characters."""
+    if not isinstance(column, Factor):
+        return np.full(len(column), np.nan)
+    values = [value[:n_characters] if isinstance(value, str) else None for value in column.values]
+    return _encode(column._replace(values=values), prefixes, "")
 
 
 def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:

@@ -1,4 +1,4 @@
-"""Columns that become several features (their parts): dates, and integers that are categories.
+"""Columns that become several features (their parts): dates, integers that are categories, and codes that are text.
 
 The first feature replaces the column. The others are appended after the last column, so that the index of each column
 is also the index of its first feature.
@@ -13,7 +13,16 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.tables.columns import MOST_IN_FLOAT32, Frame, Table, encode_numbers, read_numbers, repeated
+from aucforest.tables.columns import (
+    MOST_IN_FLOAT32,
+    Categories,
+    Frame,
+    Table,
+    encode,
+    encode_numbers,
+    read_numbers,
+    repeated,
+)
 from aucforest.tables.dates import DateColumn, date_features
 
 RANGES = tuple(10**k for k in range(1, 16))  # the possible widths of ranges of integers
@@ -35,10 +44,23 @@ class IntegerColumn:
         return ("number", *("category" if width == 1 else f"range of {width}" for width in self.widths))
 
 
-# The columns that become several features, by their index. Columns of integers come last.
-Expanded = Mapping[int, DateColumn | IntegerColumn]
-# The categories of each feature of a column of integers, by the index of the column and the width, grouped by column.
-Integers = Mapping[tuple[int, int], NDArray[np.int64]]
+@dataclass(frozen=True)
+class TextColumn:
+    """A categorical column of text, whose first characters become a further feature, such as "01" of "01067"."""
+
+    n_characters: int
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return "text", "first character" if self.n_characters == 1 else f"first {self.n_characters} characters"
+
+
+# The columns that become several features, by their index: first dates, then integers, then text.
+Expanded = Mapping[int, DateColumn | IntegerColumn | TextColumn]
+# The categories of each feature that is found by the labels, by the index of the column and the width of the ranges of
+# integers or the number of first characters; those of a column are consecutive.
+FoundCategories = Mapping[tuple[int, int], NDArray[Any]]
 
 
 def n_added(expanded: Expanded) -> int:
@@ -63,9 +85,20 @@ def columns_of_features(n_columns: int, expanded: Expanded) -> list[int]:
 
 def columns_of_integers(n_columns: int, expanded: Expanded) -> dict[int, tuple[int, int]]:
     """Return the column and the width of each feature whose categories are from a column of integers."""
-    integers = {index: column for index, column in expanded.items() if isinstance(column, IntegerColumn)}
-    first = n_columns + n_added(expanded) - n_added(integers)
-    return dict(enumerate(((index, width) for index, column in integers.items() for width in column.widths), first))
+    first = n_columns + sum(len(column.parts) - 1 for column in expanded.values() if isinstance(column, DateColumn))
+    integers = {index: column.widths for index, column in expanded.items() if isinstance(column, IntegerColumn)}
+    return dict(enumerate(((index, width) for index, widths in integers.items() for width in widths), first))
+
+
+def columns_of_texts(n_columns: int, expanded: Expanded) -> dict[int, tuple[int, int]]:
+    """Return the column and the number of characters of each feature that has the first characters of a text."""
+    texts = {index: column.n_characters for index, column in expanded.items() if isinstance(column, TextColumn)}
+    return dict(enumerate(texts.items(), n_columns + n_added(expanded) - len(texts)))
+
+
+def columns_of_found(n_columns: int, expanded: Expanded) -> dict[int, tuple[int, int]]:
+    """Return the column of each feature that is found by the labels, and the width or number of characters."""
+    return columns_of_integers(n_columns, expanded) | columns_of_texts(n_columns, expanded)
 
 
 def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
@@ -73,11 +106,17 @@ def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
     if not (categories := getattr(model, "categories_", {})):
         return {}
     columns = columns_of_features(model.n_features_in_, model.expanded_)
-    ranges = {f for f, (_, width) in columns_of_integers(model.n_features_in_, model.expanded_).items() if width > 1}
-    return {columns[feature]: values for feature, values in categories.items() if feature not in ranges}
+    groups = {f for f, (_, width) in columns_of_integers(model.n_features_in_, model.expanded_).items() if width > 1}
+    groups.update(columns_of_texts(model.n_features_in_, model.expanded_))
+    return {columns[feature]: values for feature, values in categories.items() if feature not in groups}
 
 
-def encode_integers(matrix: NDArray[Any], integers: Integers) -> NDArray[Any]:
+def read_features(table: Table, expanded: Expanded, categories: Categories) -> NDArray[Any]:
+    """Return the features of a table as a numeric matrix, with codes in place of categories."""
+    return encode(expand(table, expanded), categories, columns_of_texts(table.shape[1], expanded))
+
+
+def encode_integers(matrix: NDArray[Any], integers: FoundCategories) -> NDArray[Any]:
     """Return the codes of the categories of columns of integers, (n_rows, n_integers), from the matrix of all columns.
 
     They are float32 if the matrix is, unless there are more codes than float32 represents.
@@ -97,7 +136,7 @@ def divide_integers(numbers: NDArray[Any], width: int) -> NDArray[Any]:
         return np.floor_divide(numbers, width, dtype=np.float64)
 
 
-def append_categories(matrix: NDArray[Any], integers: Integers) -> NDArray[Any]:
+def append_categories(matrix: NDArray[Any], integers: FoundCategories) -> NDArray[Any]:
     """Return the matrix of all columns with the result of `encode_integers` appended."""
     return np.column_stack((matrix, encode_integers(matrix, integers))) if integers else matrix
 
@@ -108,11 +147,15 @@ def times_in(expanded: Expanded) -> frozenset[int]:
 
 
 def expand(table: Table, expanded: Expanded) -> Table:
-    """Return a table with the features of the given columns; ValueError if a column has other values than in `fit`."""
-    if not expanded:
+    """Return a table with the features of the given columns; ValueError if a column has other values than in `fit`.
+
+    It lacks the first characters of text, which `encode` appends.
+    """
+    columns = {index: column for index, column in expanded.items() if not isinstance(column, TextColumn)}
+    if not columns:
         return table
     parts, added = dict[int, NDArray[Any]](), count(table.shape[1])
-    for index, column in expanded.items():
+    for index, column in columns.items():
         if isinstance(column, DateColumn):
             parts[index], *features = date_features(table, index, column)
         else:
@@ -120,14 +163,14 @@ def expand(table: Table, expanded: Expanded) -> Table:
             features = [divide_integers(numbers, width) for width in column.widths]
         parts |= {next(added): values for values in features}
     if isinstance(table, Frame):
-        names = split_names(table.columns, expanded)
+        names = split_names(table.columns, columns)
         for name in repeated(names):
             raise ValueError(f"X has a column {name!r}, which is also the name of another feature: rename it")
         names[: table.shape[1]] = table.columns  # the first feature has the name of its column
         backend = table.implementation
         series = (nw.new_series(names[j], values.astype(np.float64), backend=backend) for j, values in parts.items())
         return Frame(table.with_columns(*series))
-    shape = len(table), table.shape[1] + n_added(expanded)
+    shape = len(table), table.shape[1] + n_added(columns)
     matrix = np.empty(shape, dtype=object if table.dtype == object else np.float64)
     for index in range(shape[1]):
         matrix[:, index] = parts[index] if index in parts else table[:, index]

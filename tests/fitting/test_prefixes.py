@@ -1,0 +1,173 @@
+"""First characters of text that are categories: how they are found, and the forests that read them."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from aucforest import AUCForestClassifier, AUCStackingClassifier, load
+from aucforest.distributed import fit_out_of_core
+from aucforest.fitting import integer_categories, on_disk, prefixes
+from aucforest.fitting.integer_categories import CountedRows, merge_counts
+from aucforest.fitting.prefixes import count_texts, find_length
+from aucforest.fitting.target_rates import SMOOTHING
+from aucforest.inspection import column_notes, explain, oob_permutation_importance
+from aucforest.tables.columns import Factor
+from tests.estimators.data import assert_same_fit
+from tests.estimators.test_model_files import at, check_refused, read
+from tests.fitting.tables import make_accounts
+from tests.reference import prefixes as reference
+
+FRAME = make_accounts(with_regions=True).to_pandas()
+FRAME["account"] = FRAME.account.map("{:06.0f}".format).where(FRAME.account.notna(), None)
+X, Y = FRAME[["x", "account", "age"]], np.array(FRAME.label.tolist())
+
+
+def find(X, y=Y, sample_weight=None, groups=None, **params):
+    """Return the columns of text whose first characters are categories, and the numbers of characters."""
+    forest = AUCForestClassifier(5, random_state=0, **params).fit(X, y, sample_weight, groups=groups)
+    return {feature: column.n_characters for feature, column in forest.expanded_.items()}
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return AUCForestClassifier(40, oob_score=True, warm_start=True, random_state=0).fit(X, Y)
+
+
+def test_first_characters_are_found_by_the_definition(monkeypatch):
+    monkeypatch.setattr(prefixes, "MOST_IN_SETS", 10)
+    found, rng = set(), np.random.default_rng(0)
+    for seed in range(60):
+        digits, n_classes = rng.integers(0, 4, (rng.choice([20, 60]), 4)).astype(str), rng.integers(2, 4)
+        texts = ["".join(row[: rng.integers(3, 5)]) + "x" * (seed % 30) for row in digits.tolist()]
+        row = rng.integers(0, len(texts), 300)
+        effects = {length: rng.normal(size=(len(texts), n_classes)) for length in (1, 2, 30)}
+        first = {n: np.unique([text[:n] for text in texts], return_inverse=True)[1] for n in effects}
+        score = sum(rng.choice([0.0, 2.5]) * effects[n][first[n]] for n in effects)[row]
+        labels = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
+        labels = np.unique(labels, return_inverse=True)[1]
+        rows, column = CountedRows.of(labels, int(labels.max()) + 1, 1), Factor(texts, row)
+        parts = [rows._replace(labels=labels[:100]), rows._replace(labels=labels[100:])]
+        counted = [count_texts(column, rows, part) for rows, part in zip((range(100), range(100, 300)), parts)]
+        counts = merge_counts(*counted)
+        np.testing.assert_array_equal(counts.counts, count_texts(column, None, rows).counts)
+        length = find_length(np.unique(np.array(texts, dtype=object)[row]), counts)
+        assert length == reference.find_length([texts[i] for i in row], labels, SMOOTHING.tolist())
+        found.add(length)
+    assert {0, 1, 2} <= found
+
+
+def test_of_many_texts_a_sample_is_counted(monkeypatch):
+    monkeypatch.setattr(integer_categories, "_MOST_VALUES", 120)
+    monkeypatch.setattr(integer_categories, "_LEAST_VALUES", 100)
+    assert find(X) == {1: 5}
+
+
+def test_unseen_text_with_known_first_characters(forest):
+    names = ["x", "account", "age", "account: first 5 characters", "account: rate"]
+    assert list(forest.split_features_) == names
+    assert forest.categories_[3].tolist() == [f"{region:05d}" for region in range(100, 140)]
+    rows = pd.DataFrame({"x": 0.5, "account": ["001004", "00100X", "001010", "00", None, "99"], "age": 30})
+    encoded = forest.encode(rows)
+    np.testing.assert_array_equal(encoded["account: first 5 characters"], [0, 0, 1, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(encoded["account"], [4, np.nan, 5, np.nan, np.nan, np.nan])
+    note = "column 'account': 1 of 2 rows (50 %) have a category that training has not seen"
+    assert any(each.startswith(note) for each in column_notes(rows[:2], model=forest))
+    explained = explain(forest, rows)
+    assert list(explained.feature_names) == ["x", "account", "age"]
+    importance = forest.feature_importances_
+    assert importance[1] == pytest.approx(forest.split_importances_[[1, 3, 4]].sum())
+    permuted = oob_permutation_importance(forest, X, Y, n_repeats=2, random_state=0)
+    assert np.argmax(permuted.importances_mean) == 1
+
+
+def test_they_rank_better(forest):
+    effects = make_accounts(9000, seed=0, with_regions=True).to_pandas()  # the same effects of accounts
+    new = effects[["x", "account", "age"]].assign(account=effects.account.map("{:06.0f}".format))
+    assert new.account.isin(X.account).mean() > 0.9
+    rates = AUCForestClassifier(40, categorical_encoding="sets", oob_score=True, random_state=0).fit(X, Y)
+    assert list(rates.expanded_) == []
+    assert forest.oob_score_ > rates.oob_score_ + 0.01
+
+
+@pytest.mark.parametrize("kind", ["category", "string[pyarrow]", "object"])
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize("groups", [None, "customer"])
+def test_the_same_is_found_out_of_core(monkeypatch, kind, weight, groups):
+    monkeypatch.setattr(on_disk, "_BATCH_CELLS", 900)
+    table = pa.Table.from_pandas(FRAME.astype({"account": kind}), preserve_index=False)
+    given = {"sample_weight": None if weight is None else FRAME[weight], "groups": groups and FRAME[groups]}
+    expected = AUCForestClassifier(20, random_state=0, oob_score=True).fit(X, Y, **given)
+    assert list(expected.expanded_) == [1]
+    forest, dropped = AUCForestClassifier(20, random_state=0, oob_score=True), {"weight", "customer"} - {weight, groups}
+    forest = fit_out_of_core(forest, table, "label", sample_weight=weight, groups=groups, drop=list(dropped))
+    assert_same_fit(forest, expected)
+
+
+def test_text_that_is_not_searched():
+    assert find(X, categorical_encoding="sets") == {}
+    assert find(X.assign(account=X.account.str[:5])) == {}  # 40 categories are sets
+    numbers = X.assign(account=pd.Categorical(X.account.astype(float).fillna(0)))
+    assert find(numbers) == {}
+    assert find(X, sample_weight=np.where(np.arange(len(X)) < 50, 1.0, 0.0)) == {}
+
+
+def test_accounts_of_other_groups_have_the_same_first_characters():
+    assert find(X, groups=X.account.fillna("-")) == {1: 5}
+
+
+def test_random_names_have_no_first_characters():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        shop, effects = rng.integers(0, 300, 3000), rng.normal(size=300)
+        names = pd.Series(np.char.add(rng.choice([*"abcdef"], 300), rng.integers(0, 10**6, 300).astype(str))[shop])
+        y = effects[shop] + rng.logistic(size=3000) > 1.0
+        assert find(pd.DataFrame({"x": rng.normal(size=3000), "shop": names}), y) == {}
+
+
+@pytest.mark.filterwarnings("ignore:warm_start. shrinkage, mixture and calibration stay:UserWarning")
+def test_a_warm_start_keeps_them(forest):
+    """With the labels in another order, they would not be found."""
+    grown = copy.deepcopy(forest).set_params(n_estimators=45, oob_score=False).fit(X, Y[::-1])
+    assert (grown.expanded_, len(grown)) == (forest.expanded_, 45)
+    assert find(X, Y[::-1]) == {}
+    grown.set_params(n_estimators=50)
+    for out_of_core in (False, True):
+        rows = X.assign(account=X.account.fillna("0").astype(int))
+        with pytest.raises(ValueError, match=r"^warm_start: column 1 had text in the previous fit, but has other valu"):
+            fit_out_of_core(grown, pa.table(rows.assign(y=Y)), "y") if out_of_core else grown.fit(rows, Y)
+
+
+def test_files_and_exports(forest, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, Y)
+    assert stack.members_["linear"].categorical == (1, 3)
+    assert stack.members_["boosted"].categorical_encoding == ["rates", "interactions"]
+    rows = X.assign(account=X.account.where(X.index % 3 > 0, X.account.str[:5] + "?"))
+    for model in (stack, forest):
+        expected = model.predict_proba(rows)
+        model.save(tmp_path / "model")
+        loaded = load(tmp_path / "model")
+        assert loaded.expanded_ == model.expanded_
+        np.testing.assert_array_equal(loaded.predict_proba(rows), expected)
+        model.to_onnx(tmp_path / "model.onnx")
+        session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+        _, proba = session.run(None, {"X": model.encode(rows).to_numpy()})
+        np.testing.assert_allclose(proba, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (at("prefixes", put=[[1]]), "each item of prefixes must be a feature"), (at("prefixes", put=[[1, 0]]), "each item"),
+    (at("prefixes", put=[[1, True]]), "each item of"), (at("prefixes", put=[[1, 2.0]]), "each item of prefixes must"),
+    (at("prefixes", put=[[3, 5]]), "feature 3 of dates, integers or text is unknown or repeated"),
+    (at("prefixes", put=[[1, 5], [1, 5]]), "feature 1 of dates, integers or text is unknown or repeated"),
+    (at("prefixes", put=[[0, 5]]), "there are no categories of column 0 or of its first characters"),
+    (at("prefixes", put=[]), "there are categories of feature 3, but 3 features"),
+])  # fmt: skip
+def test_damaged_files_are_refused(forest, tmp_path, change, message):
+    forest.save(tmp_path / "model")
+    contents = read(tmp_path / "model")
+    assert contents[1]["prefixes"] == [[1, 5]]
+    check_refused(contents, change, message, tmp_path)
