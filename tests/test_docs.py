@@ -33,14 +33,11 @@ LONG = (
 )
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=[pytest.mark.slow] * bool(re.fullmatch(rf"docs/({LONG})\.md", page)))
-        for page, text in PAGES.items()
-        if ">>> " in text
-    ],
-)
+@pytest.mark.parametrize("page", [
+    pytest.param(page, marks=[pytest.mark.slow] * bool(re.fullmatch(rf"docs/({LONG})\.md", page)))
+    for page, text in PAGES.items()
+    if ">>> " in text
+])  # fmt: skip
 def test_the_examples_print_what_they_say(page):
     # without its fences, which would be taken for output
     text = re.sub(r"^```.*$", "", PAGES[page], flags=re.MULTILINE)

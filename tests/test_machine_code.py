@@ -218,16 +218,13 @@ def test_shipped_code_that_is_damaged_is_passed_over(damage, installed):
     assert found.status == f"machine code: shipped for {levels()[0]}, and 1 files compiled for this machine"
 
 
-@pytest.mark.parametrize(
-    ("manifest", "reason"),
-    [
-        *((text, r"\S*compiled_with.json is damaged$") for text in ("[1]", "{")),
-        ({"error": "no memory"}, "the package was installed, but could not be compiled: no memory$"),
-        ({"numba": "0.1.0"}, f"{COMPILED} for numba 0.1.0, and this is {re.escape(numba.__version__)}"),
-        ({"machine": "amiga m68k"}, f"{COMPILED} for machine amiga m68k, and this is "),
-        ({"sources": "0"}, f"{COMPILED} from other sources"),
-    ],
-)
+@pytest.mark.parametrize(("manifest", "reason"), [
+    *((text, r"\S*compiled_with.json is damaged$") for text in ("[1]", "{")),
+    ({"error": "no memory"}, "the package was installed, but could not be compiled: no memory$"),
+    ({"numba": "0.1.0"}, f"{COMPILED} for numba 0.1.0, and this is {re.escape(numba.__version__)}"),
+    ({"machine": "amiga m68k"}, f"{COMPILED} for machine amiga m68k, and this is "),
+    ({"sources": "0"}, f"{COMPILED} from other sources"),
+])  # fmt: skip
 def test_code_of_other_versions_is_not_loaded_and_the_notice_says_why(manifest, reason, installed):
     def change(file):
         is_text = isinstance(manifest, str)

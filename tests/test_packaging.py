@@ -220,13 +220,10 @@ def test_golden_forests_are_the_same_with_shipped_code(level, unpacked):
     run_tests(sys.executable, "tests/estimators/test_golden.py", **settings)
 
 
-@pytest.mark.parametrize(
-    ("codes", "reason"),
-    [
-        (["print('fine')", "raise SystemExit('no room')"], "^second: no room$"),
-        (["import os; os._exit(9)", "import time; time.sleep(600)"], "^first: the process ended with 9$"),
-    ],
-)
+@pytest.mark.parametrize(("codes", "reason"), [
+    (["print('fine')", "raise SystemExit('no room')"], "^second: no room$"),
+    (["import os; os._exit(9)", "import time; time.sleep(600)"], "^first: the process ended with 9$"),
+])  # fmt: skip
 def test_levels_that_are_still_compiled_are_ended_with_one_that_fails(codes, reason, tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     hook = importlib.util.module_from_spec(spec)

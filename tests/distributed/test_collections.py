@@ -29,20 +29,17 @@ def test_partitions_have_whole_rows():
 SPARSE, OTHER = X.rechunk({1: -1}).map_blocks(sp.csr_matrix), Y.rechunk(((4, 3, 3),))
 
 
-@pytest.mark.parametrize(
-    ("columns", "error", "sentence"),
-    [
-        ((np.zeros((10, 4)), Y), TypeError, "X must be a Dask DataFrame .* but is a numpy ndarray of 2 dimensions"),
-        ((Y, Y), TypeError, "X must be a Dask DataFrame .* but is a dask Array of 1 dimensions"),
-        ((X, [0] * 10), TypeError, "y must be a Dask Series or .* but is a builtins list"),
-        ((FRAME, FRAME[["a"]]), TypeError, "y must be .* of 2 dimensions"),
-        ((X, Y, np.ones(10)), TypeError, "sample_weight must be .* but is a numpy ndarray"),
-        ((FRAME[[]], Y), ValueError, "^X has no columns: at least one feature is required$"),
-        ((SPARSE, Y), TypeError, r"X has sparse blocks \(csr_matrix\), which a cluster does not support: fit an"),
-        ((X, Y.rechunk(5)), ValueError, "X has 3 partitions, but y has 2: both must be split at the same"),
-        ((X, Y, OTHER), ValueError, r"X has chunks of \(4, 4, 2\) rows, but sample_weight of \(4, 3, 3\)"),
-    ],
-)
+@pytest.mark.parametrize(("columns", "error", "sentence"), [
+    ((np.zeros((10, 4)), Y), TypeError, "X must be a Dask DataFrame .* but is a numpy ndarray of 2 dimensions"),
+    ((Y, Y), TypeError, "X must be a Dask DataFrame .* but is a dask Array of 1 dimensions"),
+    ((X, [0] * 10), TypeError, "y must be a Dask Series or .* but is a builtins list"),
+    ((FRAME, FRAME[["a"]]), TypeError, "y must be .* of 2 dimensions"),
+    ((X, Y, np.ones(10)), TypeError, "sample_weight must be .* but is a numpy ndarray"),
+    ((FRAME[[]], Y), ValueError, "^X has no columns: at least one feature is required$"),
+    ((SPARSE, Y), TypeError, r"X has sparse blocks \(csr_matrix\), which a cluster does not support: fit an"),
+    ((X, Y.rechunk(5)), ValueError, "X has 3 partitions, but y has 2: both must be split at the same"),
+    ((X, Y, OTHER), ValueError, r"X has chunks of \(4, 4, 2\) rows, but sample_weight of \(4, 3, 3\)"),
+])  # fmt: skip
 def test_collections_that_do_not_match_are_refused(columns, error, sentence):
     with pytest.raises(error, match=sentence):
         align(*columns)

@@ -86,17 +86,14 @@ def test_large_trees_are_sent_in_batches(client, monkeypatch):
     assert_same_fit(local, DaskAUCForestClassifier(40, **options).fit(*chunked(3, X, Y)))
 
 
-@pytest.mark.parametrize(
-    ("n_parts", "options", "weight", "n_classes"),
-    [
-        (3, {"strategy": "gather", "threshold": "f1"}, "weight", 2),
-        (7, {"strategy": "replicate", "oob_score": "average_precision"}, "weight", 3),
-        (7, {"strategy": "gather", "sampling": "balanced", "class_weight": "balanced"}, "weight", 3),
-        (3, {"strategy": "replicate", "bootstrap": False, "oob_score": False, "n_estimators": 6}, "weight", 2),
-        (7, {"strategy": "gather", "max_bins": None, "class_weight": "balanced_subsample"}, None, 2),
-        (3, {"strategy": "gather", "categorical_encoding": "rates"}, None, 2),
-    ],
-)
+@pytest.mark.parametrize(("n_parts", "options", "weight", "n_classes"), [
+    (3, {"strategy": "gather", "threshold": "f1"}, "weight", 2),
+    (7, {"strategy": "replicate", "oob_score": "average_precision"}, "weight", 3),
+    (7, {"strategy": "gather", "sampling": "balanced", "class_weight": "balanced"}, "weight", 3),
+    (3, {"strategy": "replicate", "bootstrap": False, "oob_score": False, "n_estimators": 6}, "weight", 2),
+    (7, {"strategy": "gather", "max_bins": None, "class_weight": "balanced_subsample"}, None, 2),
+    (3, {"strategy": "gather", "categorical_encoding": "rates"}, None, 2),
+])  # fmt: skip
 def test_forests_with_target_rates_are_equal(client, n_parts, options, weight, n_classes):
     frame = make_many(n_classes=n_classes).to_pandas()
     tables, names = (frame, dd.from_pandas(frame, npartitions=n_parts)), ["shop", "sign", "postcode", "other"]
@@ -321,13 +318,10 @@ def test_the_plan_has_sizes_and_reasons(client):
             DaskAUCForestClassifier(**{name: given}).explain_plan(unknown)
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"monotonic_cst": {"size": 1}}, {"class_weight": {True: 3.0}, "strategy": "replicate"},
-        {"sampling": "balanced", "oob_score": True},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("params", [
+    {"monotonic_cst": {"size": 1}}, {"class_weight": {True: 3.0}, "strategy": "replicate"},
+    {"sampling": "balanced", "oob_score": True},
+])  # fmt: skip
 def test_the_plan_equals_that_of_fit(client, monkeypatch, plans, params):
     """The workers are too small, so that the fit ends after planning."""
     monkeypatch.setattr(DaskExecutor, "workers", lambda self: Workers(2, 2, 70_000))

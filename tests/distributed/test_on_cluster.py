@@ -135,13 +135,10 @@ def at(monkeypatch):
     return install
 
 
-@pytest.mark.parametrize(
-    ("phases", "strategy"),
-    [
-        (["read_partition_target", "grow"], "auto"), (["summarize_values", "join_parts"], "auto"),
-        (["encode_partition", "add_out_of_bag"], "auto"), (["sample", "grow_samples"], "gather"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("phases", "strategy"), [
+    (["read_partition_target", "grow"], "auto"), (["summarize_values", "join_parts"], "auto"),
+    (["encode_partition", "add_out_of_bag"], "auto"), (["sample", "grow_samples"], "gather"),
+])  # fmt: skip
 def test_a_worker_dies_in_each_phase(hardy, local, at, tmp_path, phases, strategy):
     waiting = at(*phases, instead=lambda name: (die_once, str(tmp_path / name)))
     with kept_up(hardy.cluster):

@@ -54,13 +54,10 @@ def test_integer_weights_are_copies_where_trees_see_all_rows(params):
     np.testing.assert_allclose(weighted.predict_proba(X3), repeated.predict_proba(X3), rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("class_weight", "weight", "unit"),
-    [
-        (None, None, 1.0), (None, WEIGHT, WEIGHT.mean()), ({0: 1.0, 1: 5.0}, None, np.where(Y == 1, 5.0, 1.0).mean()),
-        (None, np.where(np.arange(240) < 40, 0.0, WEIGHT), WEIGHT[40:].mean()),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("class_weight", "weight", "unit"), [
+    (None, None, 1.0), (None, WEIGHT, WEIGHT.mean()), ({0: 1.0, 1: 5.0}, None, np.where(Y == 1, 5.0, 1.0).mean()),
+    (None, np.where(np.arange(240) < 40, 0.0, WEIGHT), WEIGHT[40:].mean()),
+])  # fmt: skip
 def test_an_amount_counts_mean_rows(class_weight, weight, unit):
     forest = small_forest(3, shrinkage=10.0, class_weight=class_weight).fit(X, Y, weight)
     assert [tree.shrinkage for tree in forest.trees_] == pytest.approx([10.0 * unit] * 3, rel=1e-15)

@@ -102,13 +102,10 @@ def test_ctrl_c_during_a_fit():
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("params", "grouped"),
-    [
-        *(({"sampling": sampling}, False) for sampling in ("stratified", "balanced", {0: 0.2, 3: 1.5})),
-        *product(({}, {"sampling": "subsample"}, BEST_FIRST), (False, True)),
-    ],
-)
+@pytest.mark.parametrize(("params", "grouped"), [
+    *(({"sampling": sampling}, False) for sampling in ("stratified", "balanced", {0: 0.2, 3: 1.5})),
+    *product(({}, {"sampling": "subsample"}, BEST_FIRST), (False, True)),
+])  # fmt: skip
 def test_results_do_not_depend_on_n_jobs(params, grouped):
     table, labels, groups = np.tile(X4, (30, 1)), np.tile(Y4, 30), np.arange(9000) // 7 % 1200 if grouped else None
     forests = [small_forest(40, n_jobs=n_jobs, oob_score=True, max_depth=5, **params) for n_jobs in (1, 3)]
@@ -127,38 +124,35 @@ def test_the_progress_bar(capsys):
     assert out == ""
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"n_estimators": 0}, r"'n_estimators' parameter .* an int in the range \[1, inf\). Got 0 instead"),
-        *(
-            ({name: value}, f"'{name}' parameter .* Got {value!r} instead")
-            for name, value in {"max_samples": 0, "bootstrap": "no", "warm_start": 2, "verbose": -1}.items()
-        ),
-        ({"n_jobs": 0.5}, "'n_jobs' parameter .* Got 0.5 instead"),
-        ({"max_samples": 1.5}, r"'max_samples' parameter .* Got 1.5 instead"),
-        ({"max_samples": 241}, "^max_samples=241 must be at most 240, the number of samples$"),
-        ({"max_samples": 0.5, "bootstrap": False}, "^max_samples=0.5 needs bootstrap=True$"),
-        ({"oob_score": True, "bootstrap": False}, "^oob_score=True needs out-of-bag samples: set bootstrap=True"),
-        ({"n_jobs": 0}, "n_jobs == 0 in Parallel has no meaning"),
-        *(({"shrinkage": value}, r"'shrinkage' parameter .* Got ") for value in (-1, np.nan, np.inf, "prior", [1.0])),
-        *(({"oob_score": name}, f"'oob_score' param.* Got '{name}' instead") for name in ("best", "precision_at_k")),
-        ({"oob_score": "recall_at_1.5"}, r"^k of 'recall_at_1.5' must be a number of samples"),
-        ({"oob_score": "f1", "bootstrap": False}, "^oob_score='f1' needs out-of-bag samples: set bootstrap=True$"),
-        ({"criterion": ["auc", "chi2"]}, r"^criterion=\['auc', 'chi2'\]: 'chi2' is none of auc, "),
-        ({"criterion": ["auc", "auto"]}, "'auto' is none of auc, "),
-        ({"splitter": ["best", 3]}, r"^splitter=\['best', 3\]: 3 is none of best, random"),
-        ({"criterion": []}, r"^criterion=\[\] must be a non-empty list without duplicates"),
-        ({"criterion": ["entropy", "log_loss"]}, "without duplicates"),
-        ({"criterion": [own_auc, own_auc]}, "without duplicates"),
-        ({"criterion": [["auc"]]}, r"\['auc'\] is none of auc, "),
-        ({"pos_label": 7}, r"^pos_label=7 is not one of the classes \[0, 1\]$"),
-        *(
-            ({"categorical_encoding": value}, "categorical_encoding")
-            for value in ([], ["auto"], "codes", [["rates"]], ["rates", "rates"], ["sets", {}], 3)
-        ),
-    ],
-)
+@pytest.mark.parametrize(("params", "message"), [
+    ({"n_estimators": 0}, r"'n_estimators' parameter .* an int in the range \[1, inf\). Got 0 instead"),
+    *(
+        ({name: value}, f"'{name}' parameter .* Got {value!r} instead")
+        for name, value in {"max_samples": 0, "bootstrap": "no", "warm_start": 2, "verbose": -1}.items()
+    ),
+    ({"n_jobs": 0.5}, "'n_jobs' parameter .* Got 0.5 instead"),
+    ({"max_samples": 1.5}, r"'max_samples' parameter .* Got 1.5 instead"),
+    ({"max_samples": 241}, "^max_samples=241 must be at most 240, the number of samples$"),
+    ({"max_samples": 0.5, "bootstrap": False}, "^max_samples=0.5 needs bootstrap=True$"),
+    ({"oob_score": True, "bootstrap": False}, "^oob_score=True needs out-of-bag samples: set bootstrap=True"),
+    ({"n_jobs": 0}, "n_jobs == 0 in Parallel has no meaning"),
+    *(({"shrinkage": value}, r"'shrinkage' parameter .* Got ") for value in (-1, np.nan, np.inf, "prior", [1.0])),
+    *(({"oob_score": name}, f"'oob_score' param.* Got '{name}' instead") for name in ("best", "precision_at_k")),
+    ({"oob_score": "recall_at_1.5"}, r"^k of 'recall_at_1.5' must be a number of samples"),
+    ({"oob_score": "f1", "bootstrap": False}, "^oob_score='f1' needs out-of-bag samples: set bootstrap=True$"),
+    ({"criterion": ["auc", "chi2"]}, r"^criterion=\['auc', 'chi2'\]: 'chi2' is none of auc, "),
+    ({"criterion": ["auc", "auto"]}, "'auto' is none of auc, "),
+    ({"splitter": ["best", 3]}, r"^splitter=\['best', 3\]: 3 is none of best, random"),
+    ({"criterion": []}, r"^criterion=\[\] must be a non-empty list without duplicates"),
+    ({"criterion": ["entropy", "log_loss"]}, "without duplicates"),
+    ({"criterion": [own_auc, own_auc]}, "without duplicates"),
+    ({"criterion": [["auc"]]}, r"\['auc'\] is none of auc, "),
+    ({"pos_label": 7}, r"^pos_label=7 is not one of the classes \[0, 1\]$"),
+    *(
+        ({"categorical_encoding": value}, "categorical_encoding")
+        for value in ([], ["auto"], "codes", [["rates"]], ["rates", "rates"], ["sets", {}], 3)
+    ),
+])  # fmt: skip
 def test_bad_parameter(params, message):
     refuse(small_forest(**params), message, X, Y)
 

@@ -270,13 +270,10 @@ def content_of_stack(tmp_path_factory):
     return read(folder / "model")
 
 
-@pytest.mark.parametrize(
-    ("number", "index", "put", "message"),
-    [
-        (0, slice(1, 3), [-1, 1], "an interaction of the additive model has only one feature"),
-        (0, 1, 4, "the rates of feature 0 interact with feature 4"), (0, 2, 2, "have a wrong number of parts or edges"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("number", "index", "put", "message"), [
+    (0, slice(1, 3), [-1, 1], "an interaction of the additive model has only one feature"),
+    (0, 1, 4, "the rates of feature 0 interact with feature 4"), (0, 2, 2, "have a wrong number of parts or edges"),
+])  # fmt: skip
 def test_interactions_of_unknown_cells_are_refused(number, index, put, message, content_of_stack, tmp_path):
     check_refused(content_of_stack, at("linear", "interactions", number, index, put=put), message, tmp_path)
 

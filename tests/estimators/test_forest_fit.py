@@ -39,15 +39,12 @@ def test_warm_start():
     assert digest(forest.set_params(n_estimators=5, warm_start=True).fit(X, Y)) == digest(big)
 
 
-@pytest.mark.parametrize(
-    ("table", "labels", "message"),
-    [
-        (X[:, :4], Y, "^warm_start: X has 4 features, but the existing trees have 5$"),
-        (X, 2 * Y, r"^warm_start: y has the classes \[0, 2\], but the existing trees have \[0, 1\]$"),
-        (X, np.arange(240) % 3, r"^warm_start: y has the classes \[0, 1, 2\], but the existing trees have \[0, 1\]$"),
-        (X, np.zeros(240), "^y has only one class"), (X[:0], Y[:0], "0 sample"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("table", "labels", "message"), [
+    (X[:, :4], Y, "^warm_start: X has 4 features, but the existing trees have 5$"),
+    (X, 2 * Y, r"^warm_start: y has the classes \[0, 2\], but the existing trees have \[0, 1\]$"),
+    (X, np.arange(240) % 3, r"^warm_start: y has the classes \[0, 1, 2\], but the existing trees have \[0, 1\]$"),
+    (X, np.zeros(240), "^y has only one class"), (X[:0], Y[:0], "0 sample"),
+])  # fmt: skip
 def test_a_warm_start_that_fails_keeps_all(table, labels, message):
     forest = small_forest(3, warm_start=True).fit(X, Y)
     before = dict(vars(forest), n_estimators=5)
@@ -58,14 +55,11 @@ def test_a_warm_start_that_fails_keeps_all(table, labels, message):
     assert digest(forest.fit(X, Y)) == digest(small_forest(5).fit(X, Y))
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "n_rows", "drawn"),
-    [
-        ({"bootstrap": False}, {"bootstrap": True}, 240, "all of 240 samples, 240 of 240 samples"),
-        ({}, {"max_samples": 0.5}, 240, "240 of 240 samples, 120 of 240 samples"),
-        ({}, {}, 200, "240 of 240 samples, 200 of 200 samples"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "n_rows", "drawn"), [
+    ({"bootstrap": False}, {"bootstrap": True}, 240, "all of 240 samples, 240 of 240 samples"),
+    ({}, {"max_samples": 0.5}, 240, "240 of 240 samples, 120 of 240 samples"),
+    ({}, {}, 200, "240 of 240 samples, 200 of 200 samples"),
+])  # fmt: skip
 def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after, n_rows, drawn):
     """To find out-of-bag rows, the samples of all trees are drawn again, which requires equal sampling."""
     forest, rows = small_forest(3, warm_start=True, **before).fit(X, Y), (X[:n_rows], Y[:n_rows])
@@ -142,41 +136,35 @@ def groups(change):
     return lambda arrays, metadata: arrays.update(groups=change(arrays["groups"]))
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (groups(lambda values: values[:-1]), "groups has invalid values"),
-        (groups(lambda values: values[::-1].copy()), "groups has invalid values"),
-        (groups(lambda values: values - 1), "groups has invalid values"),
-        (groups(lambda values: values.astype(np.float64)), "groups must be int32"),
-        *(
-            (at("drawn", 0, slice(4, None), put=record), "drawn has invalid groups|groups has invalid values")
-            for record in ([60, "x"], ["60", "x"], [60, 7], [-1, "x"], [59, None])
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "sentence"), [
+    (groups(lambda values: values[:-1]), "groups has invalid values"),
+    (groups(lambda values: values[::-1].copy()), "groups has invalid values"),
+    (groups(lambda values: values - 1), "groups has invalid values"),
+    (groups(lambda values: values.astype(np.float64)), "groups must be int32"),
+    *(
+        (at("drawn", 0, slice(4, None), put=record), "drawn has invalid groups|groups has invalid values")
+        for record in ([60, "x"], ["60", "x"], [60, 7], [-1, "x"], [59, None])
+    ),
+])  # fmt: skip
 def test_groups_of_damaged_files_are_refused(change, sentence, content, tmp_path):
     check_refused(content, change, sentence, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("groups", "params", "sentence"),
-    [
-        (GROUPS[:299], {}, "groups has 299 values, but X has 300 samples"),
-        (np.full(300, "a"), {}, "groups has only one group, 'a': out-of-bag samples need at least 2"),
-        (MISSING, {}, "groups has a missing value in row 7: give every sample a group"),
-        (np.where(GROUPS[9] == GROUPS, np.nan, GROUPS), {}, "groups has a missing value in row [0-9]:"),
-        (pd.Series(MISSING, dtype="Int64"), {}, "groups has a missing value in row 7:"),
-        (pd.to_datetime(pd.Series(MISSING)), {}, "groups has a missing value in row 7:"),
-        (np.where(GROUPS[7] == GROUPS, np.datetime64("NaT"), np.datetime64(0, "D")), {}, "missing value in row [0-7]:"),
-        (np.ones((300, 2)), {}, r"groups must be one-dimensional, but has the shape \(300, 2\)"),
-        (GROUPS, {"bootstrap": False}, "groups need bootstrap=True: without it every tree is grown on all groups"),
-        (GROUPS, {"sampling": "balanced"}, "groups need sampling='bootstrap', 'subsample' or 'half-samples', but it"),
-        (GROUPS, {"sampling": "stratified"}, "but it is 'stratified': whole groups cannot be sampled by class"),
-        (GROUPS, {"sampling": {0: 0.5}}, "but it is {0: 0.5}: whole groups cannot be sampled by class"),
-        (GROUPS, {"max_samples": 61}, "max_samples=61 must be at most 60, the number of groups"),
-    ],
-)
+@pytest.mark.parametrize(("groups", "params", "sentence"), [
+    (GROUPS[:299], {}, "groups has 299 values, but X has 300 samples"),
+    (np.full(300, "a"), {}, "groups has only one group, 'a': out-of-bag samples need at least 2"),
+    (MISSING, {}, "groups has a missing value in row 7: give every sample a group"),
+    (np.where(GROUPS[9] == GROUPS, np.nan, GROUPS), {}, "groups has a missing value in row [0-9]:"),
+    (pd.Series(MISSING, dtype="Int64"), {}, "groups has a missing value in row 7:"),
+    (pd.to_datetime(pd.Series(MISSING)), {}, "groups has a missing value in row 7:"),
+    (np.where(GROUPS[7] == GROUPS, np.datetime64("NaT"), np.datetime64(0, "D")), {}, "missing value in row [0-7]:"),
+    (np.ones((300, 2)), {}, r"groups must be one-dimensional, but has the shape \(300, 2\)"),
+    (GROUPS, {"bootstrap": False}, "groups need bootstrap=True: without it every tree is grown on all groups"),
+    (GROUPS, {"sampling": "balanced"}, "groups need sampling='bootstrap', 'subsample' or 'half-samples', but it"),
+    (GROUPS, {"sampling": "stratified"}, "but it is 'stratified': whole groups cannot be sampled by class"),
+    (GROUPS, {"sampling": {0: 0.5}}, "but it is {0: 0.5}: whole groups cannot be sampled by class"),
+    (GROUPS, {"max_samples": 61}, "max_samples=61 must be at most 60, the number of groups"),
+])  # fmt: skip
 def test_bad_groups(groups, params, sentence):
     refuse(small_forest(3, **params), sentence, X_GROUPS, Y_GROUPS, groups=groups)
 

@@ -152,19 +152,16 @@ def test_too_few_iterations_are_told():
         LinearAUCClassifier(max_iter=2).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("y", "weights", "params", "message"),
-    [
-        ([1, 1], None, {}, "y has 1 class with positive weight; a classifier needs at least 2 classes"),
-        ([0, 1], [1.0, 0.0], {}, "y has 1 class with positive weight"),
-        ([0, 1], [1.0, -1.0], {}, "Negative values in data passed to `sample_weight`"),
-        ([b"a", b"b"], None, {}, "^y has bytes as labels"),
-        *(
-            ([0, 1], None, {name: value}, f"The '{name}' parameter of LinearAUCClassifier must be")
-            for name, value in {"eps": 0.0, "alpha": -1.0, "max_iter": 0, "tol": -1.0}.items()
-        ),
-    ],
-)
+@pytest.mark.parametrize(("y", "weights", "params", "message"), [
+    ([1, 1], None, {}, "y has 1 class with positive weight; a classifier needs at least 2 classes"),
+    ([0, 1], [1.0, 0.0], {}, "y has 1 class with positive weight"),
+    ([0, 1], [1.0, -1.0], {}, "Negative values in data passed to `sample_weight`"),
+    ([b"a", b"b"], None, {}, "^y has bytes as labels"),
+    *(
+        ([0, 1], None, {name: value}, f"The '{name}' parameter of LinearAUCClassifier must be")
+        for name, value in {"eps": 0.0, "alpha": -1.0, "max_iter": 0, "tol": -1.0}.items()
+    ),
+])  # fmt: skip
 def test_bad_data_and_parameters_are_refused(y, weights, params, message):
     with pytest.raises((TypeError, ValueError), match=message):
         LinearAUCClassifier(**params).fit([[0.0], [1.0]], y, sample_weight=weights)

@@ -148,15 +148,12 @@ def test_scorers_take_weights_with_metadata_routing():
     assert forest.oob_score_ == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("scoring", "y", "weight", "sentence"),
-    [
-        ("f1", Y3, None, "^oob_score='f1' is not available for 3 classes: Target is multiclass but average='binary'"),
-        ("r2", NAMES[Y3], None, "^oob_score='r2' is not available for 3 classes: could not convert string to float"),
-        ("rand_score", Y, WEIGHT, "^oob_score='rand_score' is not available for 2 classes and sample weights: "),
-        ("recall_at_301", Y, None, "^oob_score: k of 'recall_at_301' must be from 1 to 300"),
-    ],
-)
+@pytest.mark.parametrize(("scoring", "y", "weight", "sentence"), [
+    ("f1", Y3, None, "^oob_score='f1' is not available for 3 classes: Target is multiclass but average='binary'"),
+    ("r2", NAMES[Y3], None, "^oob_score='r2' is not available for 3 classes: could not convert string to float"),
+    ("rand_score", Y, WEIGHT, "^oob_score='rand_score' is not available for 2 classes and sample weights: "),
+    ("recall_at_301", Y, None, "^oob_score: k of 'recall_at_301' must be from 1 to 300"),
+])  # fmt: skip
 @pytest.mark.parametrize("make", [small_forest, lambda **params: AUCStackingClassifier(**params)])
 @pytest.mark.usefixtures("nothing_grows")
 def test_scorers_that_would_fail_fail_before_the_fit(make, scoring, y, weight, sentence):
@@ -196,13 +193,10 @@ TRAIN_WEIGHT = np.where(np.arange(300) % 5 == 0, 0.0, 1.0 + np.arange(300) % 2)
 SUBSAMPLE = {"sampling": "subsample"}
 
 
-@pytest.mark.parametrize(
-    ("params", "grouped"),
-    [
-        *product(({}, {"max_samples": 0.3}, {"max_samples": 7}, SUBSAMPLE), (False, True)),
-        *((params, False) for params in ({"max_bins": 5}, {"sampling": "balanced"}, {"sampling": {"a": 0.5}})),
-    ],
-)
+@pytest.mark.parametrize(("params", "grouped"), [
+    *product(({}, {"max_samples": 0.3}, {"max_samples": 7}, SUBSAMPLE), (False, True)),
+    *((params, False) for params in ({"max_bins": 5}, {"sampling": "balanced"}, {"sampling": {"a": 0.5}})),
+])  # fmt: skip
 @pytest.mark.parametrize("weight", [None, TRAIN_WEIGHT])
 def test_the_rows_drawn_are_those_that_fill_the_leaves(params, grouped, weight):
     """Samples of rows and of whole groups also have the given size."""

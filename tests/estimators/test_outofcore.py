@@ -54,34 +54,28 @@ def check(table, params, weight=None, groups=None, source=None, **options):
     return got
 
 
-@pytest.mark.parametrize(
-    ("params", "weight", "copied"),
-    [
-        ({}, None, False), ({"sampling": "stratified", "class_weight": "balanced"}, "weight", False),
-        ({"max_bins": None}, "weight", False), ({"monotonic_cst": {"double": 1}}, None, False),
-        ({"categorical_features": ["few", "coded", "flag", "text"]}, None, False),
-        ({"threshold": "gmean", "oob_score": True, "n_estimators": 30, "max_samples": 0.5}, "weight", False),
-        ({"oob_score": "average_precision", "n_estimators": 30, "max_samples": 0.5}, "weight", False),
-        ({"n_estimators": 4, "max_samples": 500}, "weight", True),
-        ({"n_estimators": 4, "class_weight": "balanced_subsample", "max_bins": None}, None, True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("params", "weight", "copied"), [
+    ({}, None, False), ({"sampling": "stratified", "class_weight": "balanced"}, "weight", False),
+    ({"max_bins": None}, "weight", False), ({"monotonic_cst": {"double": 1}}, None, False),
+    ({"categorical_features": ["few", "coded", "flag", "text"]}, None, False),
+    ({"threshold": "gmean", "oob_score": True, "n_estimators": 30, "max_samples": 0.5}, "weight", False),
+    ({"oob_score": "average_precision", "n_estimators": 30, "max_samples": 0.5}, "weight", False),
+    ({"n_estimators": 4, "max_samples": 500}, "weight", True),
+    ({"n_estimators": 4, "class_weight": "balanced_subsample", "max_bins": None}, None, True),
+])  # fmt: skip
 def test_the_forest_is_that_of_memory(monkeypatch, params, weight, copied):
     if copied:
         copy_rows(monkeypatch)
     check(THREE if params.get("oob_score") == "average_precision" else TABLE, params, weight)
 
 
-@pytest.mark.parametrize(
-    ("params", "weight", "groups", "n_classes"),
-    [
-        ({"oob_score": True}, None, None, 2), ({"oob_score": True, "threshold": "f1"}, "weight", "customer", 2),
-        ({"oob_score": True, "sampling": "balanced", "class_weight": "balanced"}, "weight", None, 3),
-        ({"oob_score": "average_precision"}, "weight", None, 3),
-        ({"bootstrap": False, "n_estimators": 6}, "weight", None, 2),
-        ({"max_bins": None, "max_samples": 0.4}, None, "customer", 2),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("params", "weight", "groups", "n_classes"), [
+    ({"oob_score": True}, None, None, 2), ({"oob_score": True, "threshold": "f1"}, "weight", "customer", 2),
+    ({"oob_score": True, "sampling": "balanced", "class_weight": "balanced"}, "weight", None, 3),
+    ({"oob_score": "average_precision"}, "weight", None, 3),
+    ({"bootstrap": False, "n_estimators": 6}, "weight", None, 2),
+    ({"max_bins": None, "max_samples": 0.4}, None, "customer", 2),
+])  # fmt: skip
 def test_target_rates_are_those_of_memory(params, weight, groups, n_classes):
     forest = check(make_many(n_classes=n_classes), RATED | params, weight, groups)
     assert (0, 1) in interactions_of(forest)

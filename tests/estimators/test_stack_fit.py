@@ -39,14 +39,11 @@ class Recorder(LogisticRegression):
         return super().predict_proba(X)
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "weight", "params"),
-    [
-        (2, None, {}), (3, WEIGHT, {}), (3, None, {"class_weight": {0: 1.0, 1: 5.0, 2: 2.0}}),
-        (3, WEIGHT, {"class_weight": "balanced"}), (3, None, {"class_weight": "balanced_subsample"}),
-        (2, WEIGHT, {"sampling": "balanced"}), (2, None, {"calibration": None, "criterion": "gini"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("n_classes", "weight", "params"), [
+    (2, None, {}), (3, WEIGHT, {}), (3, None, {"class_weight": {0: 1.0, 1: 5.0, 2: 2.0}}),
+    (3, WEIGHT, {"class_weight": "balanced"}), (3, None, {"class_weight": "balanced_subsample"}),
+    (2, WEIGHT, {"sampling": "balanced"}), (2, None, {"calibration": None, "criterion": "gini"}),
+])  # fmt: skip
 def test_members_and_combination_are_those_by_hand(n_classes, weight, params, monkeypatch):
     boosted = []
     monkeypatch.setattr(_stack_fit, "fit_boosted", lambda *given: boosted.append(fit_boosted(*given)) or boosted[0])

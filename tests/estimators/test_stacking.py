@@ -297,20 +297,17 @@ def test_a_failed_fit_leaves_it_as_it_was(fitted):
     assert stack.intercepts_.shape == (3,)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "sentence"),
-    [
-        (lambda: {"forest": small_forest(bootstrap=False)}, ValueError, "bootstrap=False is not available in a stack"),
-        (lambda: {"forest": small_forest(warm_start=True)}, ValueError, "warm_start=True is not available in a stack"),
-        (lambda: {"forest": type("Own", (AUCForestClassifier,), {})()}, TypeError, "in memory, but is a Own$"),
-        (lambda: {"forest": AUCForestClassifier(min_gain=-1.0)}, ValueError, "'min_gain' parameter of AUCForestCl"),
-        (lambda: {"forest": LogisticRegression()}, ValueError, "'forest' parameter .* must be an instance of"),
-        (lambda: {"linear": LinearSVC()}, ValueError, "'linear' parameter .* implementing 'fit' and 'predict_proba'"),
-        (lambda: {"linear": "spline"}, ValueError, "'linear' parameter .* must be a str among {'auto'}"),
-        (lambda: {"penalty": -1.0}, ValueError, "'penalty' parameter .* must be a float in the range"),
-        (lambda: {"residual": "yes"}, ValueError, "'residual' parameter .* must be an instance of 'bool'"),
-        (lambda: {"threshold": "no such"}, ValueError, "'threshold' parameter .* must be a str among"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "error", "sentence"), [
+    (lambda: {"forest": small_forest(bootstrap=False)}, ValueError, "bootstrap=False is not available in a stack"),
+    (lambda: {"forest": small_forest(warm_start=True)}, ValueError, "warm_start=True is not available in a stack"),
+    (lambda: {"forest": type("Own", (AUCForestClassifier,), {})()}, TypeError, "in memory, but is a Own$"),
+    (lambda: {"forest": AUCForestClassifier(min_gain=-1.0)}, ValueError, "'min_gain' parameter of AUCForestCl"),
+    (lambda: {"forest": LogisticRegression()}, ValueError, "'forest' parameter .* must be an instance of"),
+    (lambda: {"linear": LinearSVC()}, ValueError, "'linear' parameter .* implementing 'fit' and 'predict_proba'"),
+    (lambda: {"linear": "spline"}, ValueError, "'linear' parameter .* must be a str among {'auto'}"),
+    (lambda: {"penalty": -1.0}, ValueError, "'penalty' parameter .* must be a float in the range"),
+    (lambda: {"residual": "yes"}, ValueError, "'residual' parameter .* must be an instance of 'bool'"),
+    (lambda: {"threshold": "no such"}, ValueError, "'threshold' parameter .* must be a str among"),
+])  # fmt: skip
 def test_bad_parameters(make, error, sentence):
     refuse(AUCStackingClassifier(**{"forest": small_forest(4), **make()}), sentence, X, Y, error=error)

@@ -177,14 +177,11 @@ BAD_COSTS = [
 OF_TWO = [*(("threshold", rule) for rule in ("gmean", 0.3, {"alerts": 5}, {"alerts": 5, "cost": 1})), ("pos_label", 1)]
 
 
-@pytest.mark.parametrize(
-    ("params", "message", "y", "cost"),
-    [
-        *((params, message, Y, None) for params, message in BAD),
-        *(({"threshold": rule}, message, y, cost) for rule, cost, y, message in BAD_COSTS),
-        *(({name: value}, f"^{name}={value!r} needs two classes, but y has 3$", Y3, None) for name, value in OF_TWO),
-    ],
-)
+@pytest.mark.parametrize(("params", "message", "y", "cost"), [
+    *((params, message, Y, None) for params, message in BAD),
+    *(({"threshold": rule}, message, y, cost) for rule, cost, y, message in BAD_COSTS),
+    *(({name: value}, f"^{name}={value!r} needs two classes, but y has 3$", Y3, None) for name, value in OF_TWO),
+])  # fmt: skip
 def test_bad_thresholds(params, message, y, cost):
     refuse(small_forest(**params), message, X, y, cost=cost)
 

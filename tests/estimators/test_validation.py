@@ -52,17 +52,14 @@ def test_columns_and_features():
         assert list(names) == NAMES
 
 
-@pytest.mark.parametrize(
-    ("dates", "sentence"),
-    [
-        ([1, ["time"]], "each item of dates must be a feature, its parts and a zone"),
-        ([9, ["time"], None], "feature 9 of dates, integers or text is unknown or repeated"),
-        ([2, ["time"], None], "there are categories of feature 2, which is a number"),
-        ([1, "time", None], "the parts of dates are unknown"),
-        ([1, ["month", "time"], None], "the parts of dates are unknown"),
-        ([1, ["time"], 5], "the zone of dates is unknown"), ([1, ["time"], "../etc"], "the zone of dates is unknown"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("dates", "sentence"), [
+    ([1, ["time"]], "each item of dates must be a feature, its parts and a zone"),
+    ([9, ["time"], None], "feature 9 of dates, integers or text is unknown or repeated"),
+    ([2, ["time"], None], "there are categories of feature 2, which is a number"),
+    ([1, "time", None], "the parts of dates are unknown"),
+    ([1, ["month", "time"], None], "the parts of dates are unknown"),
+    ([1, ["time"], 5], "the zone of dates is unknown"), ([1, ["time"], "../etc"], "the zone of dates is unknown"),
+])  # fmt: skip
 def test_hostile_model_files(tmp_path, dates, sentence):
     fitted_forest().save(tmp_path / "forest")
     check_refused(read(tmp_path / "forest"), at("dates", put=[dates]), sentence, tmp_path)

@@ -40,13 +40,10 @@ def test_the_mean_is_the_same(tmp_path_factory, seed, n_splits, n_classes, dtype
     np.testing.assert_allclose(run_onnx(folder / "a.onnx", X[:1])[1], expected[:1], **TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    "classes",
-    [
-        ["a", "b"], [False, True], [3, 7], [0.5, 1.5], np.array(["a", "b"], dtype=object), np.array([1, 2], "i1"),
-        [2**53, 2**53 + 1], [-(2**63), 2**63 - 1], np.array([1, 2**64 - 1], "u8"), np.array([2**63, 2**63 + 1], "u8"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("classes", [
+    ["a", "b"], [False, True], [3, 7], [0.5, 1.5], np.array(["a", "b"], dtype=object), np.array([1, 2], "i1"),
+    [2**53, 2**53 + 1], [-(2**63), 2**63 - 1], np.array([1, 2**64 - 1], "u8"), np.array([2**63, 2**63 + 1], "u8"),
+])  # fmt: skip
 def test_labels_keep_their_type(tmp_path, classes):
     labels, proba = predict(tmp_path, *make_data(1), classes)
     assert labels.tolist() == np.asarray(classes)[proba.argmax(axis=1)].tolist()

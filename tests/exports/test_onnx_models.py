@@ -46,13 +46,10 @@ def test_stacks_predict_the_same(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["missing values", "three classes"])
-@pytest.mark.parametrize(
-    "coef",
-    [
-        [0, 0, 0, 0], [2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 0, 3], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1], [0, 0, 1, 1],
-        [5, 9, 4, 2], [0, 0, 30, 0],  # which multiplies rounding errors by 30
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("coef", [
+    [0, 0, 0, 0], [2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 0, 3], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1], [0, 0, 1, 1],
+    [5, 9, 4, 2], [0, 0, 30, 0],  # which multiplies rounding errors by 30
+])  # fmt: skip
 def test_members_of_weight_0_are_left_out(name, coef, tmp_path):
     kinds = assert_same(*fitted(name), tmp_path, weights=coef)
     of_forest, of_residual, of_boosted, of_linear = (weight > 0 for weight in coef)

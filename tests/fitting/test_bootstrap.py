@@ -101,15 +101,12 @@ def test_strata_have_the_given_sizes(key, n_rows, sizes, seed):
     np.testing.assert_array_equal(sampler.rates[present], sizes[present] / n_rows_of[present])
 
 
-@pytest.mark.parametrize(
-    ("sampling", "max_samples", "expected"),
-    [
-        ("stratified", None, [200, 70, 30]), ("stratified", 100, [67, 23, 10]), ("stratified", 0.5, [100, 35, 15]),
-        ("stratified", 1, [1, 1, 1]), ("balanced", None, [30, 30, 30]), ("balanced", 60, [20, 20, 20]),
-        ("balanced", 0.5, [50, 50, 50]), ("balanced", 2, [1, 1, 1]), ({"c": 0.5}, None, [200, 70, 15]),
-        ({"a": 0.1, "c": 2}, None, [20, 70, 60]), ({"a": 1e-9}, None, [1, 70, 30]), ({}, None, [200, 70, 30]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sampling", "max_samples", "expected"), [
+    ("stratified", None, [200, 70, 30]), ("stratified", 100, [67, 23, 10]), ("stratified", 0.5, [100, 35, 15]),
+    ("stratified", 1, [1, 1, 1]), ("balanced", None, [30, 30, 30]), ("balanced", 60, [20, 20, 20]),
+    ("balanced", 0.5, [50, 50, 50]), ("balanced", 2, [1, 1, 1]), ({"c": 0.5}, None, [200, 70, 15]),
+    ({"a": 0.1, "c": 2}, None, [20, 70, 60]), ({"a": 1e-9}, None, [1, 70, 30]), ({}, None, [200, 70, 30]),
+])  # fmt: skip
 def test_samples_by_class(sampling, max_samples, expected):
     forest = small_forest(4, sampling=sampling, max_samples=max_samples, max_depth=2).fit(X, LABELS)
     assert sampled_rows(forest) == [expected] * 4
@@ -142,34 +139,28 @@ def test_a_subsample_is_without_replacement(max_samples, n_sampled):
         assert tree.weight[0] == tree.n_samples[0] == n_sampled
 
 
-@pytest.mark.parametrize(
-    ("labels", "rates"),
-    [
-        (TWO, {True: 2.0, np.False_: 0.5}), (np.where(TWO, 7, -3), {7: 2.0, np.int64(-3): 0.5}),
-        (pd.Series(np.where(TWO, "yes", "no")), {"yes": 2, "no": 0.5}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("labels", "rates"), [
+    (TWO, {True: 2.0, np.False_: 0.5}), (np.where(TWO, 7, -3), {7: 2.0, np.int64(-3): 0.5}),
+    (pd.Series(np.where(TWO, "yes", "no")), {"yes": 2, "no": 0.5}),
+])  # fmt: skip
 def test_sampling_rates_by_label(labels, rates):
     assert sampled_rows(small_forest(2, sampling=rates, max_depth=1).fit(X, labels)) == [[135, 60]] * 2
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"sampling": {"z": 1.0}}, r"^sampling has a rate for class 'z', but y has the classes \['a', 'b', 'c'\]$"),
-        ({"sampling": {"b": 0}}, "^sampling: the rate of class 'b' must be a positive number, but is 0$"),
-        ({"sampling": {"b": np.inf}}, "must be a positive number, but is inf$"),
-        ({"sampling": {"b": "x"}}, "must be a positive number, but is 'x'$"),
-        ({"sampling": {"b": 0.5}, "max_samples": 0.5}, "^max_samples=0.5 cannot be combined with a dict as sampling$"),
-        ({"sampling": "balanced", "bootstrap": False}, "^sampling='balanced' needs bootstrap=True$"),
-        ({"sampling": {}, "bootstrap": False}, "^sampling={} needs bootstrap=True$"),
-        ({"sampling": "balanced", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
-        ({"sampling": "subsample", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
-        ({"sampling": "half-samples"}, "^n_estimators=6 must be at least 100 with sampling='half-samples'$"),
-        ({"sampling": "half-samples", "n_estimators": 100, "max_samples": 9}, "^max_samples=9 must be None with"),
-        ({"sampling": "weighted"}, "'sampling' parameter .* Got 'weighted' instead"),
-    ],
-)
+@pytest.mark.parametrize(("params", "message"), [
+    ({"sampling": {"z": 1.0}}, r"^sampling has a rate for class 'z', but y has the classes \['a', 'b', 'c'\]$"),
+    ({"sampling": {"b": 0}}, "^sampling: the rate of class 'b' must be a positive number, but is 0$"),
+    ({"sampling": {"b": np.inf}}, "must be a positive number, but is inf$"),
+    ({"sampling": {"b": "x"}}, "must be a positive number, but is 'x'$"),
+    ({"sampling": {"b": 0.5}, "max_samples": 0.5}, "^max_samples=0.5 cannot be combined with a dict as sampling$"),
+    ({"sampling": "balanced", "bootstrap": False}, "^sampling='balanced' needs bootstrap=True$"),
+    ({"sampling": {}, "bootstrap": False}, "^sampling={} needs bootstrap=True$"),
+    ({"sampling": "balanced", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
+    ({"sampling": "subsample", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
+    ({"sampling": "half-samples"}, "^n_estimators=6 must be at least 100 with sampling='half-samples'$"),
+    ({"sampling": "half-samples", "n_estimators": 100, "max_samples": 9}, "^max_samples=9 must be None with"),
+    ({"sampling": "weighted"}, "'sampling' parameter .* Got 'weighted' instead"),
+])  # fmt: skip
 def test_bad_sampling(params, message):
     forest = small_forest(**params)
     with pytest.raises(ValueError, match=message):

@@ -71,20 +71,17 @@ def test_a_fit_is_resumed_from_its_folder(tmp_path):
     assert content_of(tmp_path / "fit") == content
 
 
-@pytest.mark.parametrize(
-    ("there", "here", "sentence"),
-    [
-        ({"seed": 1, "z": 1}, {"seed": 2, "z": 2}, "seed is 1 there, but 2 here"),
-        ({"b": "x", "a": "x"}, {"b": "y", "a": "y"}, "b is 'x' there, but 'y' here"),
-        ({"max_features": 1}, {"max_features": 1.0}, "max_features is 1 there, but 1.0 here"),
-        ({"bootstrap": 1}, {"bootstrap": True}, "bootstrap is 1 there, but True here"),
-        ({"low": float("nan")}, {"low": "nan"}, "low is nan there, but 'nan' here"),
-        ({"rates": [1, (2.5, np.float64(3))]}, {"rates": [1, None]}, "rates is [1, [2.5, 3.0]] there, but [1, None]"),
-        ({}, {"max_depth": None}, "max_depth is missing there, but None here"),
-        ({"max_depth": "missing"}, {}, "max_depth is 'missing' there, but missing here"),
-        ({"edges": "0" * 99}, {"edges": "1" * 99}, f"edges is '{'0' * 79} there, but '{'1' * 79} here"),
-    ],
-)
+@pytest.mark.parametrize(("there", "here", "sentence"), [
+    ({"seed": 1, "z": 1}, {"seed": 2, "z": 2}, "seed is 1 there, but 2 here"),
+    ({"b": "x", "a": "x"}, {"b": "y", "a": "y"}, "b is 'x' there, but 'y' here"),
+    ({"max_features": 1}, {"max_features": 1.0}, "max_features is 1 there, but 1.0 here"),
+    ({"bootstrap": 1}, {"bootstrap": True}, "bootstrap is 1 there, but True here"),
+    ({"low": float("nan")}, {"low": "nan"}, "low is nan there, but 'nan' here"),
+    ({"rates": [1, (2.5, np.float64(3))]}, {"rates": [1, None]}, "rates is [1, [2.5, 3.0]] there, but [1, None]"),
+    ({}, {"max_depth": None}, "max_depth is missing there, but None here"),
+    ({"max_depth": "missing"}, {}, "max_depth is 'missing' there, but missing here"),
+    ({"edges": "0" * 99}, {"edges": "1" * 99}, f"edges is '{'0' * 79} there, but '{'1' * 79} here"),
+])  # fmt: skip
 def test_another_fit_is_refused(tmp_path, there, here, sentence):
     save(tmp_path, [0], manifest=there)
     content = content_of(tmp_path)
@@ -109,17 +106,14 @@ def test_values_that_cannot_be_stored_are_refused(tmp_path):
     assert content_of(tmp_path) == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("data.csv", "x,y", "holds data.csv, but no checkpoint: use a new or empty one"),
-        ("trees-000000-000004.safetensors", "", "holds trees-000000-000004.safetensors, but no checkpoint"),
-        ("manifest.json", '{"name": "app"}', "manifest.json is damaged or not a checkpoint file"),
-        ("manifest.json", '{"checkpoint": 3, "fit": {"seed"', "manifest.json is damaged or not a checkpoint file"),
-        ("manifest.json", '{"checkpoint": 3, "fit": []}', "manifest.json is damaged or not a checkpoint file"),
-        ("manifest.json", '{"checkpoint": 2, "fit": {}}', r"is of format 2, .* knows 6: use a new or empty"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "sentence"), [
+    ("data.csv", "x,y", "holds data.csv, but no checkpoint: use a new or empty one"),
+    ("trees-000000-000004.safetensors", "", "holds trees-000000-000004.safetensors, but no checkpoint"),
+    ("manifest.json", '{"name": "app"}', "manifest.json is damaged or not a checkpoint file"),
+    ("manifest.json", '{"checkpoint": 3, "fit": {"seed"', "manifest.json is damaged or not a checkpoint file"),
+    ("manifest.json", '{"checkpoint": 3, "fit": []}', "manifest.json is damaged or not a checkpoint file"),
+    ("manifest.json", '{"checkpoint": 2, "fit": {}}', r"is of format 2, .* knows 6: use a new or empty"),
+])  # fmt: skip
 def test_folders_of_others_are_left_alone(tmp_path, name, content, sentence):
     tmp_path.joinpath(name).write_text(content)
     with pytest.raises(ValueError, match=sentence):
@@ -185,17 +179,14 @@ def test_trees_of_other_variants_stay_where_they_are(tmp_path):
     assert_trees(tmp_path, [0, 1, 2, 3])
 
 
-@pytest.mark.parametrize(
-    ("numbers", "manifest", "shape", "sentence"),
-    [
-        ([0, 1], {"seed": 8}, SHAPE, "it belongs to another fit"), ([1, 0], MANIFEST, SHAPE, "negative or unsorted"),
-        ([1, 1], MANIFEST, SHAPE, "negative or unsorted"), ([-1, 0], MANIFEST, SHAPE, "negative or unsorted"),
-        ([0], MANIFEST, SHAPE, "numbers must be int64 of shape"),
-        ([0, 1], MANIFEST, (feature_kinds({}, 1), 2), "a feature is not in"),
-        ([0, 1], MANIFEST, (feature_kinds({}, 3), 3), "tree.total must be"),
-        ([0, 1], MANIFEST, (SETS, 2), "categorical split is on a numeric"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("numbers", "manifest", "shape", "sentence"), [
+    ([0, 1], {"seed": 8}, SHAPE, "it belongs to another fit"), ([1, 0], MANIFEST, SHAPE, "negative or unsorted"),
+    ([1, 1], MANIFEST, SHAPE, "negative or unsorted"), ([-1, 0], MANIFEST, SHAPE, "negative or unsorted"),
+    ([0], MANIFEST, SHAPE, "numbers must be int64 of shape"),
+    ([0, 1], MANIFEST, (feature_kinds({}, 1), 2), "a feature is not in"),
+    ([0, 1], MANIFEST, (feature_kinds({}, 3), 3), "tree.total must be"),
+    ([0, 1], MANIFEST, (SETS, 2), "categorical split is on a numeric"),
+])  # fmt: skip
 def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest, shape, sentence):
     save(tmp_path / "other", [0, 1], manifest=manifest)
     path = tree_files(tmp_path / "other")[0]

@@ -23,18 +23,15 @@ def test_max_features_as_in_scikit_learn(max_features, n_features):
     assert resolve_max_features(max_features, n_features) == min(peer.max_features_, n_features)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"min_samples_split": 7}, {"min_samples_split": 7}), ({"min_samples_split": 0.1}, {"min_samples_split": 11}),
-        ({"min_samples_split": 1e-9}, {"min_samples_split": 2}), ({"min_samples_leaf": 7}, {"min_samples_leaf": 7}),
-        ({"min_samples_leaf": 0.1}, {"min_samples_leaf": 11}),
-        ({"min_samples_split": 10**30}, {"min_samples_split": 102}),
-        ({"min_samples_leaf": 10**30}, {"min_samples_leaf": 102}), ({"max_depth": 3}, {"max_depth": 3}),
-        ({"max_depth": None}, {"max_depth": 2**31 - 1}), ({"max_depth": 10**12}, {"max_depth": 2**31 - 1}),
-        ({"min_samples_leaf": 7, "min_samples_split": 9}, {"min_samples_split": 14}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("given", "expected"), [
+    ({"min_samples_split": 7}, {"min_samples_split": 7}), ({"min_samples_split": 0.1}, {"min_samples_split": 11}),
+    ({"min_samples_split": 1e-9}, {"min_samples_split": 2}), ({"min_samples_leaf": 7}, {"min_samples_leaf": 7}),
+    ({"min_samples_leaf": 0.1}, {"min_samples_leaf": 11}),
+    ({"min_samples_split": 10**30}, {"min_samples_split": 102}),
+    ({"min_samples_leaf": 10**30}, {"min_samples_leaf": 102}), ({"max_depth": 3}, {"max_depth": 3}),
+    ({"max_depth": None}, {"max_depth": 2**31 - 1}), ({"max_depth": 10**12}, {"max_depth": 2**31 - 1}),
+    ({"min_samples_leaf": 7, "min_samples_split": 9}, {"min_samples_split": 14}),
+])  # fmt: skip
 def test_parameters_become_numbers(given, expected):
     assert {name: getattr(resolve(**given), name) for name in expected} == expected
 

@@ -6,17 +6,14 @@ import pytest
 from aucforest.fitting.target import Target, code_classes, code_part
 
 
-@pytest.mark.parametrize(
-    ("parts", "weight", "error", "sentence"),
-    [
-        ([[0.5, 1.5], [1.0, 0.0]], None, ValueError, "continuous"),
-        ([[1.0, 0.0], [1.0, np.nan]], None, ValueError, "NaN"),
-        ([[1, 0], ["a", "b"]], None, TypeError, "numbers and strings"),
-        ([[1, "a"]], None, TypeError, "cannot be sorted"),
-        ([[1, 0], [1]], [0.0, 0.0, 0.0], ValueError, "zero for all samples"),
-        ([[], []], None, ValueError, "no samples"),
-    ],
-)
+@pytest.mark.parametrize(("parts", "weight", "error", "sentence"), [
+    ([[0.5, 1.5], [1.0, 0.0]], None, ValueError, "continuous"),
+    ([[1.0, 0.0], [1.0, np.nan]], None, ValueError, "NaN"),
+    ([[1, 0], ["a", "b"]], None, TypeError, "numbers and strings"),
+    ([[1, "a"]], None, TypeError, "cannot be sorted"),
+    ([[1, 0], [1]], [0.0, 0.0, 0.0], ValueError, "zero for all samples"),
+    ([[], []], None, ValueError, "no samples"),
+])  # fmt: skip
 def test_targets_are_refused(parts, weight, error, sentence):
     weights = None if weight is None else np.array(weight)
     with pytest.raises(error, match=sentence):

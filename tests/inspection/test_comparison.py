@@ -113,22 +113,19 @@ NONE = "No criterion ranks significantly better than gini on these folds"
 
 # A mean over 10 folds of 80 and 20 rows with this spread has a standard error of 0.00592, and t is 2.262. The last
 # difference is not significant among three, although the interval does not contain 0.
-@pytest.mark.parametrize(
-    ("shifts", "significant", "best"),
-    [
-        ({"auc": 0.006, "auto": 0.004}, NONE, "auc has the highest ROC AUC, +0.006, 95 % interval -0.007 to +0.019."),
-        (
-            {"auc": -0.03, "auto": -0.004}, f"{NONE}, and auc ranks significantly worse",
-            "gini has the highest ROC AUC, then auto, -0.004, 95 % interval -0.017 to +0.009.",
-        ),
-        (
-            {"auc": 0.03, "auto": 0.04, "entropy": -0.05},
-            "auc and auto rank significantly better than gini on these folds, and entropy ranks significantly worse",
-            "auto has the highest ROC AUC, +0.040, 95 % interval +0.027 to +0.053.",
-        ),
-        ({"c": 0.015, "a": 0.0, "b": 0.0}, NONE, "c has the highest ROC AUC, +0.015, 95 % interval +0.002 to +0.028."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("shifts", "significant", "best"), [
+    ({"auc": 0.006, "auto": 0.004}, NONE, "auc has the highest ROC AUC, +0.006, 95 % interval -0.007 to +0.019."),
+    (
+        {"auc": -0.03, "auto": -0.004}, f"{NONE}, and auc ranks significantly worse",
+        "gini has the highest ROC AUC, then auto, -0.004, 95 % interval -0.017 to +0.009.",
+    ),
+    (
+        {"auc": 0.03, "auto": 0.04, "entropy": -0.05},
+        "auc and auto rank significantly better than gini on these folds, and entropy ranks significantly worse",
+        "auto has the highest ROC AUC, +0.040, 95 % interval +0.027 to +0.053.",
+    ),
+    ({"c": 0.015, "a": 0.0, "b": 0.0}, NONE, "c has the highest ROC AUC, +0.015, 95 % interval +0.002 to +0.028."),
+])  # fmt: skip
 def test_the_verdict(shifts, significant, best):
     result = shifted(shifts)
     assert result.verdict() == repr(result).splitlines()[0] == f"{significant}; {best}"
@@ -311,26 +308,23 @@ def test_progress_is_shown(data, capsys):
         assert ("6/6" in capsys.readouterr().err) == shown
 
 
-@pytest.mark.parametrize(
-    ("params", "sentence"),
-    [
-        ({"criteria": "auc"}, "criteria must be a non-empty list of names, got 'auc'"),
-        ({"criteria": ("auc", "auc")}, "criteria contains 'auc' twice"),
-        ({"criteria": ("auc", "ginny")}, "'criterion'.*'ginny'"),
-        ({"metrics": ("roc_auc", "f1")}, "metrics must be among .*, got 'f1'"),
-        ({"y": np.repeat(["fraud", "genuine"], [1, 1499])}, "class fraud has 1 sample, too few for 3 folds"),
-        ({"cv": StratifiedShuffleSplit(2), "n_repeats": 2}, "n_repeats=2 needs an integer cv"),
-        ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0"),
-        ({"cv": StratifiedShuffleSplit(1)}, "at least 2 folds, but cv has 1"),
-        ({"cv": [(range(1000), range(500))] * 2, "y": np.arange(1500) > 500}, "fold 0 has no test sample of class"),
-        ({"sample_weight": [1.0]}, "inconsistent numbers of samples"), ({"y": np.linspace(0, 1, 1500)}, "continuous"),
-        ({"y": ["a"] * 1500}, "y has only one class, 'a': at least 2 are needed"),
-        ({"y": ["a", "b"]}, "inconsistent numbers of samples"),
-        ({"groups": np.arange(1400)}, "groups has 1400 values, but X has 1500 samples"),
-        ({"groups": np.arange(1500) > 500, "cv": 2, "y": np.arange(1500) > 500}, "no training sample of class"),
-        ({"criteria": [["auc", "gini"], "auto"]}, r"criteria must hold single .* has the list \['auc', 'gini'\]"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("params", "sentence"), [
+    ({"criteria": "auc"}, "criteria must be a non-empty list of names, got 'auc'"),
+    ({"criteria": ("auc", "auc")}, "criteria contains 'auc' twice"),
+    ({"criteria": ("auc", "ginny")}, "'criterion'.*'ginny'"),
+    ({"metrics": ("roc_auc", "f1")}, "metrics must be among .*, got 'f1'"),
+    ({"y": np.repeat(["fraud", "genuine"], [1, 1499])}, "class fraud has 1 sample, too few for 3 folds"),
+    ({"cv": StratifiedShuffleSplit(2), "n_repeats": 2}, "n_repeats=2 needs an integer cv"),
+    ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0"),
+    ({"cv": StratifiedShuffleSplit(1)}, "at least 2 folds, but cv has 1"),
+    ({"cv": [(range(1000), range(500))] * 2, "y": np.arange(1500) > 500}, "fold 0 has no test sample of class"),
+    ({"sample_weight": [1.0]}, "inconsistent numbers of samples"), ({"y": np.linspace(0, 1, 1500)}, "continuous"),
+    ({"y": ["a"] * 1500}, "y has only one class, 'a': at least 2 are needed"),
+    ({"y": ["a", "b"]}, "inconsistent numbers of samples"),
+    ({"groups": np.arange(1400)}, "groups has 1400 values, but X has 1500 samples"),
+    ({"groups": np.arange(1500) > 500, "cv": 2, "y": np.arange(1500) > 500}, "no training sample of class"),
+    ({"criteria": [["auc", "gini"], "auto"]}, r"criteria must hold single .* has the list \['auc', 'gini'\]"),
+])  # fmt: skip
 def test_invalid_arguments_are_refused(data, params, sentence):
     X, y = data
     with pytest.raises((ValueError, TypeError), match=sentence):

@@ -38,13 +38,10 @@ def test_curves_of_other_scores_with_weights(scoring):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of trees", f"out-of-bag {scoring}")
 
 
-@pytest.mark.parametrize(
-    ("model", "options", "sentence"),
-    [
-        (small_forest(), {"n_points": 1}, "n_points must be an integer >= 2, got 1"),
-        (small_tree(), {}, "forest must be an AUCForestClassifier, got AUCTreeClassifier"),
-    ],
-)
+@pytest.mark.parametrize(("model", "options", "sentence"), [
+    (small_forest(), {"n_points": 1}, "n_points must be an integer >= 2, got 1"),
+    (small_tree(), {}, "forest must be an AUCForestClassifier, got AUCTreeClassifier"),
+])  # fmt: skip
 def test_curves_of_other_models_or_data_are_refused(model, options, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         OOBCurveDisplay.from_estimator(model.fit(X, Y), **{"X": X, "y": Y, **options})

@@ -47,17 +47,14 @@ ENCODINGS = ["sets", "rates", "interactions"]
 RATES = {"max_depth": 4, "categorical_encoding": ENCODINGS}
 
 
-@pytest.mark.parametrize(
-    ("data", "params", "weight", "groups", "scoring"),
-    [
-        ((X, Y), {}, None, None, "roc_auc"), ((X, Y), {"sampling": "balanced"}, WEIGHT, None, "neg_log_loss"),
-        ((X, Y), {"max_samples": 0.4}, WEIGHT, None, "roc_auc"), ((X3, Y3), {"max_depth": 5}, None, None, "roc_auc"),
-        ((X3, Y3), {"max_depth": 5}, WEIGHT3, None, "average_precision"),
-        ((X3, Y3), {}, WEIGHT3, None, "balanced_accuracy"), ((RATED, RATED_Y), RATES, None, None, "roc_auc"),
-        ((RATED, RATED_Y), RATES, np.arange(600) % 7 / 3, None, "neg_log_loss"),
-        ((RATED, RATED_Y), RATES, None, np.arange(600) // 2, "roc_auc"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("data", "params", "weight", "groups", "scoring"), [
+    ((X, Y), {}, None, None, "roc_auc"), ((X, Y), {"sampling": "balanced"}, WEIGHT, None, "neg_log_loss"),
+    ((X, Y), {"max_samples": 0.4}, WEIGHT, None, "roc_auc"), ((X3, Y3), {"max_depth": 5}, None, None, "roc_auc"),
+    ((X3, Y3), {"max_depth": 5}, WEIGHT3, None, "average_precision"),
+    ((X3, Y3), {}, WEIGHT3, None, "balanced_accuracy"), ((RATED, RATED_Y), RATES, None, None, "roc_auc"),
+    ((RATED, RATED_Y), RATES, np.arange(600) % 7 / 3, None, "neg_log_loss"),
+    ((RATED, RATED_Y), RATES, None, np.arange(600) // 2, "roc_auc"),
+])  # fmt: skip
 def test_importances_equal_those_by_loops(data, params, weight, groups, scoring):
     X, y = data
     score = SCORES["hand_till" if scoring == "roc_auc" and y.max() > 1 else scoring]
@@ -188,13 +185,10 @@ def test_the_plot_shows_means_and_intervals():
         result.plot(max_features=0)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence", "params"),
-    [
-        ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0", {}),
-        ({}, "no sample is out of bag: all 6 trees use all 300", {"sampling": "subsample", "max_samples": 1.0}),
-    ],
-)
+@pytest.mark.parametrize(("options", "sentence", "params"), [
+    ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0", {}),
+    ({}, "no sample is out of bag: all 6 trees use all 300", {"sampling": "subsample", "max_samples": 1.0}),
+])  # fmt: skip
 def test_invalid_arguments_are_refused(options, sentence, params):
     forest = small_forest(**params).fit(X, Y)
     with pytest.raises(ValueError, match=sentence):

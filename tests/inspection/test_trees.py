@@ -118,15 +118,12 @@ def test_a_tree_without_a_split():
 
 
 @pytest.mark.parametrize("show", [export_text, TreeDisplay.from_estimator])
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"feature_names": ["a"]}, "feature_names has 1 names, but the model has 5 features"),
-        ({"class_names": "ab"}, "class_names has 2 names, but the model has 3 classes"),
-        ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
-        ({"decimals": 1.5}, "decimals must be an integer >= 0, got 1.5"),
-    ],
-)
+@pytest.mark.parametrize(("options", "sentence"), [
+    ({"feature_names": ["a"]}, "feature_names has 1 names, but the model has 5 features"),
+    ({"class_names": "ab"}, "class_names has 2 names, but the model has 3 classes"),
+    ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
+    ({"decimals": 1.5}, "decimals must be an integer >= 0, got 1.5"),
+])  # fmt: skip
 def test_invalid_arguments_are_refused(show, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         show(small_tree().fit(X, Y), **options)

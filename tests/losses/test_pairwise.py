@@ -84,25 +84,22 @@ def test_the_smoothed_auc_is_one_minus_the_sigmoid_loss(weighted):
     np.testing.assert_array_equal(slopes, -gradient)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"y": [1, 1, 1]}, "y has only one class in 3 samples"), ({"y": [0, 1, 2]}, "y must have two labels"),
-        ({"y": [0, 1]}, "y has 2 samples, but scores has 3"),
-        ({"scores": [0.0, np.nan, 1.0]}, "scores must be finite, but value 1 is nan"),
-        ({"scores": [[0.0], [1.0], [2.0]]}, r"scores must have 1 dimension\(s\), but has shape \(3, 1\)"),
-        *(({"eps": eps}, "eps must be positive and finite") for eps in (0.0, -1.0, np.nan, np.inf)),
-        ({"eps": 1e-200, "loss": "logistic"}, r"above 1e-150\), but is 1e-200"),
-        ({"loss": "hinge"}, "loss must be one of 'exp', 'logistic', 'sigmoid', 'squared_hinge', but is 'hinge'"),
-        ({"sample_weight": [1.0, -2.0, 1.0]}, "sample_weight must not be negative, but value 1 is -2.0"),
-        ({"sample_weight": [1.0, 0.0, 1.0]}, "sample_weight leaves no pair"),
-        ({"group": [0, 1, 0]}, "group and sample_weight leave no pair"),
-        ({"group": [0, 1]}, "group has 2 samples, but scores has 3"),
-        ({"group": ["a", "a", None]}, "group has a missing value"),
-        ({"scores": [-1e308, 1e308, 0.0]}, r"scores from -1e\+308 to 1e\+308 are too far apart for eps=1"),
-        ({"scores": [0.0, 1e90, 1.0], "eps": 1e-20}, "are too far apart"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"y": [1, 1, 1]}, "y has only one class in 3 samples"), ({"y": [0, 1, 2]}, "y must have two labels"),
+    ({"y": [0, 1]}, "y has 2 samples, but scores has 3"),
+    ({"scores": [0.0, np.nan, 1.0]}, "scores must be finite, but value 1 is nan"),
+    ({"scores": [[0.0], [1.0], [2.0]]}, r"scores must have 1 dimension\(s\), but has shape \(3, 1\)"),
+    *(({"eps": eps}, "eps must be positive and finite") for eps in (0.0, -1.0, np.nan, np.inf)),
+    ({"eps": 1e-200, "loss": "logistic"}, r"above 1e-150\), but is 1e-200"),
+    ({"loss": "hinge"}, "loss must be one of 'exp', 'logistic', 'sigmoid', 'squared_hinge', but is 'hinge'"),
+    ({"sample_weight": [1.0, -2.0, 1.0]}, "sample_weight must not be negative, but value 1 is -2.0"),
+    ({"sample_weight": [1.0, 0.0, 1.0]}, "sample_weight leaves no pair"),
+    ({"group": [0, 1, 0]}, "group and sample_weight leave no pair"),
+    ({"group": [0, 1]}, "group has 2 samples, but scores has 3"),
+    ({"group": ["a", "a", None]}, "group has a missing value"),
+    ({"scores": [-1e308, 1e308, 0.0]}, r"scores from -1e\+308 to 1e\+308 are too far apart for eps=1"),
+    ({"scores": [0.0, 1e90, 1.0], "eps": 1e-20}, "are too far apart"),
+])  # fmt: skip
 def test_invalid_arguments(arguments, message):
     arguments = {"y": [0, 1, 0], "scores": [0.1, 0.2, 0.3], "eps": 1.0, **arguments}
     with pytest.raises(ValueError, match=message):

@@ -133,17 +133,14 @@ def test_without_positives_recall_is_not_defined():
         assert np.isnan(gains_curve([0, 0], [1, 2])[1]).all()
 
 
-@pytest.mark.parametrize(
-    ("metric", "bound", "options", "sentence"),
-    [
-        *((precision_at_k, k, {}, "^k must be") for k in (0, 3, -1, 0.0, 1.5, True, float("nan"))),
-        (precision_at_k, 1, {"sample_weight": [0, 0]}, "^sample_weight is 0 for every sample$"),
-        (metrics_at_k, 1, {"sample_weight": [1e-30] * 2}, r"^k must be from 1 to 2e-30, the number \(or weight\) of"),
-        (metrics_at_k, 1, {"level": 95}, "^level must be in"),
-        (recall_at_precision, 0, {}, r"^precision must be in \(0, 1\], but is 0$"),
-        (recall_at_fpr, 2, {}, r"^fpr must be in \[0, 1\], but is 2$"),
-    ],
-)
+@pytest.mark.parametrize(("metric", "bound", "options", "sentence"), [
+    *((precision_at_k, k, {}, "^k must be") for k in (0, 3, -1, 0.0, 1.5, True, float("nan"))),
+    (precision_at_k, 1, {"sample_weight": [0, 0]}, "^sample_weight is 0 for every sample$"),
+    (metrics_at_k, 1, {"sample_weight": [1e-30] * 2}, r"^k must be from 1 to 2e-30, the number \(or weight\) of"),
+    (metrics_at_k, 1, {"level": 95}, "^level must be in"),
+    (recall_at_precision, 0, {}, r"^precision must be in \(0, 1\], but is 0$"),
+    (recall_at_fpr, 2, {}, r"^fpr must be in \[0, 1\], but is 2$"),
+])  # fmt: skip
 def test_invalid_bounds_and_options(metric, bound, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         metric([0, 1], [1, 2], bound, **options)

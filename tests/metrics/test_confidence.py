@@ -110,23 +110,20 @@ def test_intervals_with_a_level_close_to_one():
         assert lower < low < high < higher
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments", "options", "message"),
-    [
-        (compare_auc, ([1, 2, np.nan], [1, 2, 3]), {}, "score_a must be finite, but value 2 is nan"),
-        (compare_auc, ([1, 2, 3], [1, 2, np.nan]), {}, "score_b must be finite, but value 2 is nan"),
-        (compare_auc, ([1, 2, 3], [1, 2]), {}, "score_a has 3 samples, but score_b has 2"),
-        (compare_auc, ([1, 2], [1, 2]), {}, "^y_true has 3 samples, but score_a has 2$"),
-        (compare_auc, ([1, 2, 3], [1, 2, 3]), {"level": 0.0}, "level must be in"),
-        *((auc_confidence_interval, ([1, 2, 3],), {"level": level}, "level must be in") for level in (1.0, np.nan)),
-        (delong_covariance, ([1, 2, np.nan],), {}, "y_scores must be finite, but value 2 is nan"),
-        (delong_covariance, ([1, 2, 3], [1, 1]), {}, "^sample_weight has 2 samples, but y_scores has 3$"),
-        (delong_covariance, ([[[1], [2], [3]]],), {}, "y_scores must have 1 dimension"),
-        (lambda _, y_score: roc_confidence_band([1, 1], y_score), ([1, 2],), {}, "two classes"),
-        (roc_confidence_band, ([1, 2, 3],), {"level": 1.0}, "level must be in"),
-        (roc_confidence_band, ([1, 2, 3],), {"n_points": 1}, "^n_points must be at least 2, but is 1$"),
-    ],
-)
+@pytest.mark.parametrize(("function", "arguments", "options", "message"), [
+    (compare_auc, ([1, 2, np.nan], [1, 2, 3]), {}, "score_a must be finite, but value 2 is nan"),
+    (compare_auc, ([1, 2, 3], [1, 2, np.nan]), {}, "score_b must be finite, but value 2 is nan"),
+    (compare_auc, ([1, 2, 3], [1, 2]), {}, "score_a has 3 samples, but score_b has 2"),
+    (compare_auc, ([1, 2], [1, 2]), {}, "^y_true has 3 samples, but score_a has 2$"),
+    (compare_auc, ([1, 2, 3], [1, 2, 3]), {"level": 0.0}, "level must be in"),
+    *((auc_confidence_interval, ([1, 2, 3],), {"level": level}, "level must be in") for level in (1.0, np.nan)),
+    (delong_covariance, ([1, 2, np.nan],), {}, "y_scores must be finite, but value 2 is nan"),
+    (delong_covariance, ([1, 2, 3], [1, 1]), {}, "^sample_weight has 2 samples, but y_scores has 3$"),
+    (delong_covariance, ([[[1], [2], [3]]],), {}, "y_scores must have 1 dimension"),
+    (lambda _, y_score: roc_confidence_band([1, 1], y_score), ([1, 2],), {}, "two classes"),
+    (roc_confidence_band, ([1, 2, 3],), {"level": 1.0}, "level must be in"),
+    (roc_confidence_band, ([1, 2, 3],), {"n_points": 1}, "^n_points must be at least 2, but is 1$"),
+])  # fmt: skip
 def test_invalid_scores_and_options(function, arguments, options, message):
     with pytest.raises(ValueError, match=message):
         function([0, 1, 1], *arguments, **options)

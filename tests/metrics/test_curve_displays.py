@@ -168,14 +168,11 @@ def test_from_a_forest_its_threshold_is_marked(pos_label):
     assert ThresholdCurveDisplay.from_estimator(forest, X, Y, threshold=0.25).threshold == 0.25
 
 
-@pytest.mark.parametrize(
-    ("y_true", "options", "sentence"),
-    [
-        ([1, 1], {}, "y_true must have two classes with positive total weight"),
-        ([0, 1], {"sample_weight": [0, 1]}, "y_true must have two classes with positive total weight"),
-        ([0, 1], {"cost": (1, 2)}, "cost must be a 2 x 2 matrix of finite numbers.*pass"),
-    ],
-)
+@pytest.mark.parametrize(("y_true", "options", "sentence"), [
+    ([1, 1], {}, "y_true must have two classes with positive total weight"),
+    ([0, 1], {"sample_weight": [0, 1]}, "y_true must have two classes with positive total weight"),
+    ([0, 1], {"cost": (1, 2)}, "cost must be a 2 x 2 matrix of finite numbers.*pass"),
+])  # fmt: skip
 def test_invalid_labels_weights_and_costs(y_true, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         ThresholdCurveDisplay.from_predictions(y_true, [0.1, 0.2], **options)

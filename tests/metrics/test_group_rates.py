@@ -97,19 +97,16 @@ def test_verdict_and_table_of_group_rates():
     assert alike.verdict() == "None of the 3 differences from the group 1 excludes 0, jointly at 95 %."
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"group": ["a", "b"]}, "^group has 2 samples, but y_pred has 4$"),
-        ({"y_true": MANY % 2, "y_pred": MANY % 2, "group": MANY}, "^group has 300 values, more than 100: .*qcut does$"),
-        ({"y_true": [0, 1, 2, 0]}, "^y_true and y_pred must have two labels"),
-        ({"y_true": []}, "^y_true has 0 samples, but y_pred has 4$"),
-        ({"y_proba": [0.1, 0.2, 0.3, 1.4]}, r"^y_proba must be in \[0, 1\], but value 3 is 1.4$"),
-        ({"reference": "c"}, "^reference must be a group, such as a, b, but is 'c'$"),
-        ({"sample_weight": np.zeros(4)}, "^sample_weight is 0 for every sample$"),
-        ({"level": 1.0}, r"^level must be in \(0, 1\)"),
-    ],
-)
+@pytest.mark.parametrize(("change", "sentence"), [
+    ({"group": ["a", "b"]}, "^group has 2 samples, but y_pred has 4$"),
+    ({"y_true": MANY % 2, "y_pred": MANY % 2, "group": MANY}, "^group has 300 values, more than 100: .*qcut does$"),
+    ({"y_true": [0, 1, 2, 0]}, "^y_true and y_pred must have two labels"),
+    ({"y_true": []}, "^y_true has 0 samples, but y_pred has 4$"),
+    ({"y_proba": [0.1, 0.2, 0.3, 1.4]}, r"^y_proba must be in \[0, 1\], but value 3 is 1.4$"),
+    ({"reference": "c"}, "^reference must be a group, such as a, b, but is 'c'$"),
+    ({"sample_weight": np.zeros(4)}, "^sample_weight is 0 for every sample$"),
+    ({"level": 1.0}, r"^level must be in \(0, 1\)"),
+])  # fmt: skip
 def test_invalid_input(change, sentence):
     arguments = {"y_true": [0, 1, 1, 0], "y_pred": [0, 1, 0, 1], "group": ["a", "a", "b", "b"]} | change
     with pytest.raises(ValueError, match=sentence):

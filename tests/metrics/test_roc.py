@@ -116,28 +116,25 @@ def test_scores_must_be_finite_even_without_weight():
             metric([0, 1, 1], [1, np.nan, 2], sample_weight=[1, 0, 1])
 
 
-@pytest.mark.parametrize(
-    ("function", "y_true", "y_score", "options", "message"),
-    [
-        *((roc_auc_score, [0, 1], [1, 2], {"max_fpr": most}, "max_fpr must be in") for most in (0.0, 1.5)),
-        (roc_auc_score, [0, 1], [1, 2], {"average": "mean"}, "average must be"),
-        (roc_auc_score, [0, 1], [1, 2], {"multi_class": "raise"}, "multi_class must be"),
-        (roc_auc_score, [0, 1], [1, 2], {"labels": [0, 1, 2]}, "labels must have two elements"),
-        (roc_auc_score, [0, 1], [1, 2], {"labels": [0, 2]}, "y_true has the label 1, which is not in labels"),
-        (roc_auc_score, [0, 1], [1, 2], {"labels": [1, 1]}, "labels must be one-dimensional without duplicates"),
-        (roc_auc_score, [0, 1, 2], np.eye(3), {"max_fpr": 0.5}, "max_fpr must be None"),
-        (roc_auc_score, [0, 1, 2], np.eye(3), {"average": "samples"}, "average='samples' is not available"),
-        (roc_auc_score, [0, 1, 2], np.eye(3), {"average": "micro"}, "average='micro' is not available"),
-        (roc_auc_score, np.eye(2), np.ones((2, 3)), {}, "y_true has shape"),
-        (roc_auc_score, 2 * np.eye(2), np.ones((2, 2)), {}, "zeros and ones"),
-        (hand_till_score, [0, 1, 2], np.ones((3, 2)), {}, "y_score has 2 columns, but y_true has 3 classes"),
-        (hand_till_score, [0, 1, 2], np.ones((3, 2)), {"labels": [0, 1, 2]}, "but labels has 3 classes"),
-        (hand_till_score, [0, 0, 0], np.ones((3, 1)), {}, "at least two columns"),
-        (hand_till_score, [0, 1, 2], np.ones(3), {}, "y_score must have 2 dimension"),
-        (hand_till_score, [0, 1, 2], np.eye(3), {"average": "micro"}, "average must be"),
-        (hand_till_score, [0, 1, 2], np.eye(3), {"sample_weight": [1, 1]}, "sample_weight has 2 samples"),
-    ],
-)
+@pytest.mark.parametrize(("function", "y_true", "y_score", "options", "message"), [
+    *((roc_auc_score, [0, 1], [1, 2], {"max_fpr": most}, "max_fpr must be in") for most in (0.0, 1.5)),
+    (roc_auc_score, [0, 1], [1, 2], {"average": "mean"}, "average must be"),
+    (roc_auc_score, [0, 1], [1, 2], {"multi_class": "raise"}, "multi_class must be"),
+    (roc_auc_score, [0, 1], [1, 2], {"labels": [0, 1, 2]}, "labels must have two elements"),
+    (roc_auc_score, [0, 1], [1, 2], {"labels": [0, 2]}, "y_true has the label 1, which is not in labels"),
+    (roc_auc_score, [0, 1], [1, 2], {"labels": [1, 1]}, "labels must be one-dimensional without duplicates"),
+    (roc_auc_score, [0, 1, 2], np.eye(3), {"max_fpr": 0.5}, "max_fpr must be None"),
+    (roc_auc_score, [0, 1, 2], np.eye(3), {"average": "samples"}, "average='samples' is not available"),
+    (roc_auc_score, [0, 1, 2], np.eye(3), {"average": "micro"}, "average='micro' is not available"),
+    (roc_auc_score, np.eye(2), np.ones((2, 3)), {}, "y_true has shape"),
+    (roc_auc_score, 2 * np.eye(2), np.ones((2, 2)), {}, "zeros and ones"),
+    (hand_till_score, [0, 1, 2], np.ones((3, 2)), {}, "y_score has 2 columns, but y_true has 3 classes"),
+    (hand_till_score, [0, 1, 2], np.ones((3, 2)), {"labels": [0, 1, 2]}, "but labels has 3 classes"),
+    (hand_till_score, [0, 0, 0], np.ones((3, 1)), {}, "at least two columns"),
+    (hand_till_score, [0, 1, 2], np.ones(3), {}, "y_score must have 2 dimension"),
+    (hand_till_score, [0, 1, 2], np.eye(3), {"average": "micro"}, "average must be"),
+    (hand_till_score, [0, 1, 2], np.eye(3), {"sample_weight": [1, 1]}, "sample_weight has 2 samples"),
+])  # fmt: skip
 def test_invalid_labels_and_options(function, y_true, y_score, options, message):
     with pytest.raises(ValueError, match=message):
         function(y_true, y_score, **options)

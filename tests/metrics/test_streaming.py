@@ -94,18 +94,15 @@ def test_labels_of_a_stream(labels):
     assert sketch.score() == 0.75
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        *(
-            ((labels, [1, 2]), "y_true must be bool, 0 and 1, or -1 and 1")
-            for labels in ([1, 2], [0, -1], ["a", "b"], [2, 2], [0.0, np.nan], [1, None])
-        ),
-        (([0, 1], [1, np.nan]), "y_score must be finite, but value 1 is nan"), (([], []), "y_score is empty"),
-        (([0, 1], [-np.inf, 1]), "y_score must be finite"), (([0, 1], [1, 2], [1, -1]), "must not be negative"),
-        (([0, 1], [1, 2], [1, 2.0**42]), "must be less than"), (([0, 1, 1], [1, 2]), "y_true has 3 samples"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "message"), [
+    *(
+        ((labels, [1, 2]), "y_true must be bool, 0 and 1, or -1 and 1")
+        for labels in ([1, 2], [0, -1], ["a", "b"], [2, 2], [0.0, np.nan], [1, None])
+    ),
+    (([0, 1], [1, np.nan]), "y_score must be finite, but value 1 is nan"), (([], []), "y_score is empty"),
+    (([0, 1], [-np.inf, 1]), "y_score must be finite"), (([0, 1], [1, 2], [1, -1]), "must not be negative"),
+    (([0, 1], [1, 2], [1, 2.0**42]), "must be less than"), (([0, 1, 1], [1, 2]), "y_true has 3 samples"),
+])  # fmt: skip
 def test_an_invalid_batch_changes_nothing(arguments, message):
     sketch = sketch_of(([0, 1], [1, 2], [0.1, 0.2]))
     before = sketch.to_bytes()
@@ -168,16 +165,13 @@ def test_changed_bytes_are_invalid():
             AUCSketch.from_bytes(wrong)
 
 
-@pytest.mark.parametrize(
-    ("forged", "message"),
-    [
-        (packed(bits=3), "bits == 3"), (packed(bits=5), "do not fill a grid of 5 bits"),
-        (packed(counts=[0] * 33), "do not fill a grid of 4 bits"),
-        (packed(bounds=struct.pack("<?dd", True, -2.0, 2.0)), "a grid with bounds"),
-        (packed(counts=[-1] + [0] * 31), "out of range"), (packed(counts=[2**62] * 32), "out of range"),
-        (packed(rounded=(0, -1)), "out of range"), (packed(rounded=(2**63 - 1, 0)), "out of range"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("forged", "message"), [
+    (packed(bits=3), "bits == 3"), (packed(bits=5), "do not fill a grid of 5 bits"),
+    (packed(counts=[0] * 33), "do not fill a grid of 4 bits"),
+    (packed(bounds=struct.pack("<?dd", True, -2.0, 2.0)), "a grid with bounds"),
+    (packed(counts=[-1] + [0] * 31), "out of range"), (packed(counts=[2**62] * 32), "out of range"),
+    (packed(rounded=(0, -1)), "out of range"), (packed(rounded=(2**63 - 1, 0)), "out of range"),
+])  # fmt: skip
 def test_invalid_bytes(forged, message):
     assert AUCSketch.from_bytes(packed()).to_bytes() == AUCSketch(bits=4).to_bytes()
     with pytest.raises(ValueError, match=f"are not an AUCSketch: .*{message}"):

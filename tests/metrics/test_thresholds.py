@@ -91,29 +91,26 @@ def test_ties_are_those_of_exact_fractions(criterion):
             assert optimal_threshold(positive, scores, criterion=criterion, cost=costs, sample_weight=units) == expected
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"criterion": "best"}, "criterion must be one of"),
-        ({"criterion": {"lift": 0.9}}, r"^criterion must be a dict with a single key, .*'fpr', .* keys \['lift'\]$"),
-        ({"criterion": {"alerts": 1, "cost": [[0, 1], [1, 0]]}}, r"has the keys \['alerts', 'cost'\]$"),
-        ({"criterion": {"recall": 0}}, r"^criterion: recall must be in \(0, 1\], but is 0$"),
-        ({"criterion": {"recall": 0.1}, "cost": [[0, 1], [1, 0]]}, "^cost needs .* but criterion is {'recall': 0.1}$"),
-        ({"criterion": {"alerts": 0}}, "^criterion: alerts must be from 1 to inf"),
-        ({"criterion": {"alerts": 3}}, "^alerts must be from 1 to 2, the number"),
-        ({"criterion": {"alerts": 1.5}}, r"^criterion: alerts must be a number of samples \(int\) or a proportion"),
-        ({"criterion": {"fpr": True}}, r"^criterion: fpr must be in \[0, 1\], but is True$"),
-        ({"criterion": "cost", "cost": np.zeros((3, 2, 2))}, "^cost has 3 matrices, but there are 2 samples$"),
-        ({"criterion": "cost", "cost": np.ones((2, 3, 3))}, "^cost must be a 2 x 2 matrix"),
-        ({"criterion": "cost"}, r"criterion='cost' needs cost, such as \[\[0, 1\], \[10, 0\]\]"),
-        ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "{'alerts': k}, but criterion is 'f1'$"),
-        ({"criterion": "cost", "cost": "dear"}, "2 x 2 matrix of finite numbers"),
-        ({"criterion": "cost", "cost": [[0, 1], [np.nan, 0]]}, "2 x 2 matrix of finite numbers"),
-        ({"criterion": "cost", "cost": [[0, -1], [1, 0]]}, r"^cost\[i\]\[j\] of an error must be at least"),
-        ({"criterion": "cost", "cost": np.zeros((2, 2))}, "is the same for errors and correct predictions"),
-        ({"criterion": "cost", "cost": (3, 0.5)}, r"row for each true class: pass \[\[0, 3\], \[0.5, 0\]\] instead of"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"criterion": "best"}, "criterion must be one of"),
+    ({"criterion": {"lift": 0.9}}, r"^criterion must be a dict with a single key, .*'fpr', .* keys \['lift'\]$"),
+    ({"criterion": {"alerts": 1, "cost": [[0, 1], [1, 0]]}}, r"has the keys \['alerts', 'cost'\]$"),
+    ({"criterion": {"recall": 0}}, r"^criterion: recall must be in \(0, 1\], but is 0$"),
+    ({"criterion": {"recall": 0.1}, "cost": [[0, 1], [1, 0]]}, "^cost needs .* but criterion is {'recall': 0.1}$"),
+    ({"criterion": {"alerts": 0}}, "^criterion: alerts must be from 1 to inf"),
+    ({"criterion": {"alerts": 3}}, "^alerts must be from 1 to 2, the number"),
+    ({"criterion": {"alerts": 1.5}}, r"^criterion: alerts must be a number of samples \(int\) or a proportion"),
+    ({"criterion": {"fpr": True}}, r"^criterion: fpr must be in \[0, 1\], but is True$"),
+    ({"criterion": "cost", "cost": np.zeros((3, 2, 2))}, "^cost has 3 matrices, but there are 2 samples$"),
+    ({"criterion": "cost", "cost": np.ones((2, 3, 3))}, "^cost must be a 2 x 2 matrix"),
+    ({"criterion": "cost"}, r"criterion='cost' needs cost, such as \[\[0, 1\], \[10, 0\]\]"),
+    ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "{'alerts': k}, but criterion is 'f1'$"),
+    ({"criterion": "cost", "cost": "dear"}, "2 x 2 matrix of finite numbers"),
+    ({"criterion": "cost", "cost": [[0, 1], [np.nan, 0]]}, "2 x 2 matrix of finite numbers"),
+    ({"criterion": "cost", "cost": [[0, -1], [1, 0]]}, r"^cost\[i\]\[j\] of an error must be at least"),
+    ({"criterion": "cost", "cost": np.zeros((2, 2))}, "is the same for errors and correct predictions"),
+    ({"criterion": "cost", "cost": (3, 0.5)}, r"row for each true class: pass \[\[0, 3\], \[0.5, 0\]\] instead of"),
+])  # fmt: skip
 def test_invalid_criteria_and_costs(options, message):
     with pytest.raises(ValueError, match=message):
         optimal_threshold([0, 1], [1, 2], **options)

@@ -65,25 +65,22 @@ def test_timestamps_of_any_kind(make):
     assert len(Chunks.by_period(make(["2023-01-30", "2023-02-05 12:00", "2023-02-06"]), "W").split(3)) == 2
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: Chunks.by_size(0), "size == 0, must be >= 1"),
-        (lambda: Chunks.by_number(0), "number == 0, must be >= 1"),
-        (lambda: Chunks.by_size(1.5), "size must be an instance of int"),
-        (lambda: Chunks.by_number("10"), "number must be an instance of int"),
-        (lambda: Chunks.by_period(["2023-01-01"], "decade"), "period must be one of 'h', 'D', 'W', 'M', 'Q', 'Y'"),
-        (lambda: Chunks.by_period(["soon"], "D"), "timestamps must be dates such as 2024-03-13, but one is 'soon': "),
-        (lambda: Chunks.by_period(["2023-01-01", "NaT"], "D"), "timestamps has 1 missing values"),
-        (lambda: Chunks.by_period(pd.Series(["2023-01-01", None, np.nan]), "D"), "timestamps has 2 missing values"),
-        (lambda: Chunks.by_period([1704067200, 1704067201], "D"), "must be dates, but the first is 1704067200"),
-        (lambda: Chunks.by_period(np.array([1.5, "2023"], dtype=object), "D"), "must be dates, but the first is 1.5"),
-        (lambda: Chunks.by_period([["2023-01-01"]], "D"), "one dimension"),
-        (lambda: Chunks.by_period([], "D"), r"and samples, but has shape \(0,\)"),
-        (lambda: Chunks.by_period(["2023-01-01"], "D").split(2), "timestamps has 1 samples, but y_score has 2"),
-        (lambda: Chunks.by_number(3).split(2), "2 samples cannot be split into 3 chunks"),
-    ],
-)
+@pytest.mark.parametrize(("make", "sentence"), [
+    (lambda: Chunks.by_size(0), "size == 0, must be >= 1"),
+    (lambda: Chunks.by_number(0), "number == 0, must be >= 1"),
+    (lambda: Chunks.by_size(1.5), "size must be an instance of int"),
+    (lambda: Chunks.by_number("10"), "number must be an instance of int"),
+    (lambda: Chunks.by_period(["2023-01-01"], "decade"), "period must be one of 'h', 'D', 'W', 'M', 'Q', 'Y'"),
+    (lambda: Chunks.by_period(["soon"], "D"), "timestamps must be dates such as 2024-03-13, but one is 'soon': "),
+    (lambda: Chunks.by_period(["2023-01-01", "NaT"], "D"), "timestamps has 1 missing values"),
+    (lambda: Chunks.by_period(pd.Series(["2023-01-01", None, np.nan]), "D"), "timestamps has 2 missing values"),
+    (lambda: Chunks.by_period([1704067200, 1704067201], "D"), "must be dates, but the first is 1704067200"),
+    (lambda: Chunks.by_period(np.array([1.5, "2023"], dtype=object), "D"), "must be dates, but the first is 1.5"),
+    (lambda: Chunks.by_period([["2023-01-01"]], "D"), "one dimension"),
+    (lambda: Chunks.by_period([], "D"), r"and samples, but has shape \(0,\)"),
+    (lambda: Chunks.by_period(["2023-01-01"], "D").split(2), "timestamps has 1 samples, but y_score has 2"),
+    (lambda: Chunks.by_number(3).split(2), "2 samples cannot be split into 3 chunks"),
+])  # fmt: skip
 def test_invalid_sizes_periods_and_timestamps(make, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
         make()

@@ -238,40 +238,34 @@ def test_metrics_of_the_highest_scores_warn_of_few_positives(metric):
         CBPE([metric], calibration=[True, False, False]).fit(y_score=p, y_true=labels)
 
 
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        (([], []), "y_score is empty"), (([0.1, 0.2], [0, 1, 1]), "y_true has 3 samples"),
-        (([0.1, 0.2], [1, 1]), "the reference must have samples of all classes, two or more"),
-        (([0.1, np.inf], [0, 1]), "infinite"), (([0.1, 0.2], [np.nan, np.nan]), "all 2 labels of y_true are missing"),
-        (([[0.1, 0.2, 0.7]] * 2, [0, 1]), "y_score has 3 columns, but there are 2 classes"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("rows", "sentence"), [
+    (([], []), "y_score is empty"), (([0.1, 0.2], [0, 1, 1]), "y_true has 3 samples"),
+    (([0.1, 0.2], [1, 1]), "the reference must have samples of all classes, two or more"),
+    (([0.1, np.inf], [0, 1]), "infinite"), (([0.1, 0.2], [np.nan, np.nan]), "all 2 labels of y_true are missing"),
+    (([[0.1, 0.2, 0.7]] * 2, [0, 1]), "y_score has 3 columns, but there are 2 classes"),
+])  # fmt: skip
 def test_invalid_rows_of_fit(rows, sentence):
     with pytest.raises(ValueError, match=sentence):
         CBPE().fit(y_true=rows[1], y_score=rows[0], chunks=ONE)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value", "error", "sentence"),
-    [
-        ("labels", ["a", "b"], ValueError, "y_true has the label 0"),
-        ("labels", [0, 1, 2], ValueError, "the reference must have samples of all"),
-        ("metrics", ["auc"], ValueError, "metrics must be among"),
-        ("metrics", "roc_auc", ValueError, "metrics must be a sequence"),
-        ("metrics", ["f1"], ValueError, "needs y_pred"),
-        ("metrics", ["roc_auc", "roc_auc"], ValueError, "metrics must not contain duplicates"),
-        ("calibration", "platt", ValueError, "calibration must be one of"),
-        ("multi_class", "all", ValueError, "multi_class must be one of"),
-        ("on_nan", "ignore", ValueError, "on_nan must be one of"), ("level", 0.0, ValueError, "level must be in"),
-        ("threshold", -1.0, ValueError, "threshold must not be negative"),
-        ("importance_weighted", True, ValueError, "needs X"),
-        ("n_simulations", 1, ValueError, "n_simulations == 1, must be >= 2"),
-        ("n_simulations", 2.5, TypeError, "n_simulations must be an instance of int"),
-        ("random_state", -1, ValueError, "random_state == -1, must be >= 0"),
-        ("random_state", 2.5, TypeError, "random_state must be an instance of int"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parameter", "value", "error", "sentence"), [
+    ("labels", ["a", "b"], ValueError, "y_true has the label 0"),
+    ("labels", [0, 1, 2], ValueError, "the reference must have samples of all"),
+    ("metrics", ["auc"], ValueError, "metrics must be among"),
+    ("metrics", "roc_auc", ValueError, "metrics must be a sequence"),
+    ("metrics", ["f1"], ValueError, "needs y_pred"),
+    ("metrics", ["roc_auc", "roc_auc"], ValueError, "metrics must not contain duplicates"),
+    ("calibration", "platt", ValueError, "calibration must be one of"),
+    ("multi_class", "all", ValueError, "multi_class must be one of"),
+    ("on_nan", "ignore", ValueError, "on_nan must be one of"), ("level", 0.0, ValueError, "level must be in"),
+    ("threshold", -1.0, ValueError, "threshold must not be negative"),
+    ("importance_weighted", True, ValueError, "needs X"),
+    ("n_simulations", 1, ValueError, "n_simulations == 1, must be >= 2"),
+    ("n_simulations", 2.5, TypeError, "n_simulations must be an instance of int"),
+    ("random_state", -1, ValueError, "random_state == -1, must be >= 0"),
+    ("random_state", 2.5, TypeError, "random_state must be an instance of int"),
+])  # fmt: skip
 def test_invalid_parameters(parameter, value, error, sentence):
     with pytest.raises(error, match=sentence):
         CBPE(**{parameter: value}).fit(y_true=[0, 1], y_score=[0.1, 0.2], chunks=ONE)
@@ -374,14 +368,11 @@ def test_intervals_with_curves(shape, n_reference, shifted):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide")
 @pytest.mark.filterwarnings("ignore:average_precision is unreliable:UserWarning")
-@pytest.mark.parametrize(
-    ("calibration", "positives", "n_reference", "n_new", "shift", "most"),
-    [
-        ("none", 20, 2000, 1000, 0.0, 0.0),
-        ("isotonic", 20, 2000, 1000, 0.0, 0.0),
-        ("isotonic", 100, 5000, 2000, 1.0, 0.05),  # benchmarks/monitoring_bias.py 200: 0.047, standard error 0.007
-    ],
-)
+@pytest.mark.parametrize(("calibration", "positives", "n_reference", "n_new", "shift", "most"), [
+    ("none", 20, 2000, 1000, 0.0, 0.0),
+    ("isotonic", 20, 2000, 1000, 0.0, 0.0),
+    ("isotonic", 100, 5000, 2000, 1.0, 0.05),  # benchmarks/monitoring_bias.py 200: 0.047, standard error 0.007
+])  # fmt: skip
 def test_average_precision_of_rare_positives(calibration, positives, n_reference, n_new, shift, most):
     """Estimates are unbiased if new scores are distributed as in the reference; else curves are too high at the top."""
     difference, _ = errors(positives, n_reference, n_new, shift, calibration, 100, ["average_precision"])

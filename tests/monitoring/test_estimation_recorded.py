@@ -47,14 +47,11 @@ def replay(name):
     return cbpe, parts
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        # Average precision simulates labels, which takes long.
-        pytest.param(name, marks=[pytest.mark.slow] * (name in ("mc_cm", "car_loan_all_metrics")))
-        for name in sorted(load("cbpe_datasets"))
-    ],
-)
+@pytest.mark.parametrize("name", [
+    # Average precision simulates labels, which takes long.
+    pytest.param(name, marks=[pytest.mark.slow] * (name in ("mc_cm", "car_loan_all_metrics")))
+    for name in sorted(load("cbpe_datasets"))
+])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*not defined:sklearn.exceptions.UndefinedMetricWarning")
 def test_recorded_data_sets(name):

@@ -204,15 +204,12 @@ def test_costs():
         assert metric(name, cost=[[-1.0, 5.0], [2.0, -3.0]])[0].estimate(rows).value == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "cost", "sentence"),
-    [
-        ("cost", None, "needs cost"), ("cost", [[1, 2]], "2 x 2"), ("cost", [[1, 2], [3, np.nan]], "finite"),
-        ("precision_at_100", None, "'precision_at_100', but K must be a proportion, such as 0.01: chunks differ"),
-        ("recall_at_1.5", None, r"k of 'recall_at_1.5' must be a number of samples \(int\) or a proportion"),
-        ("lift_at_0.1", None, "metrics must be among .*, precision_at_K, recall_at_K, but has 'lift_at_0.1'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "cost", "sentence"), [
+    ("cost", None, "needs cost"), ("cost", [[1, 2]], "2 x 2"), ("cost", [[1, 2], [3, np.nan]], "finite"),
+    ("precision_at_100", None, "'precision_at_100', but K must be a proportion, such as 0.01: chunks differ"),
+    ("recall_at_1.5", None, r"k of 'recall_at_1.5' must be a number of samples \(int\) or a proportion"),
+    ("lift_at_0.1", None, "metrics must be among .*, precision_at_K, recall_at_K, but has 'lift_at_0.1'"),
+])  # fmt: skip
 def test_invalid_costs_and_names(name, cost, sentence):
     with pytest.raises(ValueError, match=sentence):
         metric(name, cost=cost)
@@ -226,16 +223,13 @@ def test_expected_confusion_matrix_of_other_labels():
     assert np.isnan(expected_confusion_matrix(y_pred=[0, 0], p=[0.5, 0.5], normalize="pred")[:, 1]).all()
 
 
-@pytest.mark.parametrize(
-    ("y_pred", "p", "options", "sentence"),
-    [
-        ([0, 2], [0.5, 0.5], {}, "y_pred has the label 2"), ([0, 1, 1], [0.5, 0.5], {}, "y_pred has 3 samples"),
-        ([0, 1], [0.5, 1.5], {}, r"p must be in \[0, 1\]"),
-        ([0, 1], [[0.5, 0.4], [0.5, 0.5]], {}, "rows of p must sum to 1"),
-        ([0, 1], [0.5, 0.5], {"labels": [0, 1, 2]}, "p has 2 classes, but labels"),
-        ([0, 1], [0.5, 0.5], {"normalize": "rows"}, "normalize must be"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("y_pred", "p", "options", "sentence"), [
+    ([0, 2], [0.5, 0.5], {}, "y_pred has the label 2"), ([0, 1, 1], [0.5, 0.5], {}, "y_pred has 3 samples"),
+    ([0, 1], [0.5, 1.5], {}, r"p must be in \[0, 1\]"),
+    ([0, 1], [[0.5, 0.4], [0.5, 0.5]], {}, "rows of p must sum to 1"),
+    ([0, 1], [0.5, 0.5], {"labels": [0, 1, 2]}, "p has 2 classes, but labels"),
+    ([0, 1], [0.5, 0.5], {"normalize": "rows"}, "normalize must be"),
+])  # fmt: skip
 def test_invalid_arguments_of_expected_confusion_matrix(y_pred, p, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         expected_confusion_matrix(p=p, y_pred=y_pred, **options)

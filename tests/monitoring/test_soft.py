@@ -125,24 +125,21 @@ def test_an_impossible_class_is_undefined(multi_class):
         assert np.isnan(soft_auc_multiclass(y_score=p, p=p, multi_class=multi_class))
 
 
-@pytest.mark.parametrize(
-    ("functions", "y_score", "p", "options", "error", "sentence"),
-    [
-        (BOTH, [1.0, 2.0], [0.5, 1.5], {}, ValueError, r"p must be in \[0, 1\], but value 1 is 1.5"),
-        (BOTH, [1.0, 2.0], [0.5, -0.1], {}, ValueError, r"p must be in \[0, 1\], but value 1 is -0.1"),
-        (BOTH, [1.0, 2.0], [0.5, np.nan], {}, ValueError, "p must be finite, but value 1 is nan"),
-        (BOTH, [1.0, np.nan], [0.5, 0.5], {}, ValueError, "y_score must be finite, but value 1 is nan"),
-        (BOTH, [1.0, 2.0], [0.5], {}, ValueError, r"the same shape, but have \(2,\) and \(1,\)"),
-        (BOTH, [], [], {}, ValueError, "y_score is empty"),
-        (BOTH, ["a", "b"], [0.1, 0.2], {}, TypeError, "real numbers"),
-        ([soft_auc_interval], [1, 2], [0.2, 0.7], {"method": "logit"}, ValueError, "method must be"),
-        ([soft_auc_interval], [1, 2], [0.2, 0.7], {"level": 1.0}, ValueError, "level must be"),
-        ([soft_auc_interval], [1, 2], [0.2, 0.7], {"n_simulations": 0}, ValueError, "n_simulations == 0, must be >= 1"),
-        ([soft_auc_multiclass], np.eye(2), np.eye(2), {"multi_class": "all"}, ValueError, "multi_class must be"),
-        ([soft_auc_multiclass], np.eye(2), [[1, 0], [0.3, 0.6]], {}, ValueError, "sum to 1, but row 1 sums to 0.9"),
-        ([soft_auc_multiclass], [[1.0]], [[1.0]], {}, ValueError, "at least two columns"),
-    ],
-)
+@pytest.mark.parametrize(("functions", "y_score", "p", "options", "error", "sentence"), [
+    (BOTH, [1.0, 2.0], [0.5, 1.5], {}, ValueError, r"p must be in \[0, 1\], but value 1 is 1.5"),
+    (BOTH, [1.0, 2.0], [0.5, -0.1], {}, ValueError, r"p must be in \[0, 1\], but value 1 is -0.1"),
+    (BOTH, [1.0, 2.0], [0.5, np.nan], {}, ValueError, "p must be finite, but value 1 is nan"),
+    (BOTH, [1.0, np.nan], [0.5, 0.5], {}, ValueError, "y_score must be finite, but value 1 is nan"),
+    (BOTH, [1.0, 2.0], [0.5], {}, ValueError, r"the same shape, but have \(2,\) and \(1,\)"),
+    (BOTH, [], [], {}, ValueError, "y_score is empty"),
+    (BOTH, ["a", "b"], [0.1, 0.2], {}, TypeError, "real numbers"),
+    ([soft_auc_interval], [1, 2], [0.2, 0.7], {"method": "logit"}, ValueError, "method must be"),
+    ([soft_auc_interval], [1, 2], [0.2, 0.7], {"level": 1.0}, ValueError, "level must be"),
+    ([soft_auc_interval], [1, 2], [0.2, 0.7], {"n_simulations": 0}, ValueError, "n_simulations == 0, must be >= 1"),
+    ([soft_auc_multiclass], np.eye(2), np.eye(2), {"multi_class": "all"}, ValueError, "multi_class must be"),
+    ([soft_auc_multiclass], np.eye(2), [[1, 0], [0.3, 0.6]], {}, ValueError, "sum to 1, but row 1 sums to 0.9"),
+    ([soft_auc_multiclass], [[1.0]], [[1.0]], {}, ValueError, "at least two columns"),
+])  # fmt: skip
 def test_invalid_rows_and_options(functions, y_score, p, options, error, sentence):
     for function in functions:
         with pytest.raises(error, match=sentence):

@@ -129,15 +129,12 @@ def test_metadata_too_large_are_refused(path):
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize(
-    ("name", "dtypes", "shape", "message"),
-    [
-        ("other", "d", None, "the array other is missing"), ("numbers", "BH", None, "numbers must be uint8 or uint16"),
-        ("numbers", "d", (4,), r"of shape \(4,\), but is float64 of \(2, 2\)"),
-        ("numbers", "d", (-1, 3), r"of shape \(-1, 3\)"),
-        ("scalar", "d", (1,), r"of shape \(1,\), but is float64 of \(\)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "dtypes", "shape", "message"), [
+    ("other", "d", None, "the array other is missing"), ("numbers", "BH", None, "numbers must be uint8 or uint16"),
+    ("numbers", "d", (4,), r"of shape \(4,\), but is float64 of \(2, 2\)"),
+    ("numbers", "d", (-1, 3), r"of shape \(-1, 3\)"),
+    ("scalar", "d", (1,), r"of shape \(1,\), but is float64 of \(\)"),
+])  # fmt: skip
 def test_arrays_need_the_dtype_and_shape(name, dtypes, shape, message):
     with pytest.raises(ModelFormatError, match=message):
         StoredModel(ARRAYS, {}).take_array(name, dtypes, shape)

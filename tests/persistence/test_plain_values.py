@@ -24,14 +24,11 @@ def test_plain_values_round_trip(value):
     assert repr(back) == repr(value)
 
 
-@pytest.mark.parametrize(
-    ("value", "plain"),
-    [
-        (np.float32(0.5), 0.5), (np.int8(3), 3), (np.True_, True), (np.str_("a"), "a"), ((1, 2), [1, 2]),
-        (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]), (np.array(["a"], dtype=object), ["a"]),
-        (pd.Series([0.5, 2.0]), [0.5, 2.0]), (pd.Index(["x", "y"]), ["x", "y"]), (np.array(2), 2),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("value", "plain"), [
+    (np.float32(0.5), 0.5), (np.int8(3), 3), (np.True_, True), (np.str_("a"), "a"), ((1, 2), [1, 2]),
+    (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]), (np.array(["a"], dtype=object), ["a"]),
+    (pd.Series([0.5, 2.0]), [0.5, 2.0]), (pd.Index(["x", "y"]), ["x", "y"]), (np.array(2), 2),
+])  # fmt: skip
 def test_arrays_become_lists(value, plain):
     assert repr(from_plain(to_plain(value))) == repr(plain)
 
@@ -44,13 +41,10 @@ def test_other_values_are_refused(value):
         to_plain(value)
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        {}, {"float": "1"}, {"float": "inf", "pairs": []}, {"pairs": {}}, {"pairs": [1]}, {"pairs": [[1]]},
-        {"pairs": [[[], 1]]}, {"pairs": [[{"pairs": []}, 1]]}, {"object": "os.system"}, [{"a": 1}],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("stored", [
+    {}, {"float": "1"}, {"float": "inf", "pairs": []}, {"pairs": {}}, {"pairs": [1]}, {"pairs": [[1]]},
+    {"pairs": [[[], 1]]}, {"pairs": [[{"pairs": []}, 1]]}, {"object": "os.system"}, [{"a": 1}],
+])  # fmt: skip
 def test_hostile_values_are_refused(stored):
     with pytest.raises(ModelFormatError, match="a value has an invalid encoding"):
         from_plain(stored)
@@ -113,18 +107,15 @@ VALUES_OF_OTHER_TYPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("hostile", "message"),
-    [
-        *((labels, "labels have an invalid encoding") for labels in ([], {"kind": "int64", "values": []})),
-        (stored("int64", {}), "a value has an invalid encoding"),
-        *((stored("object", values), "neither numbers nor strings") for values in (3, [None], [[1]], [{"pairs": []}])),
-        *((stored(kind, [value], 1), f"do not match their type {kind}$") for kind, value in VALUES_OF_OTHER_TYPES),
-        *((stored(kind, [1]), "have the unknown type") for kind in ("M8[s]", "V100000000", ["object"])),
-        *((stored("text", ["a"], length), "are too long") for length in (0, 2**60, True, -1)),
-        (stored("text", ["a"] * 1000, 2**20), "are too long"),
-    ],
-)
+@pytest.mark.parametrize(("hostile", "message"), [
+    *((labels, "labels have an invalid encoding") for labels in ([], {"kind": "int64", "values": []})),
+    (stored("int64", {}), "a value has an invalid encoding"),
+    *((stored("object", values), "neither numbers nor strings") for values in (3, [None], [[1]], [{"pairs": []}])),
+    *((stored(kind, [value], 1), f"do not match their type {kind}$") for kind, value in VALUES_OF_OTHER_TYPES),
+    *((stored(kind, [1]), "have the unknown type") for kind in ("M8[s]", "V100000000", ["object"])),
+    *((stored("text", ["a"], length), "are too long") for length in (0, 2**60, True, -1)),
+    (stored("text", ["a"] * 1000, 2**20), "are too long"),
+])  # fmt: skip
 def test_hostile_labels_are_refused(hostile, message):
     with pytest.raises(ModelFormatError, match=message):
         labels_from_plain(hostile)

@@ -74,25 +74,22 @@ def test_a_notebook_shows_the_page_in_a_frame(forest_page):
     assert re.fullmatch(r"<Report .* kB>", repr(forest_page))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "sentence"),
-    [
-        ((FOREST,), {}, ValueError, "the report of a model needs X_test and y_test"),
-        (("model", X, Y), {}, TypeError, "report needs a fitted classifier or a CriteriaComparison, but got a str"),
-        ((LogisticRegression(), X, Y), {}, NotFittedError, "not fitted yet"),
-        ((FOREST, X, Y[:9]), {}, ValueError, "^X_test has 500 rows, but y_test has 9$"),
-        ((FOREST, X[:, :3], Y), {}, ValueError, "^the model cannot read X_test: X has 3 features.*expecting 5"),
-        ((FOREST, X[:5], np.zeros(5)), {}, ValueError, "^y_test must have rows of at least two classes.*class 0$"),
-        ((FOREST, X, Y + 1), {}, ValueError, "^y_test has the label 2, which is none of the 2 classes of the model$"),
-        ((FOREST, X, Y), {"sample_weight": [1.0]}, ValueError, "^sample_weight has 1 samples, but y_test has 500$"),
-        ((FOREST, X, Y), {"sample_weight": np.zeros(500)}, ValueError, "none with weight$"),
-        ((FOREST, X, Y), {"X_train": X}, ValueError, "^the training data are X_train and y_train: give both or none$"),
-        ((FOREST, X, Y), {"X_train": X[TEST], "y_train": Y[TEST]}, ValueError, "must be the training"),
-        ((FOREST, X, Y), {"cost": (1, 3)}, ValueError, "^cost must be a 2 x 2.*pass .* instead of"),
-        ((FOREST, X, Y), {"n_bootstrap": 1}, ValueError, "^n_bootstrap must be an integer >= 2, got 1$"),
-        ((FOREST, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer >= 0, got -1$"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "options", "error", "sentence"), [
+    ((FOREST,), {}, ValueError, "the report of a model needs X_test and y_test"),
+    (("model", X, Y), {}, TypeError, "report needs a fitted classifier or a CriteriaComparison, but got a str"),
+    ((LogisticRegression(), X, Y), {}, NotFittedError, "not fitted yet"),
+    ((FOREST, X, Y[:9]), {}, ValueError, "^X_test has 500 rows, but y_test has 9$"),
+    ((FOREST, X[:, :3], Y), {}, ValueError, "^the model cannot read X_test: X has 3 features.*expecting 5"),
+    ((FOREST, X[:5], np.zeros(5)), {}, ValueError, "^y_test must have rows of at least two classes.*class 0$"),
+    ((FOREST, X, Y + 1), {}, ValueError, "^y_test has the label 2, which is none of the 2 classes of the model$"),
+    ((FOREST, X, Y), {"sample_weight": [1.0]}, ValueError, "^sample_weight has 1 samples, but y_test has 500$"),
+    ((FOREST, X, Y), {"sample_weight": np.zeros(500)}, ValueError, "none with weight$"),
+    ((FOREST, X, Y), {"X_train": X}, ValueError, "^the training data are X_train and y_train: give both or none$"),
+    ((FOREST, X, Y), {"X_train": X[TEST], "y_train": Y[TEST]}, ValueError, "must be the training"),
+    ((FOREST, X, Y), {"cost": (1, 3)}, ValueError, "^cost must be a 2 x 2.*pass .* instead of"),
+    ((FOREST, X, Y), {"n_bootstrap": 1}, ValueError, "^n_bootstrap must be an integer >= 2, got 1$"),
+    ((FOREST, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer >= 0, got -1$"),
+])  # fmt: skip
 def test_wrong_models_and_rows_are_errors_of_one_line(forest, arguments, options, error, sentence):
     with pytest.raises(error, match=rf"\A[^\n]*{sentence}[^\n]*\Z"):
         report(*(forest if argument is FOREST else argument for argument in arguments), **options)

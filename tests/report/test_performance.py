@@ -187,18 +187,15 @@ DAYS = np.where(INDEX < 5, np.datetime64("NaT"), np.datetime64("2024-01-01") + I
 QUARTERS = ["to 2024-03-05", "to 2024-05-06", "to 2024-07-06", "after 2024-07-06", "missing"]
 
 
-@pytest.mark.parametrize(
-    ("values", "names"),
-    [
-        (INDEX, ["to 124.8", "to 249.5", "to 374.2", "above 374.2"]),
-        (np.datetime64("2024-03-01") + 7 * (INDEX % 3), ["2024-03-01", "2024-03-08", "2024-03-15"]),
-        *((days, QUARTERS) for days in (DAYS, DAYS.astype("M8[ns]"), pl.Series(DAYS.astype("M8[ns]")))),
-        (np.array(["missing", None, "here"], dtype=object)[INDEX % 3], ["missing", "here", "missing (4)"]),
-        (np.array([1, 30], dtype="m8[h]").astype("m8[ns]")[INDEX % 2], ["1:00:00", "1 day, 6:00:00"]),
-        (ZONED[INDEX % 2], ["2024-01-01", "2024-01-02"]),
-        (np.array([date(2024, 1, 1), "later"], dtype=object)[INDEX % 2], ["2024-01-01", "later"]),
-    ],
-)
+@pytest.mark.parametrize(("values", "names"), [
+    (INDEX, ["to 124.8", "to 249.5", "to 374.2", "above 374.2"]),
+    (np.datetime64("2024-03-01") + 7 * (INDEX % 3), ["2024-03-01", "2024-03-08", "2024-03-15"]),
+    *((days, QUARTERS) for days in (DAYS, DAYS.astype("M8[ns]"), pl.Series(DAYS.astype("M8[ns]")))),
+    (np.array(["missing", None, "here"], dtype=object)[INDEX % 3], ["missing", "here", "missing (4)"]),
+    (np.array([1, 30], dtype="m8[h]").astype("m8[ns]")[INDEX % 2], ["1:00:00", "1 day, 6:00:00"]),
+    (ZONED[INDEX % 2], ["2024-01-01", "2024-01-02"]),
+    (np.array([date(2024, 1, 1), "later"], dtype=object)[INDEX % 2], ["2024-01-01", "later"]),
+])  # fmt: skip
 def test_names_of_groups(model, values, names):
     assert list(table_of(model, {"name": values})) == names
 

@@ -69,14 +69,11 @@ def test_scores_of_another_shape_are_refused(monkeypatch):
         score_rows(model, X, Y, None)
 
 
-@pytest.mark.parametrize(
-    ("labels", "name", "classes", "rows_of"),
-    [
-        ([0, 1], "cancelled", ("cancelled = 0", "cancelled = 1"), "with cancelled = 1"),
-        ([False, True], "fraud", ("fraud = False", "fraud = True"), "with fraud = True"),
-        (["no", "yes"], "cancelled", ("no", "yes"), "of class yes"), ([0, 1], None, ("0", "1"), "of class 1"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("labels", "name", "classes", "rows_of"), [
+    ([0, 1], "cancelled", ("cancelled = 0", "cancelled = 1"), "with cancelled = 1"),
+    ([False, True], "fraud", ("fraud = False", "fraud = True"), "with fraud = True"),
+    (["no", "yes"], "cancelled", ("no", "yes"), "of class yes"), ([0, 1], None, ("0", "1"), "of class 1"),
+])  # fmt: skip
 def test_numbers_are_named_after_the_target(labels, name, classes, rows_of):
     y = pd.Series(np.array(labels)[Y], name=name)
     rows = score_rows(small_forest().fit(X, y), X, y, None)
