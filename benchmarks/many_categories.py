@@ -331,14 +331,14 @@ def run_ranges(options: argparse.Namespace) -> None:
         found.append(np.mean(scores, axis=0))
         differences = np.array(scores)[:, 2::3] - np.array(scores)[:, ::3]
         errors = np.std(differences, axis=0, ddof=1) / np.sqrt(len(scores))
-        print(f"{name:33} {_show_ranges(found[-1], errors)}  {sorted(widths)}", flush=True)
-    print(f"{'mean':33} {_show_ranges(np.mean(found, axis=0), np.full(4, np.nan))}")
+        print(f"{name:33} {_show_ranges(found[-1])}, each ± {errors.max():.4f}  {sorted(widths)}", flush=True)
+    print(f"{'mean':33} {_show_ranges(np.mean(found, axis=0))}")
 
 
-def _show_ranges(scores: np.ndarray, errors: np.ndarray) -> str:
-    """Return ROC AUC, log loss, and the out-of-bag ROC AUC less that of new rows with its standard error."""
-    by_way = zip((*WAYS, "text"), scores.reshape(-1, 3), errors)
-    return "  ".join(f"{way} {auc:.4f} / {loss:.4f}, {oob - auc:+.4f} ± {e:.4f}" for way, (auc, loss, oob), e in by_way)
+def _show_ranges(scores: np.ndarray) -> str:
+    """Return ROC AUC, log loss, and the out-of-bag ROC AUC less that of new rows, of each way to read the numbers."""
+    by_way = zip((*WAYS, "text"), scores.reshape(-1, 3))
+    return "  ".join(f"{way} {auc:.4f} / {loss:.4f}, {oob - auc:+.4f}" for way, (auc, loss, oob) in by_way)
 
 
 def run_time(options: argparse.Namespace) -> None:
