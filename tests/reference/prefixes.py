@@ -3,25 +3,27 @@
 import numpy as np
 
 
-def find_length(texts, labels, smoothings):
+def find_length(texts, labels, smoothings, text_smoothings):
     """Return the number of first characters of texts that estimate labels best together with the text, or 0."""
-    texts, is_class = np.array(texts), labels[:, None] == np.unique(labels)
-    others = ~np.eye(len(texts), dtype=bool)
+    texts, is_class = np.array(texts, dtype=object), labels[:, None] == np.unique(labels)
+    same = (texts[:, None] == texts) & ~np.eye(len(texts), dtype=bool)
+    counts, n_rows = same @ is_class.astype(float), same.sum(axis=1, keepdims=True)
+    shares = {text: is_class[[other == text for other in texts]].mean(axis=0) for text in set(texts)}
+    frequencies = np.mean(list(shares.values()), axis=0)
 
-    def by_equal(keys, priors):
-        is_used = (keys[:, None] == keys) & others
-        counts, n = is_used @ is_class.astype(float), is_used.sum(axis=1, keepdims=True)
-        return max((np.sum(np.log(((counts + s * priors) / (n + s))[is_class])), -s) for s in smoothings)
+    def likelihood(priors):
+        return max(np.sum(np.log(((counts + s * priors) / (n_rows + s))[is_class])) for s in smoothings)
 
-    frequencies = is_class.mean(axis=0)
-    by_text, likelihoods = by_equal(texts, frequencies)[0], {}
-    for length in range(1, 25):
-        prefixes = np.array([text[:length] for text in texts.tolist()])
-        if 1 < len(set(prefixes)) < len(set(texts)):
-            likelihood, smoothing = by_equal(prefixes, frequencies)
-            is_used = (prefixes[:, None] == prefixes) & (texts[:, None] != texts)
-            counts, n = is_used @ is_class.astype(float), is_used.sum(axis=1, keepdims=True)
-            priors = (counts - smoothing * frequencies) / (n - smoothing)
-            likelihoods[length] = max(likelihood, by_equal(texts, priors)[0])
-    length = max(likelihoods, key=likelihoods.__getitem__, default=0)
-    return length if length > 0 and likelihoods[length] - by_text >= 10 else 0
+    def priors(text, length, smoothing):
+        others = [shares[other] for other in shares if other != text and other[:length] == text[:length]]
+        return (np.sum(others, axis=0) + smoothing * frequencies) / (len(others) + smoothing)
+
+    best, found = likelihood(np.tile(frequencies, (len(texts), 1))) + 10, 0
+    for length in range(1, max(map(len, shares))):
+        if len({text[:length] for text in shares}) > 1:
+            for smoothing in text_smoothings:
+                of_text = {text: priors(text, length, smoothing) for text in shares}
+                by_length = likelihood(np.array([of_text[text] for text in texts]))
+                if by_length > best + 1e-9:
+                    best, found = by_length, length
+    return found

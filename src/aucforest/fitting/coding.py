@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -180,16 +182,15 @@ class Coding:
         if not found:
             return self
         columns = dict[int, IntegerColumn | TextColumn]()
-        for (column, size), categories in found.items():
-            is_text = categories.dtype == object
+        for column, keys in groupby(found, key=itemgetter(0)):
+            sizes = tuple(size for _, size in keys)
+            is_text = found[column, sizes[0]].dtype == object
             if column in self.expanded or (column in self.categories) != is_text:
                 kind = "text" if is_text else "integers"
                 raise ValueError(
                     f"warm_start: column {column} had {kind} in the previous fit, but has other values now"
                 )
-            before = columns.get(column)
-            widths = before.widths if isinstance(before, IntegerColumn) else ()
-            columns[column] = TextColumn(size) if is_text else IntegerColumn((*widths, size))
+            columns[column] = TextColumn(*sizes) if is_text else IntegerColumn(sizes)
         all_categories = {**self.categories, **dict(enumerate(found.values(), self.n_features))}
         values = join_bins([self.values, *map(bins_of_categories, found.values())])
         return replace(self, categories=all_categories, values=values, expanded={**self.expanded, **columns})

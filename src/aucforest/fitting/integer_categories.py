@@ -12,7 +12,6 @@ of 10, 100, ... values. If this is better than single values, the ranges are cat
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,13 +23,15 @@ from aucforest.fitting.target_rates import MOST_IN_SETS, choose_smoothing, hash_
 from aucforest.tables.columns import Counted, Table, count_values, order_categories, read_numbers
 from aucforest.tables.expansion import RANGES, FoundCategories
 
-# If integers are categories, estimates from the same value or range increase the log likelihood by LEAST_GAIN or more.
-# Estimates from neighboring values alone increase it less than the best estimates do: by LEAST_GAIN or more, and by
+# If integers are categories, estimates from the same value or range increase the log likelihood by _LEAST_GAIN or more.
+# Estimates from neighboring values alone increase it less than the best estimates do: by _LEAST_GAIN or more, and by
 # the fraction _LEAST_LOSS or more. These constants, and the number of most frequent values whose labels do not count,
 # were chosen with `benchmarks/many_categories.py integers` and `ranges`.
-LEAST_GAIN, _LEAST_LOSS, _N_LEFT_OUT = 10.0, 0.15, 20
+_LEAST_GAIN, _LEAST_LOSS, _N_LEFT_OUT = 10.0, 0.15, 20
 # Numbers of neighboring values on each side, and the smoothings of estimates from them.
 _NEIGHBORS, _SMOOTHING = (1, 2, 4, 8, 16, 32, 64, 128), (1.0, 8.0, 64.0)
+# Smoothings of estimates from the other values of a group, as numbers of values.
+_VALUE_SMOOTHING = (0.5, 2.0, 8.0, 32.0)
 # Maximum number of values of a column that are counted, and maximum number of counts of all columns. If these maxima
 # allow fewer than _LEAST_VALUES values of a column, no column is searched.
 _MOST_VALUES, _LEAST_VALUES, _MOST_COUNTS = 2**14, 200, 2**20
@@ -128,23 +129,24 @@ class IntegerCounts:
         """
         if len(self.values) <= MOST_IN_SETS:
             return ()
-        estimates, by_range = LabelEstimates.of(self.counts, _N_LEFT_OUT), dict[int, GroupEstimates]()
+        estimates, by_range = _LabelEstimates.of(self.counts, _N_LEFT_OUT), dict[int, _GroupEstimates]()
         for width in RANGES:
-            starts = starts_of_groups(self.values // width)
+            ranges = self.values // width
+            starts = np.flatnonzero(np.append(True, ranges[1:] != ranges[:-1]))
             if len(starts) <= 2:  # a threshold suffices
                 break
             if len(starts) < len(self.values):
                 by_range[width] = estimates.by_group(starts)
         by_all, by_value = estimates.by_all(), estimates.by_value()
-        if max([by_value, *(found.likelihood for found in by_range.values())]) - by_all < LEAST_GAIN:
+        if max([by_value, *(found.likelihood for found in by_range.values())]) - by_all < _LEAST_GAIN:
             return ()
         by_neighbors, by_value_and_neighbors = estimates.by_neighbors()
-        likelihoods = {width: estimates.by_value_and_group(found) for width, found in by_range.items()}
-        width, by_best_range = max(likelihoods.items(), key=itemgetter(1), default=(1, by_value))
-        best = max(by_value, by_best_range, by_value_and_neighbors)
-        if best - max(by_neighbors, by_all) < max(LEAST_GAIN, _LEAST_LOSS * (best - by_all)):
+        by_ranges = (estimates.by_value_and_group(found) for found in by_range.values())
+        best = max(by_value, by_value_and_neighbors, *by_ranges)
+        if best - max(by_neighbors, by_all) < max(_LEAST_GAIN, _LEAST_LOSS * (best - by_all)):
             return ()
-        return (1, width) if by_best_range - by_value >= LEAST_GAIN else (1,)
+        width = find_groups(self.counts, estimates.scored, {width: by_range[width].starts for width in by_range})
+        return (1, width) if width > 0 else (1,)
 
     def are_copies(self) -> bool:
         """Return whether rows of a class are copies, for example of an oversampled class; values are hashes of rows."""
@@ -162,12 +164,31 @@ def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
     return hash_integers(values) < np.uint64(2 ** (64 - shift))
 
 
-def starts_of_groups(groups: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the index of the first value of each group, given the groups of sorted values."""
-    return np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+def find_groups(
+    counts: NDArray[np.int64], scored: NDArray[np.float64], starts_of_size: Mapping[int, NDArray[np.int64]]
+) -> int:
+    """Return the size of the groups that estimate labels best together with the value; 0 if values alone suffice.
+
+    `counts` are the class counts of sorted values, and `scored` those of the samples whose labels count, (n_values,
+    n_classes). `starts_of_size` has the index of the first value of each group. The log likelihood must exceed that by
+    values alone by `_LEAST_GAIN` or more. In priors a value counts as one, whatever its number of samples. Otherwise a
+    few frequent values would determine the prior of all others, and any groups would seem to be better than it.
+    """
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    frequencies = shares.mean(axis=0)
+    best, found = choose_smoothing(scored, frequencies)[1] + _LEAST_GAIN, 0
+    for size, starts in starts_of_size.items():
+        sizes = np.diff(starts, append=len(counts))
+        others = np.repeat(np.add.reduceat(shares, starts), sizes, axis=0) - shares
+        for smoothing in _VALUE_SMOOTHING:
+            priors = (others + smoothing * frequencies) / (np.repeat(sizes, sizes)[:, None] - 1.0 + smoothing)
+            likelihood = choose_smoothing(scored, priors)[1]
+            if likelihood > best:
+                best, found = likelihood, size
+    return found
 
 
-class GroupEstimates(NamedTuple):
+class _GroupEstimates(NamedTuple):
     """Estimates of labels from groups of consecutive values alone."""
 
     starts: NDArray[np.int64]  # the index of the first value of each group
@@ -175,7 +196,7 @@ class GroupEstimates(NamedTuple):
     likelihood: float  # the log likelihood of the labels
 
 
-class LabelEstimates(NamedTuple):
+class _LabelEstimates(NamedTuple):
     """Log likelihoods of labels by estimates from the values of a column, from groups of them, or from neighbors."""
 
     counts: NDArray[np.float64]  # (n_values, n_classes), in the order of the values
@@ -183,7 +204,7 @@ class LabelEstimates(NamedTuple):
     frequencies: NDArray[np.float64]  # (n_classes,), of the same samples
 
     @classmethod
-    def of(cls, counts: NDArray[np.int64], n_left_out: int = 0) -> "LabelEstimates":
+    def of(cls, counts: NDArray[np.int64], n_left_out: int) -> "_LabelEstimates":
         """Return the estimates for the given counts. The labels of the n_left_out most frequent values do not count."""
         scored = counts.astype(np.float64)
         scored[np.argsort(-counts.sum(axis=1), kind="stable")[:n_left_out]] = 0.0
@@ -198,11 +219,11 @@ class LabelEstimates(NamedTuple):
         """Return the log likelihood by the other samples of the same value."""
         return choose_smoothing(self.scored, self.frequencies)[1]
 
-    def by_group(self, starts: NDArray[np.int64]) -> GroupEstimates:
+    def by_group(self, starts: NDArray[np.int64]) -> _GroupEstimates:
         """Return the estimates from the other samples of the same group."""
-        return GroupEstimates(starts, *choose_smoothing(np.add.reduceat(self.scored, starts), self.frequencies))
+        return _GroupEstimates(starts, *choose_smoothing(np.add.reduceat(self.scored, starts), self.frequencies))
 
-    def by_value_and_group(self, group: GroupEstimates) -> float:
+    def by_value_and_group(self, group: _GroupEstimates) -> float:
         """Return the log likelihood by the group alone, or by the value smoothed to its group, whichever is greater."""
         sizes = np.diff(group.starts, append=len(self.counts))
         others = np.repeat(np.add.reduceat(self.counts, group.starts), sizes, axis=0) - self.counts

@@ -110,6 +110,11 @@ class TrainingTable(ABC):
     def _count_rates(self, coding: Coding, weighting: RateWeights) -> TargetRates:
         """Choose the tables of target rates, or take those of a warm start, and count their totals over all rows."""
         rates, target, spec = self._spec.rates, self.target, self._spec
+        for table in () if rates is None else rates.tables:
+            if table.feature not in coding.rated:
+                raise ValueError(
+                    f"warm_start: column {table.feature} has different categories than in the previous fit"
+                )
         if rates is None:
             samples = (self._sample_column(coding, feature) for feature in coding.rated)
             with_interactions = INTERACTIONS in spec.encodings

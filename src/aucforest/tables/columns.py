@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -30,6 +31,7 @@ MOST_IN_FLOAT32 = 2**24  # float32 represents all integers up to this one
 LARGEST_INTEGERS, _NAMES_OF_LARGEST = (nw.Int128, nw.UInt128), {"Int128", "UInt128"}
 
 Categories = dict[int, NDArray[Any]]
+_NO_PREFIXES: Mapping[int, tuple[int, int]] = MappingProxyType({})
 
 
 class Factor(NamedTuple):
@@ -391,17 +393,17 @@ def feature_kinds(categories: Categories, n_features: int) -> NDArray[np.int8]:
     return kinds
 
 
-def encode(table: Table, categories: Categories, prefixes: Mapping[int, tuple[int, int]] | None = None) -> NDArray[Any]:
+def encode(
+    table: Table, categories: Categories, prefixes: Mapping[int, tuple[int, int]] = _NO_PREFIXES
+) -> NDArray[Any]:
     """Return a table as a numeric matrix, with codes in its categorical columns.
 
     The codes of the first characters of columns are appended. `prefixes` has the column and the number of characters
     of each of these features, by its index.
     """
-    prefixes = prefixes or {}
     columns = {feature: read_column(table, feature) for feature in categories if feature not in prefixes}
-    matrix, codes = _as_numbers(table, columns, categories), []
-    for feature, (column, n_characters) in prefixes.items():
-        codes.append(encode_prefixes(columns[column], n_characters, categories[feature]))
+    matrix = _as_numbers(table, columns, categories)
+    codes = [encode_prefixes(columns[column], n, categories[feature]) for feature, (column, n) in prefixes.items()]
     return np.column_stack((matrix, *codes)) if codes else matrix
 
 
