@@ -54,10 +54,22 @@ def test_first_characters_are_found_by_the_definition(monkeypatch):
         counts = merge_counts(*counted)
         np.testing.assert_array_equal(counts.counts, count_texts(column, None, rows).counts)
         length = find_length(sorted({texts[i] for i in row}), counts)
-        expected = reference.find_length([texts[i] for i in row], labels, SMOOTHING.tolist(), integer_categories._VALUE_SMOOTHING)
+        expected = reference.find_length(
+            [texts[i] for i in row], labels, SMOOTHING.tolist(), integer_categories._VALUE_SMOOTHING
+        )
         assert length == expected
         found.add(max(0, length - seed % 30))
     assert {0, 1, 2} <= found
+
+
+def test_only_text_that_occurs_is_counted():
+    rows, missing = CountedRows.of(np.array([0, 1, 1]), 2, 1), np.full(3, np.nan)
+    for values in (["a", np.nan, 5], ["a", None], ["a", "b"]):
+        assert count_texts(Factor(values, np.array([0, 1, 0])), None, rows).counts.max(initial=0) == 1
+    two_rows = rows._replace(labels=rows.labels[:2])
+    assert len(count_texts(Factor(["a", 5], np.array([0, 1, 0])), np.array([0, 2]), two_rows).values) == 1
+    assert count_texts(Factor(["a", 5], np.array([0, 1, 0])), None, rows) is None
+    assert (len(count_texts(missing, None, rows).values), count_texts(np.zeros(3), None, rows)) == (0, None)
 
 
 def test_of_many_texts_a_sample_is_counted(monkeypatch):
@@ -74,8 +86,9 @@ def test_unseen_text_with_known_first_characters(forest):
     encoded = forest.encode(rows)
     np.testing.assert_array_equal(encoded["account: first 5 characters"], [0, 0, 1, np.nan, np.nan, np.nan])
     np.testing.assert_array_equal(encoded["account"], [4, np.nan, 5, np.nan, np.nan, np.nan])
-    note = "column 'account': 1 of 2 rows (50 %) have a category that training has not seen"
-    assert any(each.startswith(note) for each in column_notes(rows[:2], model=forest))
+    assert column_notes(rows[:2], model=forest)[-1].endswith(
+        "has not seen ('00100X'); it counts as missing, except for its first 5 characters"
+    )
     explained = explain(forest, rows)
     assert list(explained.feature_names) == ["x", "account", "age"]
     importance = forest.feature_importances_
@@ -134,7 +147,11 @@ def test_a_warm_start_keeps_them(forest):
     grown = copy.deepcopy(forest).set_params(n_estimators=45, oob_score=False).fit(X, Y[::-1])
     assert (grown.expanded_, len(grown)) == (forest.expanded_, 45)
     assert find(X, Y[::-1]) == {}
-    grown.set_params(n_estimators=50)
+    for texts in (X.account.str[:1], X.account.str[1:]):
+        with pytest.raises(
+            ValueError, match=r"^warm_start: column 1 has different categories than in the previous fit"
+        ):
+            grown.set_params(n_estimators=50).fit(X.assign(account=texts), Y)
     for out_of_core in (False, True):
         rows = X.assign(account=X.account.fillna("0").astype(int))
         with pytest.raises(ValueError, match=r"^warm_start: column 1 had text in the previous fit, but has other valu"):
@@ -160,11 +177,12 @@ def test_files_and_exports(forest, tmp_path):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    (at("prefixes", put=[[1]]), "each item of prefixes must be a feature"), (at("prefixes", put=[[1, 0]]), "each item"),
+    (at("prefixes", put=[[1]]), "each item of prefixes must be a feature"), (at("prefixes", put=[[1, 0]]), "column 1 "),
+    (at("prefixes", put=[[1, 4]]), "column 1 has other first characters"), (at("prefixes", put=[[1, 99]]), "column 1 "),
     (at("prefixes", put=[[1, True]]), "each item of"), (at("prefixes", put=[[1, 2.0]]), "each item of prefixes must"),
     (at("prefixes", put=[[3, 5]]), "feature 3 of dates, integers or text is unknown or repeated"),
     (at("prefixes", put=[[1, 5], [1, 5]]), "feature 1 of dates, integers or text is unknown or repeated"),
-    (at("prefixes", put=[[0, 5]]), "there are no categories of column 0 or of its first characters"),
+    (at("prefixes", put=[[0, 5]]), "column 0 has other first characters than its categories"),
     (at("prefixes", put=[]), "there are categories of feature 3, but 3 features"),
 ])  # fmt: skip
 def test_damaged_files_are_refused(forest, tmp_path, change, message):

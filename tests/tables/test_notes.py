@@ -95,6 +95,6 @@ def test_notes_on_some_rows_of_a_table_say_so():
 def test_unseen_categories_are_counted_and_named():
     frame = pd.DataFrame({"a": ["x", "y", None, "z", "w", "v", "v"], "b": range(7)})
     known = {0: np.array(["x", "y"], dtype=object), 1: np.arange(7)}
-    (note,) = unseen_categories(frame, known)
+    (note,) = unseen_categories(frame, known, {})
     start = "column 'a': 4 of 7 rows (57 %) have a category that training has not seen"
     assert note == f"{start} ('z', 'w', 'v'); it counts as a missing value"

@@ -101,8 +101,7 @@ def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[Any], p
         require(len(widths) > 0 and are_widths and widths == sorted(set(widths)), "the ranges of integers are unknown")
         add(feature, IntegerColumn(tuple(widths)))
     for item in prefixes:
-        is_pair = len(item) == 2 and type(item[1]) is int and item[1] > 0
-        require(is_pair, "each item of prefixes must be a feature and a number of characters")
+        require(len(item) == 2 and type(item[1]) is int, "each item of prefixes must be a feature and a number")
         add(item[0], TextColumn(item[1]))
     return expanded
 
@@ -115,9 +114,12 @@ def _check_categories(model: Any) -> None:
         is_column = feature < model.n_features_in_ and (column is None or isinstance(column, TextColumn))
         is_found = feature in integers or feature in texts
         require(is_column or is_found, f"there are categories of feature {feature}, which is a number")
-    for feature, (column, _) in texts.items():
-        are_known = {feature, column} <= model.categories_.keys()
-        require(are_known, f"there are no categories of column {column} or of its first characters")
+    for feature, (column, n_characters) in texts.items():
+        values, prefixes = (model.categories_.get(index, np.empty(0)).tolist() for index in (column, feature))
+        are_text = n_characters > 0 and len(values) > 0 and all(isinstance(value, str) for value in values)
+        are_distinct = len(set(prefixes)) == len(prefixes)
+        are_prefixes = are_text and are_distinct and set(prefixes) == {value[:n_characters] for value in values}
+        require(are_prefixes, f"column {column} has other first characters than its categories")
     for feature, (column, _) in integers.items():
         values = model.categories_.get(feature, np.empty(0))
         are_integers = values.dtype == np.int64 and len(values) > 0 and np.all((values >= -(2**53)) & (values <= 2**53))

@@ -30,7 +30,7 @@ from aucforest.tables.expansion import RANGES, FoundCategories
 _LEAST_GAIN, _LEAST_LOSS, _N_LEFT_OUT = 10.0, 0.15, 20
 # Numbers of neighboring values on each side, and the smoothings of estimates from them.
 _NEIGHBORS, _SMOOTHING = (1, 2, 4, 8, 16, 32, 64, 128), (1.0, 8.0, 64.0)
-# Smoothings of estimates from the other values of a group, as numbers of values.
+# Smoothings of estimates from the other values of a group, as numbers of values of mean weight.
 _VALUE_SMOOTHING = (0.5, 2.0, 8.0, 32.0)
 # Maximum number of values of a column that are counted, and maximum number of counts of all columns. If these maxima
 # allow fewer than _LEAST_VALUES values of a column, no column is searched.
@@ -145,7 +145,7 @@ class IntegerCounts:
         best = max(by_value, by_value_and_neighbors, *by_ranges)
         if best - max(by_neighbors, by_all) < max(_LEAST_GAIN, _LEAST_LOSS * (best - by_all)):
             return ()
-        width = find_groups(self.counts, estimates.scored, {width: by_range[width].starts for width in by_range})
+        width = find_groups(estimates.counts, estimates.scored, {width: by_range[width].starts for width in by_range})
         return (1, width) if width > 0 else (1,)
 
     def are_copies(self) -> bool:
@@ -165,23 +165,27 @@ def _is_sampled(values: NDArray[np.int64], shift: int) -> NDArray[np.bool_]:
 
 
 def find_groups(
-    counts: NDArray[np.int64], scored: NDArray[np.float64], starts_of_size: Mapping[int, NDArray[np.int64]]
+    counts: NDArray[np.float64], scored: NDArray[np.float64], starts_of_size: Mapping[int, NDArray[np.int64]]
 ) -> int:
     """Return the size of the groups that estimate labels best together with the value; 0 if values alone suffice.
 
     `counts` are the class counts of sorted values, and `scored` those of the samples whose labels count, (n_values,
     n_classes). `starts_of_size` has the index of the first value of each group. The log likelihood must exceed that by
-    values alone by `_LEAST_GAIN` or more. In priors a value counts as one, whatever its number of samples. Otherwise a
-    few frequent values would determine the prior of all others, and any groups would seem to be better than it.
+    values alone by `_LEAST_GAIN` or more. In priors, a value with n samples has the weight n / (n + a), where `a` is
+    the best smoothing, as in random-effects models (DerSimonian and Laird 1986). With the weight n, a few frequent
+    values would determine the prior of all others, and any groups would seem to be better than it.
     """
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    frequencies = shares.mean(axis=0)
+    n_samples = counts.sum(axis=1, keepdims=True)
+    weights = n_samples / (n_samples + choose_smoothing(counts, counts.sum(axis=0) / counts.sum())[0])
+    shares, mean_weight = counts / n_samples * weights, weights.mean()
+    frequencies = shares.sum(axis=0) / weights.sum()
     best, found = choose_smoothing(scored, frequencies)[1] + _LEAST_GAIN, 0
     for size, starts in starts_of_size.items():
         sizes = np.diff(starts, append=len(counts))
-        others = np.repeat(np.add.reduceat(shares, starts), sizes, axis=0) - shares
-        for smoothing in _VALUE_SMOOTHING:
-            priors = (others + smoothing * frequencies) / (np.repeat(sizes, sizes)[:, None] - 1.0 + smoothing)
+        others, weight = (np.repeat(np.add.reduceat(a, starts), sizes, axis=0) - a for a in (shares, weights))
+        for n_values in _VALUE_SMOOTHING:
+            smoothing = n_values * mean_weight
+            priors = (others + smoothing * frequencies) / (weight + smoothing)
             likelihood = choose_smoothing(scored, priors)[1]
             if likelihood > best:
                 best, found = likelihood, size

@@ -86,5 +86,5 @@ def find_length(texts: list[str], by_hash: IntegerCounts) -> int:
     n_common = np.array([_count_common(one, other) for (one, _), (other, _) in pairwise(counted)])
     lengths = (np.unique(n_common)[:-1][:_MOST_LENGTHS] + 1).tolist()
     starts = {length: np.append(0, np.flatnonzero(n_common < length) + 1) for length in lengths}
-    counts = by_hash.counts[[row for _, row in counted]]
-    return find_groups(counts, counts.astype(np.float64), starts)
+    counts = by_hash.counts[[row for _, row in counted]].astype(np.float64)
+    return find_groups(counts, counts, starts)

@@ -8,7 +8,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucforest.tables.columns import as_table, check_table
-from aucforest.tables.expansion import categories_of_columns
+from aucforest.tables.expansion import categories_of_columns, parts_of_unseen
 from aucforest.tables.notes import suspicious_columns, unseen_categories
 
 
@@ -66,5 +66,5 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
     if model is not None:
         check_is_fitted(model)
         validate_data(model, X, skip_check_array=True, reset=False)
-        notes += unseen_categories(X, categories_of_columns(model))
+        notes += unseen_categories(X, categories_of_columns(model), parts_of_unseen(model))
     return notes

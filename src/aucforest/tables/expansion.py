@@ -111,6 +111,13 @@ def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
     return {columns[feature]: values for feature, values in categories.items() if feature not in groups}
 
 
+def parts_of_unseen(model: Any) -> dict[int, str]:
+    """Return the features that values of a column have even if training has not seen them, by the column's index."""
+    columns = getattr(model, "expanded_", {}).items()
+    parts = {j: column.parts for j, column in columns if not isinstance(column, DateColumn)}
+    return {j: " and ".join(part for part in names if part not in ("category", "text")) for j, names in parts.items()}
+
+
 def read_features(table: Table, expanded: Expanded, categories: Categories) -> NDArray[Any]:
     """Return the features of a table as a numeric matrix, with codes in place of categories."""
     return encode(expand(table, expanded), categories, columns_of_texts(table.shape[1], expanded))

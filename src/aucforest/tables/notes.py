@@ -146,13 +146,14 @@ def _leak_sentence(aucs: dict[str, float]) -> str:
     return f"{listed} each separate the classes alone: are they known at prediction time?"
 
 
-def unseen_categories(table: Any, categories: dict[int, NDArray[Any]]) -> list[str]:
-    """Return a sentence for each categorical column that has values which are not in `categories`."""
+def unseen_categories(table: Any, categories: dict[int, NDArray[Any]], parts: dict[int, str]) -> list[str]:
+    """Return a sentence for each column with values not in `categories`; `parts` are `parts_of_unseen` of the model."""
     frame, notes = read_table(table), []
     names = _names_of(table, frame)
     for feature, labels in categories.items():
         if unseen := count_unseen(read_column(frame, feature), labels):
-            notes.append(unseen_note(names[feature], sum(unseen.values()), len(frame), list(unseen)))
+            n_unseen, part = sum(unseen.values()), parts.get(feature, "")
+            notes.append(unseen_note(names[feature], n_unseen, len(frame), list(unseen), part))
     return notes
 
 

@@ -11,7 +11,7 @@ from aucforest.metrics.thresholds import decide
 from aucforest.tables import text_types
 from aucforest.tables.columns import count_unseen, read_column, read_table, repeated
 from aucforest.tables.dates import SECONDS, DateColumn
-from aucforest.tables.expansion import categories_of_columns
+from aucforest.tables.expansion import categories_of_columns, parts_of_unseen
 from aucforest.tables.kinds import as_flags, as_kind, check_has_columns, decode, kind_of, nearest
 from aucforest.tables.sources import stray_notes
 from aucforest.tables.texts import listed, unseen_note
@@ -70,6 +70,7 @@ class ModelColumns:
             old_categories = categories_of_columns(old)
             categories |= {j: np.append(categories[j], old_categories[j]) for j in categories.keys() & old_categories}
         self._categories = {self.names[j]: values for j, values in categories.items()}
+        self._parts_of_unseen = {self.names[j]: part for j, part in parts_of_unseen(model).items()}
         if table.is_text:
             formats = getattr(model, "text_formats_", {})
             kinds = dict.fromkeys(numbers, NUMBER) | dict(zip(self.names, self._kinds))
@@ -100,7 +101,8 @@ class ModelColumns:
 
     def unseen_notes(self) -> list[str]:
         """Return sentences on the unseen categories of all batches."""
-        return [unseen_note(name, n, self.n_rows, list(examples)) for name, (n, examples) in self._unseen.items()]
+        parts, unseen = self._parts_of_unseen, self._unseen.items()
+        return [unseen_note(name, n, self.n_rows, [*values], parts.get(name, "")) for name, (n, values) in unseen]
 
     def model_input(self, features: Any) -> Any:
         """Return a table of features, or a matrix of them if the model was fitted without feature names."""

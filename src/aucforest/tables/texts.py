@@ -218,14 +218,14 @@ def listed_columns(names: Sequence[str]) -> str:
     return f"column{'s' if names[1:] else ''} {listed(names)}"
 
 
-def unseen_note(name: str, n_unseen: int, n_rows: int, examples: Sequence[str]) -> str:
-    """Return a note on the categories of a column that the training data did not have."""
+def unseen_note(name: str, n_unseen: int, n_rows: int, examples: Sequence[str], parts: str = "") -> str:
+    """Return a note on the categories of a column that training has not seen; `parts` is that of `parts_of_unseen`."""
     percentage = 100.0 * n_unseen / n_rows
     digits = ".2g" if percentage < 99.5 else ".4g"
     shown = ", ".join(map(repr, map(readable, examples[:_EXAMPLES])))
     more = ", ..." if len(examples) > _EXAMPLES else ""
     which = f"{n_unseen:,} of {n_rows:,} rows ({percentage:{digits}} %)"
+    counts_as = f"missing, except for its {parts}" if parts else "a missing value"
     return (
-        f"column {name!r}: {which} have a category that training has not seen ({shown}{more}); it counts as a missing"
-        " value"
+        f"column {name!r}: {which} have a category that training has not seen ({shown}{more}); it counts as {counts_as}"
     )
