@@ -30,7 +30,7 @@ from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import repeated
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import DateColumn
-from aucforest.tables.expansion import IntegerColumn, categories_of_columns
+from aucforest.tables.expansion import IntegerColumn, TextColumn, categories_of_columns
 from aucforest.tables.kinds import decode, holds_text
 from aucforest.tables.sources import is_table
 
@@ -68,10 +68,12 @@ def n_features(model: Any) -> int:
 
 def describe_features(model: Any) -> str:
     expanded = list(getattr(model, "expanded_", {}).values())
-    n_dates, n_integers = (sum(isinstance(column, kind) for column in expanded) for kind in (DateColumn, IntegerColumn))
+    kinds_of = DateColumn, IntegerColumn, TextColumn
+    n_dates, n_integers, n_texts = (sum(isinstance(column, kind) for column in expanded) for kind in kinds_of)
     n_categorical = len(categories_of_columns(model)) - n_integers
     kinds = f"{n_categorical} of them categorical" + (f", {n_dates} of dates" if n_dates else "")
     kinds += f", {n_integers} of integers with categories" if n_integers else ""
+    kinds += f", {n_texts} of text with first characters" if n_texts else ""
     return f"{model.n_features_in_} columns, {kinds}; {n_features(model)} features"
 
 

@@ -68,7 +68,7 @@ class TreeBasedClassifier(TreeExports):
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept_rows(sample_weight))
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
-        # Here, only dates are expanded, because integers that are categories are found later.
+        # Here, only dates are expanded, because the other features of columns are found later.
         dates = cast("Dates", self.expanded_)
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, dates, target)
 

@@ -165,7 +165,7 @@ class FeatureModel(Model):
 
     @property
     def split_features_(self) -> NDArray[Any]:
-        """The names of the features of the trees: columns of X (several for a column of dates), then target rates."""
+        """The names of the features of the trees: columns of X, those computed from columns, then target rates."""
         check_is_fitted(self, "classes_")
         names = getattr(self, "feature_names_in_", None)
         names = [f"feature_{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()

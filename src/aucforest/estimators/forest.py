@@ -144,8 +144,8 @@ class AUCForestClassifier(ForestFit):
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
         The encoding of columns with more than 50 categories, and of columns of integers that are categories, such as
         numbers of customers. Integers are categories if samples with equal values, or with the same first digits, have
-        more similar labels than samples with neighboring values. First characters of text, such as those of postal
-        codes, are a further feature if they predict labels better than the text alone.
+        more similar labels than samples with neighboring values. The first characters of text with more than 50
+        categories, such as postal codes, are a further feature if they predict labels better than the text alone.
 
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
           Columns of integers are split by thresholds, too.
@@ -206,7 +206,8 @@ class AUCForestClassifier(ForestFit):
     expanded_ : dict of int to DateColumn, IntegerColumn or TextColumn
         The features computed from each column of dates, of integers that are categories, and of text whose first
         characters are a feature, by column index. ``parts`` are the features, ``zone`` is the time zone of the calendar
-        or None. The first feature replaces the column, the others come after the last column.
+        or None, ``widths`` are those of the ranges of integers, and ``n_characters`` is the number of first characters.
+        The first feature replaces the column, the others come after the last column.
     text_formats_ : dict of dict
         The format of numbers and dates in the text file that the forest was fitted to, by column name, such as
         ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``. Other files are read in the same format. Defined
