@@ -68,9 +68,7 @@ class ParquetFiles(_TypedTable, Files):
 
     def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns in canonical types; see `TextFiles.batches`."""
-        return self._read(columns, first_row, max_rows or rows_of_batch(len(columns)))
-
-    def _read(self, columns: Sequence[str], first_row: int, max_rows: int) -> Iterator[Any]:
+        max_rows = max_rows or rows_of_batch(len(columns))
         for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
