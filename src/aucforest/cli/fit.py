@@ -205,10 +205,8 @@ def _fit(
             model.text_formats_ = formats
     else:
         assert isinstance(model, AUCForestClassifier)
-        settings: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
-        settings["positive"] = str(data.classes[-1])
-        if columns.groups is not None:
-            settings["groups"] = columns.groups
+        settings = {"target": columns.target, "sample_weight": columns.weight, "positive": str(data.classes[-1])}
+        settings |= {} if columns.groups is None else {"groups": columns.groups}
         order = np.argsort(data.classes)
         labels = recode(data.y, np.argsort(order).astype(np.uint16))
         rows = Target(data.classes[order], labels, data.weight, data.groups)
