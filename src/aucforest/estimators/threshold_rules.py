@@ -2,9 +2,8 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,8 +143,7 @@ def _describe(few: FewGroups) -> str:
     return f"only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}"
 
 
-@dataclass(frozen=True)
-class TunedRule:
+class TunedRule(NamedTuple):
     """A threshold rule, with the labels, weights and costs of the rows that it is tuned on."""
 
     threshold: Any  # the rule, which may contain costs
