@@ -79,8 +79,7 @@ class TreePrediction(FeatureModel):
         n_threads = effective_n_jobs(self._n_jobs)
         # All tasks have about the same number of rows.
         step = -(-n_rows // (n_threads * -(-n_rows // (n_threads * max_rows))))
-        for _ in thread_map(self._n_jobs)(function, [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]):
-            pass
+        list(thread_map(self._n_jobs)(function, [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]))
 
     def _map_blocks(self, packed: PackedTrees, X: Any, function: Callable[[slice, NDArray[Any]], object]) -> None:
         """Call ``function(rows, block)`` for dense blocks of rows in the format of the traversal kernels."""

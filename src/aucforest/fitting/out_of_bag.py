@@ -263,8 +263,7 @@ def sum_out_of_bag(
         def add_block(block: int, trees: TreeRanges = trees) -> None:
             running.add(trees, block * BLOCK_ROWS, training.take(bags.rows(block)))
 
-        for _ in thread_map(n_jobs)(add_block, range(bags.sampler.n_blocks)):
-            pass
+        list(thread_map(n_jobs)(add_block, range(bags.sampler.n_blocks)))
     return running.at_all_rows(bags.kept, len(training.labels))
 
 
