@@ -35,6 +35,7 @@ from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import tree_keys
 from aucforest.fitting.target_rates import RateWeights
+from aucforest.metrics.validation import FloatArray
 from aucforest.tables.target_rates import ENCODINGS, INTERACTIONS, RATES, SETS
 from aucforest.tree.tree import Tree
 
@@ -65,7 +66,7 @@ class BoostedTrees(NamedTuple):
 
     model: AUCForestClassifier
     scale: float  # the class scores are the mean over trees times this number
-    scores: NDArray[np.float64]  # (n_rows, n_classes), predicted for training rows by trees not fitted to them
+    scores: FloatArray  # (n_rows, n_classes), predicted for training rows by trees not fitted to them
 
 
 class _BoostedRows:
@@ -85,7 +86,7 @@ class _BoostedRows:
             given = np.ones(n_rows) if part.rate_weights is None else part.rate_weights
             self._rate_weights = given * (growth.rates.factors / unsampled)[part.labels]
 
-    def values(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def values(self, rows: NDArray[np.int64]) -> FloatArray:
         """Return the features of training rows, with target rates as for new rows."""
         # As float64, because the kernel that finds leaves would have to be compiled again for float32.
         return np.require(self._table.X[self.indices[rows]], np.float64, ["C", "W"])
@@ -112,7 +113,7 @@ class _BoostedRows:
 
     def _values_of_codes(
         self, growth: Growth, part: Part, features: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    ) -> FloatArray:
         """Return the features of rows. Target rates are given as codes, and become the lower bounds of their bins."""
         assert isinstance(self._table.X, RatedRows)
         base = self._table.X.without_rates(rows)
@@ -125,9 +126,7 @@ class _BoostedRows:
 
 
 def fit_boosted(
-    forest: AUCForestClassifier,
-    validate_rows: Callable[[AUCForestClassifier], RowsInMemory],
-    fold: NDArray[np.int64],
+    forest: AUCForestClassifier, validate_rows: Callable[[AUCForestClassifier], RowsInMemory], fold: NDArray[np.int64]
 ) -> BoostedTrees:
     """Fit a series for each fold, given the fold of each row, -1 for rows of weight 0.
 

@@ -18,6 +18,7 @@ from aucforest.estimators._combination import log_proba
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import Sums
+from aucforest.metrics.validation import FloatArray
 
 # Smaller probabilities are replaced by this value, because the logarithm of 0 is infinite.
 MIN_PROBA = 1e-6
@@ -43,11 +44,11 @@ class Calibration(NamedTuple):
     """A calibration, which maps class probabilities p_k to p_k ** slope * exp(intercepts[k]), normalized."""
 
     slope: float  # above 1 if the forest is under-confident
-    intercepts: NDArray[np.float64]  # only their differences matter; -inf for a class without training samples
+    intercepts: FloatArray  # only their differences matter; -inf for a class without training samples
     slope_std: float = float("nan")  # the standard error of the slope; NaN if the calibration was not fitted
     n_samples: int = 0  # the number of out-of-bag samples that the calibration was fitted to; 0 if it was not fitted
 
-    def apply(self, proba: NDArray[np.float64], n_jobs: int | None = 1) -> NDArray[np.float64]:
+    def apply(self, proba: FloatArray, n_jobs: int | None = 1) -> FloatArray:
         """Return calibrated probabilities of shape (n_samples, n_classes), computed by n_jobs threads."""
         n_rows = max(1, _BLOCK // proba.shape[1])
         if len(proba) <= n_rows:
@@ -75,14 +76,12 @@ class CalibrationSample(NamedTuple):
     """Out-of-bag samples that a calibration is fitted to."""
 
     labels: NDArray[Any]
-    weights: NDArray[np.float64]  # with the mean 1; class totals are proportional to the `frequencies` of `calibrate`
+    weights: FloatArray  # with the mean 1; class totals are proportional to the `frequencies` of `calibrate`
     groups: NDArray[np.int64] | None  # the group of each sample; samples of a group are dependent
     halves: Sequence[Sums]  # the out-of-bag sums over each half of the trees
 
 
-def effective_counts(
-    labels: NDArray[Any], weights: NDArray[np.float64], groups: NDArray[Any] | None
-) -> NDArray[np.float64]:
+def effective_counts(labels: NDArray[Any], weights: FloatArray, groups: NDArray[Any] | None) -> FloatArray:
     """Return for each class the effective number of its samples or, if `groups` are given, groups (Kish 1965)."""
     counts = []
     for k in range(int(labels.max()) + 1):
@@ -101,7 +100,7 @@ def rarer_class_size(counts: NDArray[Any]) -> float:
     return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
 
 
-def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> tuple[float, float]:
+def _slope_penalties(sample: CalibrationSample, counts: FloatArray) -> tuple[float, float]:
     """Return the penalty of a slope below 1, and the penalty of a slope of at least 1."""
     below_1 = _PENALTY_BELOW_1
     if sample.groups is not None:
@@ -126,11 +125,7 @@ def _can_fit(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> boo
 
 
 def calibrate(
-    sample: CalibrationSample,
-    frequencies: NDArray[np.float64],
-    prior: Calibration | None,
-    n_trees: int,
-    n_jobs: int | None = 1,
+    sample: CalibrationSample, frequencies: FloatArray, prior: Calibration | None, n_trees: int, n_jobs: int | None = 1
 ) -> Calibration | None:
     """Fit a calibration for a forest of n_trees trees.
 
@@ -191,10 +186,10 @@ class _Likelihood:
 
     def __init__(
         self,
-        logs: NDArray[np.float64],
-        base: NDArray[np.float64],
+        logs: FloatArray,
+        base: FloatArray,
         labels: NDArray[Any],
-        weights: NDArray[np.float64],
+        weights: FloatArray,
         slope_penalties: tuple[float, float],
     ) -> None:
         n_classes, self._weights, self._slope_penalties = len(logs), weights, slope_penalties
@@ -206,13 +201,13 @@ class _Likelihood:
         self._quadratic[1:, 1:] -= 1.0 / n_classes
         self._quadratic *= _PENALTY
 
-    def _penalty(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _penalty(self, parameters: FloatArray) -> FloatArray:
         """Return the matrix of the penalty, a quadratic form."""
         penalty = self._quadratic.copy()
         penalty[0, 0] += self._slope_penalties[int(parameters[0] >= 0.0)]
         return penalty
 
-    def _evaluate(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def _evaluate(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return the penalized negative log likelihood, and the log probabilities of all classes except the first."""
         scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
         largest = np.maximum(scores.max(axis=0), 0.0)
@@ -221,9 +216,7 @@ class _Likelihood:
         losses = norm - np.einsum("kn,kn->n", self._is_label, scores)
         return float(self._weights @ losses + parameters @ self._penalty(parameters) @ parameters), scores - norm
 
-    def _derivatives(
-        self, parameters: NDArray[np.float64], log_calibrated: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _derivatives(self, parameters: FloatArray, log_calibrated: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradient of each sample, (n_parameters, n_samples), and the Fisher information."""
         proba, scaled = np.exp(log_calibrated), np.exp(parameters[0]) * self._log_odds
         weighted, deviation = proba * self._weights, scaled - np.einsum("kn,kn->n", proba, scaled)
@@ -234,12 +227,12 @@ class _Likelihood:
         residual = weighted - self._weights * self._is_label
         return np.vstack((np.einsum("kn,kn->n", residual, scaled), residual)), information
 
-    def slope_std(self, parameters: NDArray[np.float64]) -> float:
+    def slope_std(self, parameters: FloatArray) -> float:
         """Return the standard error of the log slope."""
         _, information = self._derivatives(parameters, self._evaluate(parameters)[1])
         return float(np.sqrt(np.linalg.inv(information + 2.0 * self._penalty(parameters))[0, 0]))
 
-    def weight_factor(self, parameters: NDArray[np.float64]) -> float:
+    def weight_factor(self, parameters: FloatArray) -> float:
         """Return the factor that converts the weights to numbers of independent samples.
 
         The factor is the variance of the log slope by the Fisher information, divided by the sandwich estimate of this
@@ -250,7 +243,7 @@ class _Likelihood:
         variance = float(np.sum(np.einsum("a,an->n", inverse, gradients) ** 2))
         return float(inverse[0]) / variance if variance > 0.0 else 1.0
 
-    def minimize(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    def minimize(self, parameters: FloatArray) -> FloatArray:
         """Return the minimizing parameters, found by Fisher scoring; scipy's optimizers are several times slower."""
         value, log_calibrated = self._evaluate(parameters)
         for _ in range(_MOST_STEPS):

@@ -18,7 +18,7 @@ from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, add_shrunk
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.roc import auc_by_weights, hand_till_by_weights
-from aucforest.metrics.validation import check_weights
+from aucforest.metrics.validation import FloatArray, check_weights
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.random import SCORED_SAMPLE
 from aucforest.tree.tree import Tree
@@ -56,7 +56,7 @@ _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
 _LEAST_TASK = 1e-3
 
 
-def _mixture_weights(gains: NDArray[np.float64], factor: float, default: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mixture_weights(gains: FloatArray, factor: float, default: FloatArray) -> FloatArray:
     """Return the weights of variants or encodings, given their gains in AUC; `default` if an AUC is not defined."""
     if np.any(np.isnan(gains)):
         return default
@@ -64,14 +64,12 @@ def _mixture_weights(gains: NDArray[np.float64], factor: float, default: NDArray
     return np.asarray(weights / weights.sum())
 
 
-def jackknife_error(estimates: NDArray[np.float64]) -> Any:
+def jackknife_error(estimates: FloatArray) -> Any:
     """Return the jackknife standard error over the last axis of estimates, each without one part of the rows."""
     return np.sqrt((estimates.shape[-1] - 1) * np.var(estimates, axis=-1))
 
 
-def row_weight(
-    weights: NDArray[np.float64] | None, sample_weight: NDArray[np.float64] | None, *, bootstrap: bool
-) -> float:
+def row_weight(weights: FloatArray | None, sample_weight: FloatArray | None, *, bootstrap: bool) -> float:
     """Return the weight that shrinkage counts as one sample, which is the mean weight of a sample.
 
     `weights` include class weights, `sample_weight` does not. Without a bootstrap, a row of integer sample weight w is
@@ -85,7 +83,7 @@ def row_weight(
     return float(np.clip(weights.mean(), weights.min(), weights.max()))
 
 
-def amounts_to_score(shrinkage: float | str | None) -> NDArray[np.float64]:
+def amounts_to_score(shrinkage: float | str | None) -> FloatArray:
     """Return the amounts of shrinkage to score: those of "auto", or the given one and `COMPARISON_AMOUNT`."""
     if shrinkage == "auto":
         return AMOUNTS
@@ -141,7 +139,7 @@ class OutOfBagSelector:
         n_classes: int,
         n_variants: int,
         n_encodings: int,
-        amounts: NDArray[np.float64],
+        amounts: FloatArray,
         unit: float,
         calibration: Calibration | None,
         n_jobs: int | None,
@@ -220,7 +218,7 @@ class OutOfBagSelector:
         for _ in thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks):
             pass
 
-    def _blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    def _blocks(self, rows: slice) -> Iterator[tuple[slice, FloatArray]]:
         """Yield parts of the slice `rows` of the scored rows, each with its dense (n_features, n_rows) matrix."""
         if isinstance(self._table, SparseRows):
             for block_rows, block in self._table.blocks(rows):
@@ -230,15 +228,15 @@ class OutOfBagSelector:
             yield rows, np.ascontiguousarray(self._table[:, rows])
 
     def _score(
-        self, candidates: Sequence[Sums], weights: NDArray[np.float64], calibration: Calibration | None = None
-    ) -> NDArray[np.float64]:
+        self, candidates: Sequence[Sums], weights: FloatArray, calibration: Calibration | None = None
+    ) -> FloatArray:
         """Return the AUC of each candidate with each of several row weights; it ranks rows by the mean over trees.
 
         `weights` has the shape (n_weights, n_rows), the result (n_candidates, n_weights). The totals of the candidates
         have `count_columns(n_classes)` columns. An AUC that is not defined is NaN.
         """
 
-        def score(sums: Sums) -> NDArray[np.float64]:
+        def score(sums: Sums) -> FloatArray:
             # Rows that are not out of bag for any tree get the score 0 and the weight 0.
             is_oob = sums.n_trees > 0
             means = sums.total / np.where(is_oob, sums.n_trees, 1)[:, None]
@@ -252,7 +250,7 @@ class OutOfBagSelector:
         return np.stack(list(thread_map(self._n_jobs, _RANK_TIME * candidates[0].total.size)(score, candidates)))
 
     @cached_property
-    def _jackknife_weights(self) -> NDArray[np.float64]:
+    def _jackknife_weights(self) -> FloatArray:
         """The row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows).
 
         The weights with index k are 0 for the rows of part k. To compute ranks only once, these rows are not removed.
@@ -260,7 +258,7 @@ class OutOfBagSelector:
         is_left_out = parts_of_rows(self._labels, self._groups) == np.arange(N_PARTS)[:, None]
         return np.where(is_left_out, 0.0, self._weights)
 
-    def _sums_of_halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
+    def _sums_of_halves(self, factors: FloatArray | None = None) -> list[Sums]:
         """Return the sums over each half of the trees for all amounts; `factors` weight the trees of each encoding."""
         total: NDArray[Any] = self._sums.whole
         n_trees: NDArray[Any] = self._sums.n_trees
@@ -269,7 +267,7 @@ class OutOfBagSelector:
             n_trees = n_trees * np.tile(factors, n_trees.shape[1] // len(factors))[:, None]
         return [Sums(*pair) for pair in zip(total.sum(axis=1), n_trees.sum(axis=1))]
 
-    def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
+    def calibration_sample(self, amount: float, frequencies: FloatArray) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, with weights that yield these class frequencies."""
         index = self._index_of(amount)
         halves = [Sums(total[..., index], n_trees) for total, n_trees in self._sums_of_halves()]
@@ -285,7 +283,7 @@ class OutOfBagSelector:
         by_variant = (array.reshape(-1, self._n_encodings, *array.shape[1:]) for array in sums)
         return list(map(Sums, *(array.sum(axis=0 if kind == "encoding" else 1) for array in by_variant)))
 
-    def score_alternatives(self, kind: Literal["variant", "encoding"]) -> NDArray[np.float64]:
+    def score_alternatives(self, kind: Literal["variant", "encoding"]) -> FloatArray:
         """Return the AUC of the trees of each variant or encoding, and its standard error; NaN if it is not defined.
 
         The standard error is that of Hanley and McNeil (1982). For more than two classes it is an approximation: K
@@ -301,9 +299,7 @@ class OutOfBagSelector:
         # Rounding errors can make the variance negative for a score of about 1.
         return np.stack((scores, np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)))
 
-    def weigh(
-        self, weights: NDArray[np.float64], encoding_weights: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def weigh(self, weights: FloatArray, encoding_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return new weights of the variants and of the encodings, given the present weights."""
         if len(weights) > 1:
             factor = _VARIANT_FACTOR * rarer_class_size(self._counts_by_class())
@@ -313,7 +309,7 @@ class OutOfBagSelector:
             self._has_weighed_encodings = True
         return weights, encoding_weights
 
-    def _variant_gains(self) -> NDArray[np.float64]:
+    def _variant_gains(self) -> FloatArray:
         """Return, for each variant, the gain in AUC of the whole forest if the variant had more trees.
 
         The number of additional trees is the mean number of trees of a variant. The additional trees are assumed to
@@ -327,7 +323,7 @@ class OutOfBagSelector:
         scores = self._score(candidates, self._weights[None])[:, 0]
         return scores[1:] - scores[0]
 
-    def _encoding_gains(self, all_weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def _encoding_gains(self, all_weights: FloatArray | None = None) -> FloatArray:
         """Return the gain in AUC by more trees of each encoding, minus the largest gain, in standard errors.
 
         `all_weights`, (n_weights, n_rows), are several row weights, by default only the weights of all rows. The result
@@ -361,11 +357,7 @@ class OutOfBagSelector:
         return int(np.searchsorted(self._amounts, amount))
 
     def choose_amount(
-        self,
-        n_trees: int,
-        prior: float,
-        weights: NDArray[np.float64] | None = None,
-        halves: Sequence[Sums] | None = None,
+        self, n_trees: int, prior: float, weights: FloatArray | None = None, halves: Sequence[Sums] | None = None
     ) -> float:
         """Return the amount of shrinkage with the best estimated AUC for a forest of n_trees trees.
 
@@ -379,7 +371,7 @@ class OutOfBagSelector:
             return prior
         extrapolation = 1.0 - float(all_trees.n_trees.mean()) / n_trees
 
-        def score(amounts: Sequence[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        def score(amounts: Sequence[int], weights: FloatArray) -> FloatArray:
             candidates = [Sums(sums.total[..., i], sums.n_trees) for sums in (*halves, all_trees) for i in amounts]
             first, second, both = self._score(candidates, weights, self._calibration).reshape(3, len(amounts), -1)
             return both + extrapolation * (both - 0.5 * (first + second))
@@ -414,7 +406,7 @@ class OutOfBagSelector:
         differences = differences[np.isfinite(differences)]
         return float(differences.mean()) if len(differences) > 0 else 0.0
 
-    def _encoding_factors(self, all_weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _encoding_factors(self, all_weights: FloatArray) -> FloatArray:
         """Return factors for the trees of encodings, (n_weights, n_encodings), that give them the chosen weights."""
         n_added = self._n_added.sum(axis=0)
         if not self._has_weighed_encodings:

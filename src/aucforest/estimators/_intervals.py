@@ -7,12 +7,12 @@ half-samples is about the variance of the forest over training sets. References:
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aucforest.estimators._calibration import MIN_PROBA
 from aucforest.fitting.bootstrap import N_HALVES
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics.intervals import score_bounds
+from aucforest.metrics.validation import FloatArray
 
 # Minimum and maximum number of rows from which the dispersion is estimated, and the maximum of rows * trees * classes.
 _LEAST_ROWS, _MOST_ROWS, _MOST_PROBABILITIES = 64, 2048, 2**22
@@ -52,9 +52,7 @@ def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float
     return float(variance / deviation.sum())
 
 
-def bounds_of(
-    mean: NDArray[np.float64], proba: NDArray[np.float64], slope: float, dispersion: float, quantile: float
-) -> NDArray[np.float64]:
+def bounds_of(mean: FloatArray, proba: FloatArray, slope: float, dispersion: float, quantile: float) -> FloatArray:
     """Return the bounds of the probabilities `proba`, (n_samples, n_classes, 2).
 
     `proba` are the calibrated means over trees, and `mean` are the means before calibration. The means p have the
@@ -67,7 +65,7 @@ def bounds_of(
     return np.stack(score_bounds(proba, dispersion * slope**2 * factors, quantile), axis=-1)
 
 
-def sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_of_others(values: FloatArray) -> FloatArray:
     """Return for each column the sum of the other columns, without the rounding error of the total minus the column."""
     zeros = np.zeros((len(values), 1))
     before, after = np.cumsum(values[:, :-1], axis=1), np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]

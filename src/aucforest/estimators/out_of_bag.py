@@ -29,7 +29,7 @@ from aucforest.metrics.at_k import find_at_k, top_size
 from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
-from aucforest.metrics.validation import class_codes, positive_last
+from aucforest.metrics.validation import FloatArray, class_codes, positive_last
 from aucforest.tables.sparse import dense_blocks
 from aucforest.tables.target_rates import SETS
 from aucforest.tree.prediction import PackedTrees
@@ -94,7 +94,7 @@ class OutOfBagScorer:
         scoring: str | Scorer,
         *,
         parameter: str = "scoring",
-        label: Callable[[NDArray[np.float64]], NDArray[np.int64]] | None = None,
+        label: Callable[[FloatArray], NDArray[np.int64]] | None = None,
     ) -> None:
         self._forest, self._scorer, self._parameter = forest, resolve_scorer(scoring), parameter
         self._label = partial(decide, forest) if label is None else label
@@ -105,16 +105,14 @@ class OutOfBagScorer:
         if isinstance(scoring, str) and (scoring in _POSITIVE_SCORERS or find_at_k(scoring) is not None):
             warn_of_positive(f"{parameter}={scoring!r}", forest)
 
-    def score(
-        self, X: Any, labels: NDArray[np.uint16], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
-    ) -> float:
+    def score(self, X: Any, labels: NDArray[np.uint16], proba: FloatArray, sample_weight: FloatArray | None) -> float:
         """Return the score of class probabilities; NaN with a warning if the scorer fails because a class is absent."""
         if self._scorer is None:
             return class_roc_auc(labels, proba, sample_weight)
         scored_model, classes, order = copy.copy(self._forest), self._classes, self._order
 
         # Scorers read the names of these functions, which must be the names of methods.
-        def predict_proba(X: Any) -> NDArray[np.float64]:
+        def predict_proba(X: Any) -> FloatArray:
             return proba[:, order]
 
         def predict(X: Any) -> NDArray[Any]:
@@ -167,7 +165,7 @@ def check_scorer(model: Any, target: Target) -> None:
 def score_out_of_bag(
     model: Any,
     rule: TunedRule,
-    proba: NDArray[np.float64],
+    proba: FloatArray,
     take_rows: Callable[[NDArray[np.int64]], Any],
     groups_of: Callable[[NDArray[np.int64]], NDArray[np.int64] | None],
 ) -> float:
@@ -235,7 +233,7 @@ def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
 
 
 def _rate_weights(
-    forest: Any, weight: NDArray[np.float64] | None, labels: NDArray[np.uint16], cells_of: Callable[[int], Any]
+    forest: Any, weight: FloatArray | None, labels: NDArray[np.uint16], cells_of: Callable[[int], Any]
 ) -> NDArray[np.int64] | None:
     """Return the integer weights of the rows in the fit; None if these rows do not have the totals of the target rates.
 
