@@ -58,8 +58,7 @@ class Calibration(NamedTuple):
         def calibrate_rows(rows: slice) -> None:
             calibrated[rows] = self.apply(proba[rows])
 
-        for _ in thread_map(n_jobs)(calibrate_rows, gen_batches(len(proba), n_rows)):
-            pass
+        list(thread_map(n_jobs)(calibrate_rows, gen_batches(len(proba), n_rows)))
         return calibrated
 
 

@@ -215,8 +215,7 @@ class OutOfBagSelector:
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
         n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
         tasks = [(half, part) for part in gen_even_slices(n_rows, n_parts) for half in range(_N_HALVES)]
-        for _ in thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks):
-            pass
+        list(thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks))
 
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, FloatArray]]:
         """Yield parts of the slice `rows` of the scored rows, each with its dense (n_features, n_rows) matrix."""
