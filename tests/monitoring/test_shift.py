@@ -131,7 +131,7 @@ def test_at_most_20_reference_chunks_are_compared(n_chunks, monkeypatch):
     y_true = np.arange(2000) % 2
     CBPE().fit(y_true=y_true, y_score=normal(2000)[:, 0] + y_true, chunks=Chunks.by_number(n_chunks))
     compared = [np.flatnonzero(~call.args[3]) for call in measure.call_args_list]
-    assert len(compared) == min(n_chunks, shift.MOST_CHUNKS)
+    assert len(compared) == min(n_chunks, estimation.MOST_CHUNKS)
     assert (compared[0][0], compared[-1][-1]) == (0, 1999)
 
 

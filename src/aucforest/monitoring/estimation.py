@@ -18,29 +18,27 @@ from aucforest.monitoring._rows import FloatArray, IntArray, RankedSamples, chec
 from aucforest.monitoring._tables import UNKNOWN, Samples
 from aucforest.monitoring.calibration import Curves, Evaluated, Scored, columns_to_fit, evaluate, is_rising
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.metrics import (
-    EstimatedMetric,
-    Normalize,
-    alert_limits,
-    find_metrics,
-    is_beyond,
-    relative_reach,
-)
+from aucforest.monitoring.metrics import EstimatedMetric, Normalize, alert_limits, find_metrics, is_beyond
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
-from aucforest.monitoring.shift import (
-    LEAST_CHUNKS,
-    MOST_CHUNKS,
-    ComparedSamples,
-    ShiftReport,
-    measure_shift,
-    prediction_limits,
-)
+from aucforest.monitoring.shift import LEAST_CHUNKS, ComparedSamples, ShiftReport, measure_shift, prediction_limits
 from aucforest.monitoring.soft import soft_roc_auc
 from aucforest.tables.rows import indexable_rows
 
 # With fewer positive reference samples, intervals of precision and recall at k and of average precision have far too
 # low coverage if scores shift; see benchmarks/monitoring_bias.py.
 FEWEST_POSITIVES = 50
+MOST_CHUNKS = 20  # the maximum number of reference chunks that are compared: each needs a domain classifier
+
+
+def _relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
+    """Return the distance of the alert limits from the mean, divided by the distance of `chance` from the mean.
+
+    `chance` is the metric of scores without information, which is within the limits if the result is above 1. The
+    result is NaN with fewer than two values, or if `chance` equals the mean.
+    """
+    if values.size < 2 or not is_beyond(values.mean(), chance, chance):
+        return np.nan
+    return float(threshold * values.std() / abs(values.mean() - chance))
 
 
 def _shorten(names: list[str]) -> str:
@@ -415,7 +413,7 @@ class CBPE(BaseEstimator):
             self.limits_[metric.name] = self._limits_for(metric, self._usual_size)
             if metric.name in self.metrics:  # not for cells of the confusion matrix
                 chance = metric.estimate(no_information).value * metric.ratio(self._usual_size, len(p))
-                reaches[metric.name] = relative_reach(values, self.threshold, chance)
+                reaches[metric.name] = _relative_reach(values, self.threshold, chance)
         self._warn_if_limits_are_missing(len(pieces))
         self._warn_if_limits_are_wide(reaches)
 
@@ -457,7 +455,7 @@ class CBPE(BaseEstimator):
             )
 
     def _warn_if_limits_are_wide(self, reaches: dict[str, float]) -> None:
-        """Warn if even scores without information would be within the limits; see `relative_reach`."""
+        """Warn if even scores without information would be within the limits; see `_relative_reach`."""
         wide = {name: reach for name, reach in reaches.items() if 1.0 < reach < np.inf}
         if not wide:
             return

@@ -221,17 +221,6 @@ def alert_limits(metric: EstimatedMetric, values: FloatArray, threshold: float) 
     return float(max(metric.low, values.mean() - distance)), float(min(metric.high, values.mean() + distance))
 
 
-def relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
-    """Return the distance of the alert limits from the mean, divided by the distance of `chance` from the mean.
-
-    `chance` is the metric of scores without information, which is within the limits if the result is above 1. The
-    result is NaN with fewer than two values, or if `chance` equals the mean.
-    """
-    if values.size < 2 or not is_beyond(values.mean(), chance, chance):
-        return np.nan
-    return float(threshold * values.std() / abs(values.mean() - chance))
-
-
 def is_beyond(estimate: float, lower: float, upper: float) -> bool:
     """Return whether an estimate is beyond the alert limits by more than rounding errors. The limits can be equal."""
     return max(lower - estimate, estimate - upper) > ROUNDING * max(1.0, abs(estimate))

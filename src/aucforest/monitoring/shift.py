@@ -22,7 +22,6 @@ N_BINS = 10
 MOST_ROWS = 5_000  # the maximum number of reference and of new samples for the domain classifier
 LEAST_PROBABILITY = 0.01  # Probabilities are clipped so that no density ratio is 0 or infinite.
 LEAST_CHUNKS = 3  # the minimum number of full reference chunks for limits: two would only be compared with each other
-MOST_CHUNKS = 20  # the maximum number of reference chunks that are compared: each needs a domain classifier
 
 
 class ShiftReport(NamedTuple):
