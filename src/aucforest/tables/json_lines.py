@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from aucforest.tables.database import literal, literals, name_of
 from aucforest.tables.files import check_column_names
-from aucforest.tables.text_files import NOT_UTF8, TextFiles
-from aucforest.tables.text_types import NESTED, UNMARKED
+from aucforest.tables.text_files import NESTED, NOT_UTF8, UNMARKED, TextFiles
 
 JSON_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".jsonl", ".ndjson"))
 

@@ -11,24 +11,12 @@ import pyarrow.compute as pc
 
 from aucforest._optional import import_optional
 from aucforest.tables.copies import Readable
-from aucforest.tables.database import connect_to, fetch, literal
+from aucforest.tables.database import connect_to, fetch, literal, literals
 from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few, reading_advice
-from aucforest.tables.text_types import (
-    FLAG,
-    N_VALUES,
-    N_ZEROS,
-    NESTED,
-    NOT_BLANK,
-    NUMBER,
-    RAW,
-    TEXT,
-    UNMARKED,
-    TextType,
-    infer_types,
-)
+from aucforest.tables.text_types import FLAG, N_VALUES, N_ZEROS, NOT_BLANK, NUMBER, RAW, TEXT, TextType, infer_types
 from aucforest.tables.texts import StrayText
 
 # The maximum number of stray values (such as text among numbers) that are kept per column, as examples for messages.
@@ -38,6 +26,10 @@ _MOST_COUNTED = 2**12
 # After more than this number of rows is read, the connection is closed to free its memory.
 _MANY_ROWS = 2**16
 
+# Text, with NULL in place of missing-value markers.
+UNMARKED = f"CASE WHEN {{0}} NOT IN ({literals(MISSING)}) THEN {{0}} END"
+# Objects and lists of JSON, which cannot be features.
+NESTED = TextType(pa.struct([("json", pa.string())]), "{'json': {0}}", "text")
 NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from aucforest.tables import spellings
 from aucforest.tables.database import literal, literals
-from aucforest.tables.kinds import MISSING, WORDS
+from aucforest.tables.kinds import WORDS
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, YEAR_FIRST, Readings, is_day_first, is_few
 
@@ -62,8 +62,6 @@ _LONG_DURATION = (
     f" {_if(spellings.ISO_DURATION, f'{_SIGN} * epoch_us(try_cast({_ISO_INTERVAL} AS INTERVAL))')})"
 )
 _DURATION = f"coalesce({_LONG_DURATION}, epoch_us({_TIME}))"
-# Text, with NULL in place of missing-value markers.
-UNMARKED = f"CASE WHEN {{0}} NOT IN ({literals(MISSING)}) THEN {{0}} END"
 _TRUE, _FALSE = map(literals, WORDS.values())
 _FLAG = f"CASE WHEN {{0}} IN ({_TRUE}) THEN true WHEN {{0}} IN ({_FALSE}) THEN false END"
 
@@ -87,8 +85,6 @@ class TextType(NamedTuple):
 
 RAW, TEXT = TextType(pa.string(), "{0}", "raw text"), TextType(pa.string(), "{0}", "text")
 EMPTY = TextType(pa.null(), "NULL", "text")
-# Objects and lists of JSON, which cannot be features.
-NESTED = TextType(pa.struct([("json", pa.string())]), "{'json': {0}}", "text")
 NUMBER = TextType(pa.float64(), _PLAIN_NUMBER, "number", "DOUBLE")
 INTEGER = TextType(pa.int64(), f"CAST({_INTEGER} AS BIGINT)", "number", "BIGINT")
 FLAG = TextType(pa.bool_(), _FLAG, "boolean")
