@@ -159,5 +159,4 @@ def _features_table(title: str, features: list[dict[str, Any]], n_features: int,
             more = f", ... ({len(labels)} in all)" if len(labels) > MOST_CATEGORIES else ""
             kind = f"categorical: {', '.join(map(repr, labels[:MOST_CATEGORIES]))}{more}"
         rows.append([feature["name"], kind, f"{feature['impurity_importance']:.3f}"])
-    headings = ["feature", "kind", ">importance by impurity"]
-    return rich_table(title, headings, rows, caption="; ".join(notes))
+    return rich_table(title, ["feature", "kind", ">importance by impurity"], rows, caption="; ".join(notes))

@@ -43,8 +43,7 @@ def refresh(
     model = load_model(old, jobs)
     if reference is not None:
         _outputs.check_reference([target], model.classes_, data)
-    columns = LabelledColumns(target, positive, weight, groups)
-    rows = read_for_model(model, data, columns, read_options, is_refit=True)
+    rows = read_for_model(model, data, LabelledColumns(target, positive, weight, groups), read_options, is_refit=True)
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
     if (note := training_rows_warning(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
         echo_notes([note])

@@ -261,8 +261,7 @@ def oob_permutation_importance(
                 yield [partial(proba_of, total) for total in totals]
                 progress.update(len(features))
 
-        names = input_names_of(forest)
-        result = measure_importance(parts, proba, permuted(), n_repeats, names, thread_map(n_jobs))
+        result = measure_importance(parts, proba, permuted(), n_repeats, input_names_of(forest), thread_map(n_jobs))
     baseline_score = result.baseline_score
     if is_roc_auc(scoring):
         pairs = OutOfBagPairs(forest, rows, n_jobs)

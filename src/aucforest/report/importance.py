@@ -92,8 +92,7 @@ def partial_dependence(rows: ScoredRows, columns: list[int], seed: int) -> list[
     Values of a column are copied from rows that have them, so frames of any library keep their types; scikit-learn's
     function does not accept polars frames. Constant columns are omitted. The result is empty for sparse rows.
     """
-    n_rows = rows.labels.size
-    chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
+    chosen = np.sort(np.random.default_rng(seed).permutation(rows.labels.size)[:_MOST_ROWS])
     X, weights = safe_indexing(rows.X, chosen), rows.weights[chosen]
     arrays = list(column_arrays(X).items())
     if not arrays:

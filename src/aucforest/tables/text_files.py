@@ -144,8 +144,7 @@ class TextFiles(Files):
 
     def batches(self, columns: Sequence[str], first_row: int = 0, max_rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, each of at most `max_rows` rows, beginning with `first_row`."""
-        schema = self.schema(columns)
-        return split_batches(self._read(columns, schema), first_row, max_rows)
+        return split_batches(self._read(columns, self.schema(columns)), first_row, max_rows)
 
     def _read(self, columns: Sequence[str], schema: Any) -> Iterator[Any]:
         names, types = [self._engine_names[name] for name in columns], [self._types[name] for name in columns]
