@@ -27,8 +27,7 @@ class Files(NamedTable):
 
     def check_unchanged(self) -> None:
         """Raise ValueError if a file has changed."""
-        for _ in self.unchanged():
-            pass
+        list(self.unchanged())
 
     def stamps(self) -> list[list[Any]]:
         """Return path, size and modification time of each file."""
