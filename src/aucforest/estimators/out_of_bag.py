@@ -240,8 +240,7 @@ def _rate_weights(
     `weight` may differ from the weights of the fit by a common factor.
     """
     rates, n_classes = forest.target_rates_, len(forest.classes_)
-    weights = RateWeights.of(weight, None, n_classes)
-    integers = weights.integers(weight)
+    integers = RateWeights.of(weight, None, n_classes).integers(weight)
     rows = CodedRows(np.empty((0, len(labels)), dtype=np.uint8), labels, integers)
     scale = 1.0
     for number, table in enumerate(rates.tables):

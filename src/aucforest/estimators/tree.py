@@ -193,8 +193,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
             table = self._validate_rows(X, y, sample_weight)
             table.target.check_classes()
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            params = self._params()
-            spec = FitSpec.resolve(params, table.target, table.names, table.n_features, seed, table.dates)
+            spec = FitSpec.resolve(self._params(), table.target, table.names, table.n_features, seed, table.dates)
             self._code(table, spec)
             self.trees_ = table.grow({0: 0})
         return self
