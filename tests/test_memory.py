@@ -16,10 +16,9 @@ def test_bytes(text, n_bytes):
     assert parse_bytes(text, "memory_limit") == n_bytes
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "GiB", "-1GB", "0", "0.5", "0.0009kB", 0, -5, True, None, 1.5, "2XB", "1 2", "2iB", "1e3MB", "nan", "1.5.2"],
-)
+@pytest.mark.parametrize("text", [
+    "", "GiB", "-1GB", "0", "0.5", "0.0009kB", 0, -5, True, None, 1.5, "2XB", "1 2", "2iB", "1e3MB", "nan", "1.5.2",
+])  # fmt: skip
 def test_what_is_no_number_of_bytes(text):
     with pytest.raises(ValueError, match="memory_limit must be a number of bytes"):
         parse_bytes(text, "memory_limit")

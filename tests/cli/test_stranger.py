@@ -113,7 +113,7 @@ TABLES = {
     "stray text kept": Messy(STRAY, [AS_TEXT], [f"column 'amount': {N_NEW} of 80 rows "], "--stray-text text"),
     # At least a tenth of the values are words, so the column is text, and its numbers are categories.
     "mixed types": Messy(
-        both(grade=lambda table: np.where(table.index % 4 == 0, "none", (table["age"] // 10).astype(str))),
+        both(grade=lambda table: np.where(table.index % 4 == 0, "none", (table["age"] // 10).astype(str)))
     ),
     "dates as text": Messy(
         both(booked=lambda table: [f"{1 + row % 12}/{1 + row % 7}/2024" for row in table.index]), [DATES]

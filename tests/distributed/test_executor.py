@@ -98,10 +98,9 @@ def test_a_cancelled_request_raises_an_error(executor, monkeypatch):
         executor.gather([waiting])
 
 
-@pytest.mark.parametrize(
-    ("workers", "sentence"),
-    [(None, "the Dask scheduler does not answer"), ({}, r"has done nothing for .*: there are no workers")],
-)
+@pytest.mark.parametrize(("workers", "sentence"), [
+    (None, "the Dask scheduler does not answer"), ({}, r"has done nothing for .*: there are no workers"),
+])  # fmt: skip
 def test_waiting_ends_without_a_scheduler_or_workers(executor, monkeypatch, workers, sentence):
     async def identity():
         await asyncio.sleep(10.0 if workers is None else 0.0)

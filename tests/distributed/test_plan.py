@@ -68,10 +68,9 @@ def test_advice_for_each_strategy():
     assert re.search(sentence, replicated.advice)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "least"),
-    [({"n_rows": 10**9, "memory": 32 * GIB, "tree_rows": 632_000_000}, 10**7), ({"memory": 2**28}, 10**3)],
-)
+@pytest.mark.parametrize(("sizes", "least"), [
+    ({"n_rows": 10**9, "memory": 32 * GIB, "tree_rows": 632_000_000}, 10**7), ({"memory": 2**28}, 10**3),
+])  # fmt: skip
 def test_the_advised_samples_fit(sizes, least):
     too_large = plan(**sizes)
     max_samples = int(re.search(r"set max_samples=(\d+), or use more memory", too_large.advice)[1])

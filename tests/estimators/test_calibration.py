@@ -128,10 +128,9 @@ def test_a_default_forest_is_calibrated(n_classes):
 
 
 @pytest.mark.filterwarnings(UNSCORED)
-@pytest.mark.parametrize(
-    "params",
-    [{"sampling": "stratified", "class_weight": {0: 1, 1: 5, 2: 2}}, {"sampling": "balanced", "criterion": "gini"}],
-)
+@pytest.mark.parametrize("params", [
+    {"sampling": "stratified", "class_weight": {0: 1, 1: 5, 2: 2}}, {"sampling": "balanced", "criterion": "gini"},
+])  # fmt: skip
 def test_calibration_of_a_forest_equals_the_reference_on_its_out_of_bag_samples(params):
     X, y = make_table(n_rows=200, n_classes=3)
     weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0], 200)

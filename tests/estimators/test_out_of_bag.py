@@ -127,10 +127,9 @@ def test_the_first_of_two_classes_may_be_positive(scoring):
     assert forest.oob_score_ == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("oob_score", "f1"), ("oob_score", "precision_at_0.1"), ("threshold", "f1"), ("threshold", {"alerts": 0.05})],
-)
+@pytest.mark.parametrize(("name", "value"), [
+    ("oob_score", "f1"), ("oob_score", "precision_at_0.1"), ("threshold", "f1"), ("threshold", {"alerts": 0.05}),
+])  # fmt: skip
 def test_a_positive_class_that_is_hardly_meant_is_named(name, value):
     rare, params = X[:, 0] > np.quantile(X[:, 0], 0.8), {name: value}
     names = np.where(rare, "fraud", "genuine")

@@ -97,10 +97,9 @@ def test_target_rates_of_many_blocks_and_of_some_of_the_rows(monkeypatch, tmp_pa
     check(make_many(), RATED | {"oob_score": True}, "weight", source=tmp_path / "rows.csv")
 
 
-@pytest.mark.parametrize(
-    ("weight", "groups", "n_classes", "most", "with_regions"),
-    [(None, None, 2, 150, False), ("weight", None, 3, 150, False), ("weight", "customer", 2, 2**14, True)],
-)
+@pytest.mark.parametrize(("weight", "groups", "n_classes", "most", "with_regions"), [
+    (None, None, 2, 150, False), ("weight", None, 3, 150, False), ("weight", "customer", 2, 2**14, True),
+])  # fmt: skip
 def test_integers_that_are_categories_are_found_as_in_memory(
     monkeypatch, tmp_path, weight, groups, n_classes, most, with_regions
 ):

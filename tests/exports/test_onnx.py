@@ -59,10 +59,9 @@ def test_what_cannot_be_written(tmp_path, monkeypatch):
         write_onnx(tmp_path / "a.onnx", ensemble, np.arange(2))
 
 
-@pytest.mark.parametrize(
-    ("classes", "dtype"),
-    [([1j, 2j], "complex128"), ([1, 2**63 + 1], "object"), ([0.5, 2**53 + 1], "object"), ([1, 2], np.longdouble)],
-)
+@pytest.mark.parametrize(("classes", "dtype"), [
+    ([1j, 2j], "complex128"), ([1, 2**63 + 1], "object"), ([0.5, 2**53 + 1], "object"), ([1, 2], np.longdouble),
+])  # fmt: skip
 def test_labels_of_other_types_are_refused(tmp_path, classes, dtype):
     sentence = f"labels that are str, bool or numbers of at most 64 bits, not {np.dtype(dtype)}$"
     with pytest.raises(TypeError, match=sentence):

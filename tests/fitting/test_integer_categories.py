@@ -371,10 +371,9 @@ def test_permuted_columns_are_permuted_with_their_rates(forest):
     np.testing.assert_allclose(explained.values.sum(axis=1) + explained.base_values, log_odds, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("interact", "first", "step", "with_ranges"),
-    [(False, 0.0, 1.0, False), (True, -1000.0, 10.0, False), (False, -100.0, 1.0, True)],
-)
+@pytest.mark.parametrize(("interact", "first", "step", "with_ranges"), [
+    (False, 0.0, 1.0, False), (True, -1000.0, 10.0, False), (False, -100.0, 1.0, True),
+])  # fmt: skip
 def test_files_and_exports(tmp_path, interact, first, step, with_ranges):
     onnxruntime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(0)
@@ -439,9 +438,7 @@ def test_only_numbers_have_integers(forest, tmp_path):
     ):
         check_refused(contents, at("integers", put=columns), message, tmp_path)
     check_refused(contents, at("dates", put=[[1, ["time"], None]]), "feature 1 of dates, integers or text is", tmp_path)
-    check_refused(
-        contents, at("categories", 0, 0, put=1), "there are categories of feature 1, which is a number", tmp_path
-    )
+    check_refused(contents, at("categories", 0, 0, put=1), "are categories of feature 1, which is a number", tmp_path)
     check_refused(contents, at("categories", put=[]), "the categories of column 1 are not integers", tmp_path)
 
 

@@ -25,8 +25,7 @@ XGBOOST = partial(xgboost.XGBClassifier, n_jobs=1, random_state=0)
 
 
 @pytest.mark.parametrize(
-    ("make", "raw", "log_loss"),
-    [(LIGHTGBM, "raw_score", "binary"), (XGBOOST, "output_margin", "binary:logistic")],
+    ("make", "raw", "log_loss"), [(LIGHTGBM, "raw_score", "binary"), (XGBOOST, "output_margin", "binary:logistic")]
 )
 def test_models_rank_as_well_as_with_log_loss(cancer, make, raw, log_loss):
     X_train, X_test, y_train, y_test = cancer

@@ -46,10 +46,9 @@ def test_bounds_of_the_score_interval_by_definition(rows):
         assert mirrored == pytest.approx([1.0 - ends[1], 1.0 - ends[0]], abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("y_true", "weights", "defined"),
-    [([0, 0, 1], None, True), ([0, 0, 0], None, False), ([0, 0, 1, 1], [1, 1, 1, 0], True)],
-)
+@pytest.mark.parametrize(("y_true", "weights", "defined"), [
+    ([0, 0, 1], None, True), ([0, 0, 0], None, False), ([0, 0, 1, 1], [1, 1, 1, 0], True),
+])  # fmt: skip
 def test_too_few_rows_are_undefined(y_true, weights, defined):
     scores, few = [0.3, 0.1, 0.2, 0.25][: len(y_true)], "fewer than two samples"
     with pytest.warns(UndefinedMetricWarning, match=few):

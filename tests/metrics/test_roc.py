@@ -45,10 +45,9 @@ def test_curve_is_the_rates_at_each_threshold(rows):
         np.testing.assert_array_equal(found[:, 2], points[:, 2])
 
 
-@pytest.mark.parametrize(
-    ("dtype", "levels", "weighted"),
-    [(np.float16, None, True), (np.float32, 20, False), (np.float64, None, False), (np.float64, 20, True)],
-)
+@pytest.mark.parametrize(("dtype", "levels", "weighted"), [
+    (np.float16, None, True), (np.float32, 20, False), (np.float64, None, False), (np.float64, 20, True),
+])  # fmt: skip
 def test_two_classes_as_scikit_learn(dtype, levels, weighted):
     positive, scores, weights = random_rows(2000, levels=levels, dtype=dtype)
     options = {"sample_weight": weights * (weights > 0.1) if weighted else None, "rtol": 1e-11}

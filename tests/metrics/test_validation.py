@@ -42,10 +42,9 @@ def test_masked_values_are_missing(values, expected):
     np.testing.assert_array_equal(unmasked, expected)
 
 
-@pytest.mark.parametrize(
-    ("label", "pos_label", "expected"),
-    [(1, None, True), (True, None, True), (0, None, False), (2, None, False), ("a", None, False), ("a", "a", True)],
-)
+@pytest.mark.parametrize(("label", "pos_label", "expected"), [
+    (1, None, True), (True, None, True), (0, None, False), (2, None, False), ("a", None, False), ("a", "a", True),
+])  # fmt: skip
 def test_a_single_label(label, pos_label, expected):
     assert is_positive([label] * 3, 3, pos_label=pos_label).tolist() == [expected] * 3
 

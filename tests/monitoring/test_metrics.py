@@ -80,10 +80,9 @@ def test_limits_of_counts_are_for_the_rows_of_the_chunk():
     assert np.mean([row.alert for row in small]) < 0.05
 
 
-@pytest.mark.parametrize(
-    ("n", "missing"),
-    [(0, "alert limits: they need two"), (1, "alert limits: they need two"), (2, "limits of shifts: they need three")],
-)
+@pytest.mark.parametrize(("n", "missing"), [
+    (0, "alert limits: they need two"), (1, "alert limits: they need two"), (2, "limits of shifts: they need three"),
+])  # fmt: skip
 def test_a_reference_of_too_few_chunks_leaves_alerts_undefined(n, missing):
     score, y_true = drawn(power=1.0)
     advice = "so that alerts are undefined: fit with smaller chunks, such as 200 of 2000 samples"

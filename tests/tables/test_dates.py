@@ -157,10 +157,9 @@ def test_times_as_text():
     assert format_time(float("inf")) == "inf"
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [datetime(1, 1, 1, 2, tzinfo=timezone(timedelta(hours=5))), datetime(9999, 12, 31, 20, tzinfo=ZoneInfo(NEW_YORK))],
-)
+@pytest.mark.parametrize("moment", [
+    datetime(1, 1, 1, 2, tzinfo=timezone(timedelta(hours=5))), datetime(9999, 12, 31, 20, tzinfo=ZoneInfo(NEW_YORK)),
+])  # fmt: skip
 def test_the_ends_of_the_calendar_with_a_zone(moment):
     """pandas holds such dates as Python objects. Their features are those of the same dates in polars."""
     _, wanted, dates = features(pl.DataFrame({"d": [moment]}))

@@ -107,12 +107,7 @@ def test_dates_among_text():
     assert text_note([*days[1:], "soon"], [1] * 19 + [19]) is None
     offsets = text_note([f"2024-12-{day}T10:00{'Z' * (day % 2)}" for day in range(10, 30)], [1] * 20)
     assert offsets.endswith("; some times have an offset from UTC and some have none: write all alike")
-    for other in (
-        "Jan-24",
-        "05Jan24",
-        "Fri Jan 05 13:45:07 UTC 2024",
-        "20240105T134507Z",
-    ):
+    for other in ("Jan-24", "05Jan24", "Fri Jan 05 13:45:07 UTC 2024", "20240105T134507Z"):
         assert text_note([other], [1]) == note.replace(days[0], other) + advice
     assert (
         text_note(["Abc-24", "05ABC24", "ABC12", "Room 1001", "Golf 2015", "40MAR12", "20249999T134507"], [1] * 7)
