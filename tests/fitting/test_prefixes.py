@@ -80,7 +80,7 @@ def test_of_many_texts_a_sample_is_counted(monkeypatch):
 
 
 def test_unseen_text_with_known_first_characters(forest):
-    names = ["x", "account", "age", "account: first 5 characters", "account: rate"]
+    names = ["x", "account", "age", "account: first 5 characters", "account: rate", "account: first 5 characters: rate"]
     assert list(forest.split_features_) == names
     assert forest.categories_[3].tolist() == [f"{region:05d}" for region in range(100, 140)]
     rows = pd.DataFrame({"x": 0.5, "account": ["001004", "00100X", "001010", "00", None, "99"], "age": 30})
@@ -92,7 +92,7 @@ def test_unseen_text_with_known_first_characters(forest):
     explained = explain(forest, rows)
     assert list(explained.feature_names) == ["x", "account", "age"]
     importance = forest.feature_importances_
-    assert importance[1] == pytest.approx(forest.split_importances_[[1, 3, 4]].sum())
+    assert importance[1] == pytest.approx(forest.split_importances_[[1, 3, 4, 5]].sum())
     permuted = oob_permutation_importance(forest, X, Y, n_repeats=2, random_state=0)
     assert np.argmax(permuted.importances_mean) == 1
 

@@ -39,6 +39,7 @@ from aucforest.tables.expansion import (
     IntegerColumn,
     TextColumn,
     columns_of_found,
+    columns_of_texts,
     n_added,
     read_features,
     times_in,
@@ -174,8 +175,13 @@ class Coding:
         return CellFinder(self.digits, self.values, self.kinds != NUMERIC)
 
     def with_rated(self, encodings: Sequence[str]) -> "Coding":
-        """Return the coding with `rated` set, given the encodings that trees may use for columns of many categories."""
-        return replace(self, rated=tuple(find_rated(self.categories, encodings)))
+        """Return the coding with `rated` set, given the encodings that trees may use for columns of many categories.
+
+        First characters have rates even if they are few: unseen ones have the frequency of all samples as rate, but as
+        categories they would go to the heavier child of each split.
+        """
+        texts = columns_of_texts(self.n_features - n_added(self.expanded), self.expanded)
+        return replace(self, rated=tuple(sorted({*find_rated(self.categories, encodings), *texts})))
 
     def with_found(self, found: FoundCategories) -> "Coding":
         """Return the coding with the features that were found by the labels as further features."""
