@@ -312,8 +312,7 @@ def test_ranges_of_neighboring_integers_are_categories(with_regions):
     explained = explain(with_regions, rows)
     assert list(explained.feature_names) == ["x", "account", "age"]
     assert explained.categories[4][:2] == ["1000 to 1009", "1010 to 1019"]
-    importance = with_regions.feature_importances_
-    assert importance[1] == pytest.approx(with_regions.split_importances_[[1, 3, 4, 5]].sum())
+    assert with_regions.feature_importances_[1] == pytest.approx(with_regions.split_importances_[[1, 3, 4, 5]].sum())
 
 
 @pytest.mark.filterwarnings("ignore:warm_start. shrinkage, mixture and calibration stay:UserWarning")
