@@ -32,7 +32,9 @@ TITLES = {"real_tables": "real tables", "keel": "small KEEL sets"}
 REFERENCE = "aucforest"
 SINGLE_CRITERIA = ["aucforest, auc", "aucforest, gini"]  # not in the README
 INTEGER_CATEGORIES = [  # the real tables with integers that are categories, as fits of aucforest find
+    "diamonds_cut",
     "lecture_rating",
+    "movies_documentary",
     "pc_premium",
     "pharmacy_visits",
     "tuna_brand",
