@@ -61,10 +61,9 @@ def find_widths(values, labels, monkeypatch):
     """Return the widths of the ranges of integers that are categories, which must be those of the definition."""
     monkeypatch.setattr(integer_categories, "MOST_IN_SETS", 20)
     monkeypatch.setattr(integer_categories, "_N_LEFT_OUT", 5)
-    found_by = integer_categories
-    options = 5, SMOOTHING.tolist(), found_by._NEIGHBORS, found_by._SMOOTHING, found_by._VALUE_SMOOTHING
+    constants = (getattr(integer_categories, name) for name in ("_NEIGHBORS", "_SMOOTHING", "_VALUE_SMOOTHING"))
     found = count_integers(values.astype(float), CountedRows.of(labels, int(labels.max()) + 1, 1)).find_widths()
-    assert found == reference.find_widths(values, labels, *options)
+    assert found == reference.find_widths(values, labels, 5, SMOOTHING.tolist(), *constants)
     return found
 
 
@@ -308,6 +307,7 @@ def test_ranges_of_neighboring_integers_are_categories(with_regions):
     np.testing.assert_array_equal(encoded["account: range of 10"], [0, 0, 1, np.nan, np.nan])
     np.testing.assert_array_equal(encoded["account: category"], [4, np.nan, 5, np.nan, np.nan])
     note = column_notes(rows[:2], model=with_regions)[-1]
+    assert note.startswith("column 'account': 1 of 2 rows (50 %) have a category that training has not seen")
     assert note.endswith("it counts as missing, except for its number and range of 10")
     explained = explain(with_regions, rows)
     assert list(explained.feature_names) == ["x", "account", "age"]
@@ -403,8 +403,9 @@ def test_files_and_exports(tmp_path, interact, first, step, with_ranges):
 @pytest.mark.parametrize(("integers", "message"), [
     ([[1, 1, 7]], "the ranges of integers are unknown"), ([[1, 1, 10.0]], "the ranges of integers are unknown"),
     ([[1]], "the ranges of integers are unknown"), ([[1, 10, 1]], "the ranges of integers are unknown"),
-    ([[False, 1, 10]], "feature False of dates, integers or text is"), ([[1, True, 10]], "the ranges of"),
-    ([[]], r"feature \[\] of dates, integers or text is"), ([1], "there are categories of feature 4, but 4 features"),
+    ([[False, 1, 10]], "feature False of dates, integers or text is unknown or repeated"),
+    ([[1, True, 10]], "the ranges of"), ([[]], r"feature \[\] of dates, integers or text is unknown"),
+    ([1], "there are categories of feature 4, but 4 features"),
 ])  # fmt: skip
 def test_damaged_ranges_are_refused(with_regions, tmp_path, integers, message):
     with_regions.save(tmp_path / "model")
@@ -437,7 +438,9 @@ def test_only_numbers_have_integers(forest, tmp_path):
     ):
         check_refused(contents, at("integers", put=columns), message, tmp_path)
     check_refused(contents, at("dates", put=[[1, ["time"], None]]), "feature 1 of dates, integers or text is", tmp_path)
-    check_refused(contents, at("categories", 0, 0, put=1), "are categories of feature 1, which is a number", tmp_path)
+    check_refused(
+        contents, at("categories", 0, 0, put=1), "there are categories of feature 1, which is a number", tmp_path
+    )
     check_refused(contents, at("categories", put=[]), "the categories of column 1 are not integers", tmp_path)
 
 

@@ -50,8 +50,7 @@ def test_first_characters_are_found_by_the_definition(monkeypatch):
         labels = np.unique(labels, return_inverse=True)[1]
         rows, column = CountedRows.of(labels, int(labels.max()) + 1, 1), Factor(texts, row)
         parts = [rows._replace(labels=labels[:100]), rows._replace(labels=labels[100:])]
-        counted = [count_texts(column, rows, part) for rows, part in zip((range(100), range(100, 300)), parts)]
-        counts = merge_counts(*counted)
+        counts = merge_counts(*(count_texts(column, i, part) for i, part in zip((range(100), range(100, 300)), parts)))
         np.testing.assert_array_equal(counts.counts, count_texts(column, None, rows).counts)
         length = find_length(sorted({texts[i] for i in row}), counts)
         expected = reference.find_length(
@@ -95,8 +94,8 @@ def test_unseen_text_with_known_first_characters(forest):
 
 
 def test_they_rank_better(forest):
-    rates = AUCForestClassifier(40, categorical_encoding="sets", oob_score=True, random_state=0).fit(X, Y)
-    assert forest.oob_score_ > rates.oob_score_ + 0.01
+    sets = AUCForestClassifier(40, categorical_encoding="sets", oob_score=True, random_state=0).fit(X, Y)
+    assert forest.oob_score_ > sets.oob_score_ + 0.01
 
 
 @pytest.mark.parametrize("kind", ["category", "string[pyarrow]", "object"])
@@ -132,10 +131,9 @@ def test_random_names_have_no_first_characters():
 
 @pytest.mark.filterwarnings("ignore:warm_start. shrinkage, mixture and calibration stay:UserWarning")
 def test_a_warm_start_keeps_them(forest):
-    """With the labels in another order, they would not be found."""
     grown = copy.deepcopy(forest).set_params(n_estimators=45, oob_score=False).fit(X, Y[::-1])
     assert (grown.expanded_, len(grown)) == (forest.expanded_, 45)
-    assert find(X, Y[::-1]) == {}
+    assert find(X, Y[::-1]) == {}  # with the labels in another order, a new fit does not find them
     for texts in (X.account.str[:1], X.account.str[1:]):
         with pytest.raises(ValueError, match=r"^warm_start: column 1 has different categories than in the previous"):
             grown.set_params(n_estimators=50).fit(X.assign(account=texts), Y)

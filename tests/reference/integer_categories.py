@@ -24,8 +24,7 @@ def find_groups(values, labels, is_scored, group_of, smoothings, value_smoothing
         estimates = {s: (counts + s * priors[rows]) / (n_rows + s) for s in smoothings}
         return max((np.sum(np.log(estimates[s][is_scored][is_class[is_scored]])), -s) for s in smoothings)
 
-    of_all = np.tile(is_class.mean(axis=0), (len(shares), 1))
-    _, smoothing = likelihood(of_all, np.ones(len(rows), dtype=bool))
+    _, smoothing = likelihood(np.tile(is_class.mean(axis=0), (len(shares), 1)), np.ones(len(rows), dtype=bool))
     weights = {value: np.sum(rows == i) / (np.sum(rows == i) - smoothing) for value, i in index_of.items()}
     frequencies = np.average(list(shares.values()), axis=0, weights=list(weights.values()))
 

@@ -129,7 +129,7 @@ class IntegerCounts:
         """
         if len(self.values) <= MOST_IN_SETS:
             return ()
-        estimates, by_range = _LabelEstimates.of(self.counts, _N_LEFT_OUT), dict[int, _GroupEstimates]()
+        estimates, by_range = _LabelEstimates.of(self.counts), dict[int, _GroupEstimates]()
         for width in RANGES:
             ranges = self.values // width
             starts = np.flatnonzero(np.append(True, ranges[1:] != ranges[:-1]))
@@ -145,7 +145,8 @@ class IntegerCounts:
         best = max(by_value, by_value_and_neighbors, *by_ranges)
         if best - max(by_neighbors, by_all) < max(_LEAST_GAIN, _LEAST_LOSS * (best - by_all)):
             return ()
-        width = find_groups(estimates.counts, estimates.scored, {width: by_range[width].starts for width in by_range})
+        starts_of_width = {width: found.starts for width, found in by_range.items()}
+        width = find_groups(estimates.counts, estimates.scored, starts_of_width)
         return (1, width) if width > 0 else (1,)
 
     def are_copies(self) -> bool:
@@ -208,10 +209,10 @@ class _LabelEstimates(NamedTuple):
     frequencies: NDArray[np.float64]  # (n_classes,), of the same samples
 
     @classmethod
-    def of(cls, counts: NDArray[np.int64], n_left_out: int) -> "_LabelEstimates":
-        """Return the estimates for the given counts. The labels of the n_left_out most frequent values do not count."""
+    def of(cls, counts: NDArray[np.int64]) -> "_LabelEstimates":
+        """Return the estimates for these counts. The labels of the `_N_LEFT_OUT` most frequent values do not count."""
         scored = counts.astype(np.float64)
-        scored[np.argsort(-counts.sum(axis=1), kind="stable")[:n_left_out]] = 0.0
+        scored[np.argsort(-counts.sum(axis=1), kind="stable")[:_N_LEFT_OUT]] = 0.0
         return cls(counts.astype(np.float64), scored, scored.sum(axis=0) / max(1.0, scored.sum()))
 
     def by_all(self) -> float:

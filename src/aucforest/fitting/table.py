@@ -110,17 +110,17 @@ class TrainingTable(ABC):
     def _count_rates(self, coding: Coding, weighting: RateWeights) -> TargetRates:
         """Choose the tables of target rates, or take those of a warm start, and count their totals over all rows."""
         rates, target, spec = self._spec.rates, self.target, self._spec
-        for table in () if rates is None else rates.tables:
-            if table.feature not in coding.rated:
-                raise ValueError(
-                    f"warm_start: column {table.feature} has different categories than in the previous fit"
-                )
         if rates is None:
             samples = (self._sample_column(coding, feature) for feature in coding.rated)
             with_interactions = INTERACTIONS in spec.encodings
             rates, self.additive_interactions = choose_rates(
                 coding.cell_finder, samples, target.kept_labels, weighting.by_class, with_interactions
             )
+        for table in rates.tables:
+            if table.feature not in coding.rated:
+                raise ValueError(
+                    f"warm_start: column {table.feature} has different categories than in the previous fit"
+                )
         integers = weighting.integers(target.kept_weight)
         frequencies = prior_frequencies(target.kept_labels, integers, weighting.by_class)
         all_totals = self._count_cells(coding, weighting, rates.tables)
