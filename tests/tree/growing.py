@@ -57,7 +57,7 @@ def sparse_codes(binned: BinnedMatrix) -> SparseCodes:
     zeros = np.array([
         int(np.flatnonzero(binned.values.lower[first:stop] == 0.0)[0]) for first, stop in pairwise(binned.values.first)
     ])  # fmt: skip
-    features, rows = np.nonzero(binned.codes != zeros[:, None])
+    features, rows = np.array(np.nonzero(binned.codes != zeros[:, None]), np.int32)  # int64 would compile kernels anew
     columns = csc_array((binned.codes[features, rows], (rows, features)), shape=binned.codes.T.shape)
     parts = [(one.indptr.astype(np.int64), one.indices, Codes.of(one.data)) for one in (columns, columns.tocsr())]
     return SparseCodes(zeros, *parts[0], *parts[1])
