@@ -15,7 +15,7 @@ settings.register_profile("thorough", deadline=None, max_examples=50)
 settings.load_profile("quick")
 
 # Files that take long come first, so that no process works alone at the end.
-_NAMES = "compile dask docs forest.py forms job out_of_bag stacking thresholds tree.py"
+_NAMES = "columns_wide compile dask docs estimation forest.py forms job out_of_bag stacking thresholds tree.py"
 _LONG = tuple(f"test_{name}" for name in _NAMES.split())
 
 
