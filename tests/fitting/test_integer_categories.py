@@ -1,6 +1,7 @@
 """Columns of integers that are categories: how they are found, and the trees that read their target rates."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -22,8 +23,13 @@ from tests.estimators.test_model_files import at, check_refused, read
 from tests.fitting.tables import make_accounts
 from tests.reference import integer_categories as reference
 
-FRAME = make_accounts().to_pandas()
-X, Y = FRAME[["x", "account", "age"]], FRAME.label
+
+def make_columns(**options):
+    frame = make_accounts(**options).to_pandas()
+    return frame[["x", "account", "age"]], frame.label
+
+
+X, Y = make_columns()
 
 
 def make_column(kind, seed, n=240, n_values=60):
@@ -138,20 +144,14 @@ def make_customers():
     return pd.DataFrame({"x": rng.normal(size=4000), "customer": 3 * customer - 700}), y
 
 
-def make_three_classes():
-    frame = make_accounts(n_classes=3).to_pandas()
-    return frame[["x", "account", "age"]], frame.label
-
-
-@pytest.mark.parametrize("make", [make_customers, make_three_classes])
+@pytest.mark.parametrize("make", [make_customers, partial(make_columns, n_classes=3)])
 def test_rates_of_integers_are_those_of_the_same_categories(make):
     """Trees of rates do not split on the column itself, so the forests are equal to the last bit."""
     X, y = make()
     options = {"categorical_encoding": "rates", "oob_score": True, "random_state": 0}
     forest = AUCForestClassifier(40, **options).fit(X, y)
     expected = AUCForestClassifier(40, **options, categorical_features=[X.columns[1]]).fit(X, y)
-    assert list(forest.categories_) == [X.shape[1]]
-    assert list(forest.expanded_) == [1]
+    assert (list(forest.categories_), list(forest.expanded_)) == ([X.shape[1]], [1])
     assert forest.oob_score_ == expected.oob_score_
     np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(X))
     np.testing.assert_array_equal(categories(forest), expected.categories_[1])  # if many, the most frequent first
@@ -256,7 +256,7 @@ def test_columns_that_are_not_searched():
     assert AUCForestClassifier(5).fit(pd.DataFrame({"day": days}), Y).target_rates_ is None
     # If the rows of an account are a group, its labels do not help to predict other groups.
     assert find(X, groups=X.account.fillna(-1)) == []
-    assert find(X, groups=FRAME.customer) == [1]
+    assert find(X, groups=make_accounts().to_pandas().customer) == [1]
 
 
 def test_rows_of_weight_0_do_not_count():
@@ -275,13 +275,16 @@ def test_numbers_are_not_found():
         assert find(numbers.astype(float), y) == []
 
 
-def test_a_stack_uses_them_in_all_members():
-    stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, Y)
+@pytest.mark.parametrize(("with_regions", "encodings"), [(False, ["sets", "rates"]), (True, ["rates"])])
+def test_a_stack_uses_them_in_all_members(with_regions, encodings):
+    """The boosted trees have rates, or an encoding that at least a tenth of the trees of the forest have."""
+    X, y = make_columns(with_regions=with_regions)
+    stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, y)
     assert {"forest", "residual", "boosted", "linear"} <= stack.members_.keys()
     for name in ("residual", "boosted"):
-        np.testing.assert_array_equal(categories(stack.members_[name]), np.unique(X.account.dropna()))
-    assert stack.members_["linear"].categorical == (3,)
-    assert stack.members_["boosted"].categorical_encoding == ["sets", "rates", "interactions"]
+        np.testing.assert_array_equal(stack.members_[name].categories_[3], np.unique(X.account.dropna()))
+    assert stack.members_["linear"].categorical == (3, 4)[: 1 + with_regions]
+    assert stack.members_["boosted"].categorical_encoding == encodings
 
 
 def test_unknown_and_missing_numbers_have_the_rate_of_all(forest):
@@ -293,8 +296,7 @@ def test_unknown_and_missing_numbers_have_the_rate_of_all(forest):
 
 @pytest.fixture(scope="module")
 def with_regions():
-    frame = make_accounts(with_regions=True).to_pandas()
-    return AUCForestClassifier(40, warm_start=True, random_state=0).fit(frame[["x", "account", "age"]], frame.label)
+    return AUCForestClassifier(40, warm_start=True, random_state=0).fit(*make_columns(with_regions=True))
 
 
 def test_ranges_of_neighboring_integers_are_categories(with_regions):
@@ -329,11 +331,9 @@ def test_a_warm_start_adds_trees_that_read_the_same(forest):
     np.testing.assert_array_equal(categories(grown), categories(forest))
     # The rows of a warm start may have other integers, and may be too few to find whether these are categories.
     fewer = grown.set_params(n_estimators=45, oob_score=False).fit(X[:90].assign(age=X.age[:90] + 1), Y[:90])
-    assert len(fewer) == 45
-    assert list(fewer.expanded_) == [1]
+    assert (len(fewer), list(fewer.expanded_)) == (45, [1])
     numbers = AUCForestClassifier(20, warm_start=True, random_state=0).fit(X[:90], Y[:90])
-    assert list(numbers.expanded_) == []
-    assert list(numbers.set_params(n_estimators=25).fit(X, Y).expanded_) == []
+    assert list(numbers.expanded_) == list(numbers.set_params(n_estimators=25).fit(X, Y).expanded_) == []
 
 
 @pytest.mark.parametrize("out_of_core", [False, True])

@@ -57,6 +57,8 @@ _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 600, 2400
 # A stack has boosted trees only for at least LEAST_ROWS rows and at most MOST_CLASSES classes. With fewer rows, the fit
 # would be several times as long, but not better. With more classes, there would be few trees for each class.
 LEAST_ROWS, MOST_CLASSES = 500, 50
+# Where integers are categories, encodings with a smaller proportion of the trees of the forest are not fitted.
+_LEAST_SHARE = 0.1
 # Estimated bytes of a code, of a row without its features and scores, and of a node without class frequencies.
 _MOST_CODE_BYTES, _ROW_BYTES, _NODE_BYTES = 4, 100, 76
 
@@ -136,9 +138,7 @@ def fit_boosted(
     n_series = len(np.unique(fold[fold >= 0]))
     shared = {name: getattr(forest, name) for name in ("categorical_features", "date_parts", "max_bins")}
     model = AUCForestClassifier(n_series, **_PARAMS, **shared, random_state=forest._seed % 2**32)
-    model.categorical_encoding = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
-    if forest._integers:  # these columns may be numbers rather than categories, so trees without rates are tried, too
-        model.categorical_encoding = list(ENCODINGS)
+    model.categorical_encoding = _choose_encodings(forest)
     model.n_jobs = min(effective_n_jobs(forest.n_jobs), n_series)  # a thread fits a whole series
     with model._fitting():
         table = validate_rows(model)
@@ -160,6 +160,17 @@ def fit_boosted(
         model.variants_ = [("gini", "best")] * len(trees)
         model.encodings_ = [] if model.target_rates_ is None else [encoding] * len(trees)
     return BoostedTrees(model, n_classes * bound * len(trees) / len(series), scores)
+
+
+def _choose_encodings(forest: AUCForestClassifier) -> str | list[str]:
+    """Return the encodings with which series are fitted, given the fitted forest of the stack."""
+    if forest.target_rates_ is None:
+        return SETS
+    if not forest._integers:
+        return [RATES, INTERACTIONS]
+    # Integers may be numbers rather than categories, so other encodings with many trees in the forest are fitted, too.
+    least = _LEAST_SHARE * len(forest.encodings_)
+    return [name for name in ENCODINGS if name == RATES or forest.encodings_.count(name) >= least]
 
 
 def _max_stages(trees_per_stage: int) -> int:
