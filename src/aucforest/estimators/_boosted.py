@@ -147,7 +147,7 @@ def fit_boosted(
         n_classes, fold = rows.growth.n_classes, fold[rows.indices]
         # Whether interactions help depends on the table, so all encodings are fitted, and the best one is kept.
         growths = [replace(rows.growth, encoding=encoding) for encoding in rows.growth.encodings]
-        fits = [(*_fit_series(rows, growth, fold, seed, forest), growth.encoding) for growth in growths]
+        fits = ((*_fit_series(rows, growth, fold, seed, forest), growth.encoding) for growth in growths)
         _, series, encoding = min(fits, key=itemgetter(0))
         scores = np.full((len(table.target.labels), n_classes), np.nan)
         for k, trees_of_fold in series.items():
