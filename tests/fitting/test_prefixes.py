@@ -28,7 +28,7 @@ X, Y = FRAME[["x", "account", "age"]], np.array(FRAME.label.tolist())
 def find(X, y=Y, sample_weight=None, groups=None, **params):
     """Return the columns of text whose first characters are categories, and the numbers of characters."""
     forest = AUCForestClassifier(5, random_state=0, **params).fit(X, y, sample_weight, groups=groups)
-    return {feature: column.n_characters for feature, column in forest.expanded_.items()}
+    return {feature: column.sizes[0] for feature, column in forest.expanded_.items()}
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,7 @@ from aucforest.tables.expansion import (
     Expanded,
     IntegerColumn,
     TextColumn,
-    columns_of_integers,
-    columns_of_texts,
+    columns_of_found,
     n_added,
 )
 from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
@@ -47,10 +46,10 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     dates = {j: column for j, column in model.expanded_.items() if isinstance(column, DateColumn)}
     if dates:
         metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in dates.items()]
-    integers = {j: column.widths for j, column in model.expanded_.items() if isinstance(column, IntegerColumn)}
+    integers = {j: column.sizes for j, column in model.expanded_.items() if isinstance(column, IntegerColumn)}
     if integers:
         metadata["integers"] = [[f, *widths] if len(widths) > 1 else f for f, widths in integers.items()]
-    texts = columns_of_texts(model.n_features_in_, model.expanded_)
+    texts = columns_of_found(model.n_features_in_, model.expanded_, TextColumn)
     if texts:
         metadata["prefixes"] = list(map(list, texts.values()))
     if model.target_rates_ is not None:
@@ -102,13 +101,14 @@ def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[Any], p
         add(feature, IntegerColumn(tuple(widths)))
     for item in prefixes:
         require(len(item) == 2 and type(item[1]) is int, "each item of prefixes must be a feature and a number")
-        add(item[0], TextColumn(item[1]))
+        add(item[0], TextColumn((item[1],)))
     return expanded
 
 
 def _check_categories(model: Any) -> None:
     """Raise ModelFormatError if a feature has categories that it cannot have."""
-    integers, texts = (of(model.n_features_in_, model.expanded_) for of in (columns_of_integers, columns_of_texts))
+    kinds = IntegerColumn, TextColumn
+    integers, texts = (columns_of_found(model.n_features_in_, model.expanded_, kind) for kind in kinds)
     for feature in model.categories_:
         column = model.expanded_.get(feature)
         is_column = feature < model.n_features_in_ and (column is None or isinstance(column, TextColumn))

@@ -26,10 +26,10 @@ from aucforest.tables.dates import DateColumn, check_same_kind, find_dates, has_
 from aucforest.tables.expansion import (
     Expanded,
     FoundCategories,
+    IntegerColumn,
     append_categories,
     columns_of_features,
     columns_of_found,
-    columns_of_integers,
     expand,
     n_added,
     read_features,
@@ -176,7 +176,7 @@ class FeatureModel(Model):
         split, rates = split_names(names, self.expanded_), self.target_rates_
         if rates is None:
             return split
-        integers = columns_of_integers(self.n_features_in_, self.expanded_)
+        integers = columns_of_found(self.n_features_in_, self.expanded_, IntegerColumn)
         rated = {feature: split[column] for feature, (column, width) in integers.items() if width == 1}
         return split + rates.names(split, rated, self.classes_)
 
@@ -199,7 +199,7 @@ class FeatureModel(Model):
     @property
     def _integers(self) -> FoundCategories:
         """The categories of columns of integers."""
-        features = columns_of_integers(self.n_features_in_, self.expanded_)
+        features = columns_of_found(self.n_features_in_, self.expanded_, IntegerColumn)
         return {column_and_width: self.categories_[feature] for feature, column_and_width in features.items()}
 
     @property

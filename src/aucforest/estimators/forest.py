@@ -206,7 +206,7 @@ class AUCForestClassifier(ForestFit):
     expanded_ : dict of int to DateColumn, IntegerColumn or TextColumn
         The features computed from each column of dates, of integers that are categories, and of text whose first
         characters are a feature, by column index. ``parts`` are the features, ``zone`` is the time zone of the calendar
-        or None, ``widths`` are those of the ranges of integers, and ``n_characters`` is the number of first characters.
+        or None, ``sizes`` are the widths of the ranges of integers, or the number of first characters of text.
         The first feature replaces the column, the others come after the last column.
     text_formats_ : dict of dict
         The format of numbers and dates in the text file that the forest was fitted to, by column name, such as

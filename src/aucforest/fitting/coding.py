@@ -39,7 +39,6 @@ from aucforest.tables.expansion import (
     IntegerColumn,
     TextColumn,
     columns_of_found,
-    columns_of_texts,
     n_added,
     read_features,
     times_in,
@@ -180,7 +179,7 @@ class Coding:
         First characters have rates even if they are few: unseen ones have the frequency of all samples as rate, but as
         categories they would go to the heavier child of each split.
         """
-        texts = columns_of_texts(self.n_features - n_added(self.expanded), self.expanded)
+        texts = columns_of_found(self.n_features - n_added(self.expanded), self.expanded, TextColumn)
         return replace(self, rated=tuple(sorted({*find_rated(self.categories, encodings), *texts})))
 
     def with_found(self, found: FoundCategories) -> "Coding":
@@ -196,7 +195,7 @@ class Coding:
                 raise ValueError(
                     f"warm_start: column {column} had {kind} in the previous fit, but has other values now"
                 )
-            columns[column] = TextColumn(*sizes) if is_text else IntegerColumn(sizes)
+            columns[column] = TextColumn(sizes) if is_text else IntegerColumn(sizes)
         all_categories = {**self.categories, **dict(enumerate(found.values(), self.n_features))}
         values = join_bins([self.values, *map(bins_of_categories, found.values())])
         return replace(self, categories=all_categories, values=values, expanded={**self.expanded, **columns})

@@ -10,7 +10,7 @@ from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.tables.dates import format_time
-from aucforest.tables.expansion import columns_of_integers
+from aucforest.tables.expansion import IntegerColumn, columns_of_found
 from aucforest.tables.values import readable
 from aucforest.tree.tree import MISSING_CODE, Tree
 
@@ -104,7 +104,7 @@ def range_names_of(model: Any) -> dict[int, list[str]]:
     """Return the names of ranges of integers, such as "1000 to 1099", by the index of the categorical feature."""
     if not (expanded := getattr(model, "expanded_", {})):
         return {}
-    integers = columns_of_integers(model.n_features_in_, expanded)
+    integers = columns_of_found(model.n_features_in_, expanded, IntegerColumn)
     starts = {f: (model.categories_[f] * width).tolist() for f, (_, width) in integers.items() if width > 1}
     return {f: [f"{start} to {start + integers[f][1] - 1}" for start in found] for f, found in starts.items()}
 

@@ -36,30 +36,30 @@ class IntegerColumn:
     their first digits for a width of 10, 100, ...
     """
 
-    widths: tuple[int, ...] = (1,)
+    sizes: tuple[int, ...] = (1,)  # the widths
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The names of the features."""
-        return ("number", *("category" if width == 1 else f"range of {width}" for width in self.widths))
+        return ("number", *("category" if width == 1 else f"range of {width}" for width in self.sizes))
 
 
 @dataclass(frozen=True)
 class TextColumn:
     """A categorical column of text, whose first characters become a further feature, such as "01" of "01067"."""
 
-    n_characters: int
+    sizes: tuple[int, ...]  # the number of first characters
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The names of the features."""
-        return "text", "first character" if self.n_characters == 1 else f"first {self.n_characters} characters"
+        return "text", "first character" if self.sizes == (1,) else f"first {self.sizes[0]} characters"
 
 
 # The columns that become several features, by their index: first dates, then integers, then text.
 Expanded = Mapping[int, DateColumn | IntegerColumn | TextColumn]
-# The categories of each feature that is found by the labels, by the index of the column and the width of the ranges of
-# integers or the number of first characters; those of a column are consecutive.
+# The categories of each feature that is found by the labels, by the index of the column and its size: the width of the
+# ranges of integers, or the number of first characters. Those of a column are consecutive.
 FoundCategories = Mapping[tuple[int, int], NDArray[Any]]
 
 
@@ -83,32 +83,23 @@ def columns_of_features(n_columns: int, expanded: Expanded) -> list[int]:
     return [*range(n_columns), *(index for index, column in expanded.items() for _ in column.parts[1:])]
 
 
-def columns_of_integers(n_columns: int, expanded: Expanded) -> dict[int, tuple[int, int]]:
-    """Return the column and the width of each feature whose categories are from a column of integers."""
-    first = n_columns + sum(len(column.parts) - 1 for column in expanded.values() if isinstance(column, DateColumn))
-    integers = {index: column.widths for index, column in expanded.items() if isinstance(column, IntegerColumn)}
-    return dict(enumerate(((index, width) for index, widths in integers.items() for width in widths), first))
-
-
-def columns_of_texts(n_columns: int, expanded: Expanded) -> dict[int, tuple[int, int]]:
-    """Return the column and the number of characters of each feature that has the first characters of a text."""
-    texts = {index: column.n_characters for index, column in expanded.items() if isinstance(column, TextColumn)}
-    return dict(enumerate(texts.items(), n_columns + n_added(expanded) - len(texts)))
-
-
-def columns_of_found(n_columns: int, expanded: Expanded) -> dict[int, tuple[int, int]]:
-    """Return the column of each feature that is found by the labels, and the width or number of characters."""
-    return columns_of_integers(n_columns, expanded) | columns_of_texts(n_columns, expanded)
+def columns_of_found(n_columns: int, expanded: Expanded, *kinds: type) -> dict[int, tuple[int, int]]:
+    """Return the column and the size of each feature that is found by the labels, in columns of all or given kinds."""
+    found, first = dict[int, tuple[int, int]](), n_columns
+    for index, column in expanded.items():
+        if not isinstance(column, DateColumn) and isinstance(column, kinds or object):
+            found |= {first + i: (index, size) for i, size in enumerate(column.sizes)}
+        first += len(column.parts) - 1
+    return found
 
 
 def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
     """Return the categories of categorical columns and of columns of integers, by the index of the column."""
     if not (categories := getattr(model, "categories_", {})):
         return {}
-    columns = columns_of_features(model.n_features_in_, model.expanded_)
-    groups = {f for f, (_, width) in columns_of_integers(model.n_features_in_, model.expanded_).items() if width > 1}
-    groups.update(columns_of_texts(model.n_features_in_, model.expanded_))
-    return {columns[feature]: values for feature, values in categories.items() if feature not in groups}
+    integers = columns_of_found(model.n_features_in_, model.expanded_, IntegerColumn)
+    found = {column: categories[feature] for feature, (column, width) in integers.items() if width == 1}
+    return {column: values for column, values in categories.items() if column < model.n_features_in_} | found
 
 
 def parts_of_unseen(model: Any) -> dict[int, str]:
@@ -120,7 +111,7 @@ def parts_of_unseen(model: Any) -> dict[int, str]:
 
 def read_features(table: Table, expanded: Expanded, categories: Categories) -> NDArray[Any]:
     """Return the features of a table as a numeric matrix, with codes in place of categories."""
-    return encode(expand(table, expanded), categories, columns_of_texts(table.shape[1], expanded))
+    return encode(expand(table, expanded), categories, columns_of_found(table.shape[1], expanded, TextColumn))
 
 
 def encode_integers(matrix: NDArray[Any], integers: FoundCategories) -> NDArray[Any]:
@@ -167,7 +158,7 @@ def expand(table: Table, expanded: Expanded) -> Table:
             parts[index], *features = date_features(table, index, column)
         else:
             numbers = read_numbers(table, index)
-            features = [divide_integers(numbers, width) for width in column.widths]
+            features = [divide_integers(numbers, width) for width in column.sizes]
         parts |= {next(added): values for values in features}
     if isinstance(table, Frame):
         names = split_names(table.columns, columns)
