@@ -277,14 +277,14 @@ def test_numbers_are_not_found():
 
 @pytest.mark.parametrize(("with_regions", "encodings"), [(False, ["sets", "rates"]), (True, ["rates"])])
 def test_a_stack_uses_them_in_all_members(with_regions, encodings):
-    """The boosted trees have rates, or an encoding that at least a tenth of the trees of the forest have."""
     X, y = make_columns(with_regions=with_regions)
-    stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, y)
-    assert {"forest", "residual", "boosted", "linear"} <= stack.members_.keys()
+    members = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, y).members_
+    assert {"forest", "residual", "boosted", "linear"} <= members.keys()
     for name in ("residual", "boosted"):
-        np.testing.assert_array_equal(stack.members_[name].categories_[3], np.unique(X.account.dropna()))
-    assert stack.members_["linear"].categorical == (3, 4)[: 1 + with_regions]
-    assert stack.members_["boosted"].categorical_encoding == encodings
+        np.testing.assert_array_equal(members[name].categories_[3], np.unique(X.account.dropna()))
+        assert list(members[name].categories_) == [3, 4][: 1 + with_regions]
+    assert members["linear"].categorical == (3, 4)[: 1 + with_regions]
+    assert members["boosted"].categorical_encoding == encodings
 
 
 def test_unknown_and_missing_numbers_have_the_rate_of_all(forest):
