@@ -146,6 +146,7 @@ def fit_boosted(
         rows = _BoostedRows(table)
         n_classes, fold = rows.growth.n_classes, fold[rows.indices]
         # Whether interactions help depends on the table, so all encodings are fitted, and the best one is kept.
+        # With a list, the series of all encodings would be in memory at the same time.
         growths = [replace(rows.growth, encoding=encoding) for encoding in rows.growth.encodings]
         fits = ((*_fit_series(rows, growth, fold, seed, forest), growth.encoding) for growth in growths)
         _, series, encoding = min(fits, key=itemgetter(0))

@@ -49,9 +49,9 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     integers = {j: column.sizes for j, column in model.expanded_.items() if isinstance(column, IntegerColumn)}
     if integers:
         metadata["integers"] = [[f, *widths] if len(widths) > 1 else f for f, widths in integers.items()]
-    texts = columns_of_found(model.n_features_in_, model.expanded_, TextColumn)
+    texts = {j: column.sizes for j, column in model.expanded_.items() if isinstance(column, TextColumn)}
     if texts:
-        metadata["prefixes"] = list(map(list, texts.values()))
+        metadata["prefixes"] = [[feature, *sizes] for feature, sizes in texts.items()]
     if model.target_rates_ is not None:
         rate_arrays, metadata["rates"] = _store_rates(model.target_rates_)
         arrays |= rate_arrays

@@ -83,11 +83,13 @@ def columns_of_features(n_columns: int, expanded: Expanded) -> list[int]:
     return [*range(n_columns), *(index for index, column in expanded.items() for _ in column.parts[1:])]
 
 
-def columns_of_found(n_columns: int, expanded: Expanded, *kinds: type) -> dict[int, tuple[int, int]]:
+def columns_of_found(
+    n_columns: int, expanded: Expanded, *kinds: type[IntegerColumn] | type[TextColumn]
+) -> dict[int, tuple[int, int]]:
     """Return the column and the size of each feature that is found by the labels, in columns of all or given kinds."""
     found, first = dict[int, tuple[int, int]](), n_columns
     for index, column in expanded.items():
-        if not isinstance(column, DateColumn) and isinstance(column, kinds or object):
+        if isinstance(column, kinds or (IntegerColumn, TextColumn)):
             found |= {first + i: (index, size) for i, size in enumerate(column.sizes)}
         first += len(column.parts) - 1
     return found

@@ -134,8 +134,8 @@ def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.boo
 
 
 def _sentence(note: str, names: list[str], drop: bool) -> str:
-    option = "" if names[MOST_NAMES:] else f" {shlex.quote(','.join(names))}"
-    advice = f"; consider --drop{option}, unless the first digits or characters have a meaning"
+    value = "" if names[MOST_NAMES:] else f" {shlex.quote(','.join(names))}"
+    advice = f"; consider --drop{value}, unless the first digits or characters have a meaning"
     return f"{listed_columns(list(map(repr, names)))}: {note}{advice if drop and note == _IDENTIFIER else ''}"
 
 
