@@ -227,8 +227,8 @@ def write_in_fresh_process(call: str, file: Path, size: int) -> str:
 
 def run(arguments: list[str], sources: Path, home: Path) -> Run:
     """Let Python run with some sources; RuntimeError with its last words if it fails."""
-    # What it leaves behind if it is interrupted goes with the folder.
-    environment = os.environ | {"PYTHONPATH": str(sources), "TMPDIR": str(home)}
+    # What it leaves behind if it is interrupted goes with the folder. Bytecode is kept, as after an installation.
+    environment = os.environ | {"PYTHONPATH": str(sources), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": ""}
     with tempfile.TemporaryFile("w+") as said:
         start = perf_counter()
         process = subprocess.Popen([sys.executable, *arguments], env=environment, cwd=home, stdout=said, stderr=said)

@@ -40,10 +40,12 @@ CODES = np.concatenate((np.zeros((1, N_CODED), dtype=np.uint8), DIGITS.encode([C
 @pytest.mark.parametrize("most", [400, 10_000])
 def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most):
     monkeypatch.setattr(target_rates, "_SAMPLE_ROWS", most)
-    whole = sampled_rows(CODES, DIGITS, 0, N_CODED)
+    rows = CodedRows(CODES, np.zeros(N_CODED, dtype=np.uint16))
+    whole = sampled_rows(rows, DIGITS, 0, N_CODED)
     monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 333)
     bounds = [0, 1, 700, 700, N_CODED]
-    parts = [start + sampled_rows(CODES[:, start:stop], DIGITS, 0, N_CODED, start) for start, stop in pairwise(bounds)]
+    slices = [slice(*pair) for pair in pairwise(bounds)]
+    parts = [each.start + sampled_rows(rows.take(each), DIGITS, 0, N_CODED, each.start) for each in slices]
     assert np.array_equal(np.concatenate(parts), whole)
     if most < N_CODED:
         assert 0.5 * most < len(whole) < 2 * most

@@ -1,6 +1,7 @@
 """Batches are read in order by several threads; a killed fit is resumed from its folder, with the same forest."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 import aucforest
 from aucforest.distributed import fit_out_of_core
-from aucforest.fitting import on_disk
+from aucforest.fitting import on_disk, target_rates
 from aucforest.fitting.code_matrix import CodeMatrix
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.on_disk import FeatureBatches
@@ -180,8 +181,32 @@ def test_codes_that_are_only_copied_are_not_kept_in_memory(source, monkeypatch, 
     if copies_rows:
         copy_rows(monkeypatch)
     with pytest.raises(TypeError):
-        fit(source, None)
+        fit(source, None, make_forest(categorical_encoding="sets"))
     assert len(released) == (30 if copies_rows else 0)  # batches of 100 rows
+
+
+def bytes_in_memory(matrix):
+    """Return how many bytes of a mapped file are in the memory of this process, on Linux."""
+    _, mapping = Path("/proc/self/smaps").read_text().split(f"{matrix.codes.ctypes.data:x}-")
+    return 1024 * int(re.search(r"Rss: *(\d+)", mapping)[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/smaps shows the memory of a mapped file")
+def test_a_few_codes_at_a_time_are_in_memory_where_columns_have_target_rates(monkeypatch):
+    for module, name, size in [(on_disk, "_BATCH_CELLS", 2**18), (target_rates, "_BLOCK_ROWS", 2**14)]:
+        monkeypatch.setattr(module, name, size)
+    monkeypatch.setattr("aucforest.fitting.parts.MAPPED_BYTES", 2**18)
+    copy_rows(monkeypatch)
+    release, n_bytes = CodeMatrix.release, []
+    monkeypatch.setattr(CodeMatrix, "release", lambda each: (n_bytes.append(bytes_in_memory(each)), release(each)))
+    random, n_rows = np.random.default_rng(0), 400_000
+    columns = {f"x{j}": random.normal(size=n_rows) for j in range(7)}
+    shop = random.integers(0, 300, n_rows)
+    columns |= {"shop": pa.array(shop).cast(pa.string()), "label": (shop % 2 == 0) == (columns["x0"] > 0.0)}
+    table = pa.table(columns)
+    forest = fit_out_of_core(make_forest(n_estimators=2, max_samples=1000, max_depth=3), table, "label")
+    assert len(forest.target_rates_.tables) > 1  # interactions have been counted
+    assert 0 < max(n_bytes) < 9 * n_rows / 2  # a row has codes of 8 features and two digits
 
 
 def test_a_warm_start_with_the_seed_of_another_fit_is_another_fit(source, tmp_path):

@@ -154,7 +154,7 @@ class RowsOnCluster(TrainingTable):
         coded = zip(self._coded, self._partitions)
         futures = [submit(_tasks.sample_column, part, start, *arguments) for part, (_, start, _) in coded]
         codes, labels, _ = zip(*self._executor.gather(futures))
-        rows = CodedRows(np.concatenate(codes, axis=1), np.concatenate(labels), None)
+        rows = CodedRows(np.concatenate(codes, axis=1), np.concatenate(labels))
         return ColumnSample(feature, rows, np.arange(len(rows.labels)))
 
     def _count_cells(

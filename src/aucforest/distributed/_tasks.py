@@ -126,8 +126,8 @@ def encode_partition(
 
 def sample_column(part: Part, first_row: int, digits: Digits, feature: int, n_rows: int) -> CodedRows:
     """Return a sample of a partition, to choose target rates (class frequencies) of a column; see `sampled_rows`."""
-    rows = CodedRows(part.codes, part.labels, None)
-    return rows.take(sampled_rows(part.codes, digits, feature, n_rows, first_row))
+    rows = CodedRows(part.codes, part.labels)
+    return rows.take(sampled_rows(rows, digits, feature, n_rows, first_row))
 
 
 def count_cells(

@@ -131,6 +131,8 @@ class RowsOnDisk(TrainingTable):
         folder = None if self._job is None else self._job.folder
         self._matrix = CodeMatrix(coding.n_codes, len(self.target.kept_labels), folder)
         self._codes = self._matrix.codes
+        if self._plan.copies_rows:  # codes are only read to be counted and copied
+            self._release = self._matrix.release
         self.X = self._write_codes(coding)
         if self._codes.size > _LARGE_CELLS:
             return_freed_memory()  # of batches and of the values that bins were chosen from
@@ -167,9 +169,7 @@ class RowsOnDisk(TrainingTable):
         return running.at_all_rows(bags.kept, len(self.target.labels))
 
     def _grow_trees(self, growth: Growth, keys: list[int]) -> Grown:
-        part = self._make_part(copies_rows=self._plan.copies_rows)
-        if self._plan.copies_rows:
-            part = part._replace(release=self._matrix.release)  # codes are only read to be copied
+        part = self._make_part(copies_rows=self._plan.copies_rows)._replace(release=self._release)
         return grow_batches(growth, part, keys, self._plan.n_threads)
 
     def _map(self, function: Callable[[int, Table], Any], what: str) -> Iterator[Any]:
@@ -242,8 +242,8 @@ class RowsOnDisk(TrainingTable):
             stored_values[first:stop] = values[rows_with_values[first:stop] - index]
 
         for _ in self._map(write, "rows coded"):
-            if self._plan.copies_rows:
-                self._matrix.release()
+            if self._release is not None:
+                self._release()
         return RowsWithValues(self.target.rows_at(rows_with_values), stored_values)
 
 

@@ -1,7 +1,7 @@
 """The interface of training data for a fit: encoding of the values, and growing of trees."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,6 +52,7 @@ class TrainingTable(ABC):
     _growth: Growth
     # The codes of the rows of positive weight; empty if they are in other processes.
     _codes: NDArray[np.unsignedinteger] = np.empty((0, 0), dtype=np.uint8)
+    _release: Callable[[], None] | None = None  # removes the codes from memory if they are in a mapped file
     _sparse: SparseCodes | None = None
     _weighting: RateWeights | None = None  # converts sample weights to weights in target rates; None without rates
     _rate_weights: NDArray[np.float64] | None = None  # weights of rows in target rates, see `Part`
@@ -129,15 +130,15 @@ class TrainingTable(ABC):
 
     def _sample_column(self, coding: Coding, feature: int) -> ColumnSample:
         """Return a sample of rows, from which the target rates of a column are chosen."""
-        labels = self.target.kept_labels
-        rows = sampled_rows(self._codes, coding.digits, feature, len(labels))
-        return ColumnSample(feature, CodedRows(self._codes, labels, None), rows)
+        rows = CodedRows(self._codes, self.target.kept_labels, release=self._release)
+        return ColumnSample(feature, rows, sampled_rows(rows, coding.digits, feature, len(rows.labels)))
 
     def _count_cells(
         self, coding: Coding, weighting: RateWeights, tables: Sequence[RateTable]
     ) -> list[NDArray[np.int64]]:
         """Return the class totals of the cells of each table, over the rows of positive weight."""
-        rows = CodedRows(self._codes, self.target.kept_labels, weighting.integers(self.target.kept_weight))
+        integers = weighting.integers(self.target.kept_weight)
+        rows = CodedRows(self._codes, self.target.kept_labels, integers, self._release)
         return [coding.cell_finder.count(table, rows, len(self.target.classes)) for table in tables]
 
     def _make_part(self, *, copies_rows: bool = False) -> Part:

@@ -112,10 +112,14 @@ class Digits:
                 index += 1
         return digits
 
-    def decode(self, codes: NDArray[np.unsignedinteger], feature: int) -> NDArray[np.int32]:
-        """Return the category index of each row in a column, shape (n_rows,), -1 for missing values."""
-        categories = np.empty(codes.shape[1], dtype=np.int32)
-        read_categories(codes[self._slices[feature]], categories)
+    def decode(
+        self, codes: NDArray[np.unsignedinteger], feature: int, rows: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int32]:
+        """Return the category index of the given rows (None for all) in a column, (n_rows,), -1 for missing values."""
+        digits = codes[self._slices[feature]]
+        digits = digits if rows is None else digits.take(rows, axis=1)
+        categories = np.empty(digits.shape[1], dtype=np.int32)
+        read_categories(digits, categories)
         # Compiled code uses the result as indices, which must be less than the number of categories.
         categories[categories >= self.n_categories[feature]] = -1
         return categories
@@ -126,12 +130,27 @@ class CodedRows(NamedTuple):
 
     codes: NDArray[np.unsignedinteger]  # (n_features + n_digits, n_rows)
     labels: NDArray[np.uint16]
-    weights: NDArray[np.int64] | None  # as fixed-point integers; None if all are 1
+    weights: NDArray[np.int64] | None = None  # as fixed-point integers; None if all are 1
+    release: Callable[[], None] | None = None  # removes the codes from memory if they are in a mapped file
 
     def take(self, rows: Any) -> "CodedRows":
         """Return the selected rows."""
         weights = None if self.weights is None else self.weights[rows]
         return CodedRows(self.codes[:, rows], self.labels[rows], weights)
+
+    def blocks(self) -> Iterator[tuple[int, "CodedRows"]]:
+        """Yield blocks of rows, with the index of the first one; mapped codes are released after each block."""
+        for start in range(0, len(self.labels), _BLOCK_ROWS):
+            yield start, self.take(slice(start, start + _BLOCK_ROWS))
+            if self.release is not None:
+                self.release()
+
+    def codes_of(self, feature: int, rows: NDArray[np.int64]) -> NDArray[np.unsignedinteger]:
+        """Return the codes of a feature in the given rows; mapped codes are released."""
+        codes = self.codes[feature][rows]
+        if self.release is not None:
+            self.release()
+        return codes
 
 
 class ColumnSample(NamedTuple):
@@ -197,21 +216,19 @@ def prior_frequencies(
     return weights / weights.sum()
 
 
-def sampled_rows(
-    codes: NDArray[np.unsignedinteger], digits: Digits, feature: int, n_rows: int, first_row: int = 0
-) -> NDArray[np.int64]:
+def sampled_rows(rows: CodedRows, digits: Digits, feature: int, n_rows: int, first_row: int = 0) -> NDArray[np.int64]:
     """Return the indices of the rows from which the interactions and smoothing of a column are chosen.
 
     Rows of the `SHARED_CODE` most frequent categories are sampled one by one. Of a rarer category, all rows or none are
-    sampled. Whether a row is sampled depends only on its category and on its index in the fit. So `codes` may be those
-    of a part of the n_rows rows of the fit, which starts with `first_row`.
+    sampled. Whether a row is sampled depends only on its category and on its index in the fit. So `rows` may be a part
+    of the n_rows rows of the fit, which starts with `first_row`.
     """
-    max_rows = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
+    max_rows = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(rows.codes))
     if n_rows <= max_rows:
-        return np.arange(codes.shape[1])
+        return np.arange(len(rows.labels))
     sampled = [np.empty(0, dtype=np.int64)]
-    for start in range(0, codes.shape[1], _BLOCK_ROWS):
-        categories = digits.decode(codes[:, start : start + _BLOCK_ROWS], feature)
+    for start, block in rows.blocks():
+        categories = digits.decode(block.codes, feature)
         numbers = first_row + start + np.arange(len(categories))
         hashes = hash_integers(np.where(categories < SHARED_CODE, numbers, n_rows + categories.astype(np.int64)))
         sampled.append(start + np.flatnonzero((categories >= 0) & (hashes < np.uint64(max_rows / n_rows * 2.0**64))))
@@ -245,8 +262,7 @@ class CellFinder:
         """Return the total weight of each class in each cell of a table, (n_cells, n_classes)."""
         n_cells = self.digits.n_categories[table.feature] * table.n_parts
         totals = np.zeros((n_cells, n_classes), dtype=np.int64)
-        for start in range(0, len(rows.labels), _BLOCK_ROWS):
-            block = rows.take(slice(start, start + _BLOCK_ROWS))
+        for _, block in rows.blocks():
             totals += count_totals(self.cells(table, block.codes), n_cells, block, n_classes)
         return totals
 
@@ -306,19 +322,19 @@ def choose_tables(
 
     The returned tables have no totals.
     """
-    feature, (codes, labels, _), chosen = sample
-    n_classes, decoded = len(frequencies), finder.digits.decode(codes, feature)
+    feature, rows, chosen = sample
+    n_classes, decoded = len(frequencies), finder.digits.decode(rows.codes, feature, chosen)
     # The codes of one feature are selected at a time, in `finder.candidates`. To select all codes would take longer.
-    chosen = chosen[decoded[chosen] >= 0]
-    sampled = CodedRows(codes[:0], labels[chosen], None)
+    chosen, decoded = chosen[decoded >= 0], decoded[decoded >= 0]
+    sampled = CodedRows(rows.codes[:0], rows.labels[chosen])
     # Categories outside the sample get no cells, so that the arrays of totals are small.
-    categories = np.unique(decoded[chosen], return_inverse=True)[1].astype(np.int64)
+    categories = np.unique(decoded, return_inverse=True)[1].astype(np.int64)
     n_categories = int(categories.max(initial=-1)) + 1
     category_totals = count_totals(categories, n_categories, sampled, n_classes) * factors
     smoothing, _ = choose_smoothing(category_totals, frequencies)
     no_totals = np.empty((0, n_classes), dtype=np.int64)
     table, interactions = finder.empty_table(feature)._replace(smoothing=smoothing, totals=no_totals), []
-    pairs = finder.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ()
+    pairs = finder.candidates(feature, lambda other: rows.codes_of(other, chosen)) if with_interactions else ()
     for other_codes, candidates in pairs:
         previous_gain = -np.inf
         for candidate in candidates:
