@@ -20,7 +20,7 @@ from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding, sample_for_bins
 from aucforest.fitting.growing import estimate_seconds
-from aucforest.fitting.integer_categories import order_values, searched_columns
+from aucforest.fitting.integer_categories import merge_values, order_values, searched_columns
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, indices_in_batch
 from aucforest.fitting.parts import Grown, Growth, indices_within
@@ -127,7 +127,7 @@ class RowsOnCluster(TrainingTable):
             executor.submit(_tasks.count_integers, self._X[index], self._labelled[index], list(found))
             for index, _, _ in self._partitions
         ]
-        return order_values(executor.gather([executor.merge(_tasks.merge_integers, counted)])[0], found)
+        return order_values(executor.gather([executor.merge(merge_values, counted)])[0], found)
 
     def _encode_rows(self, coding: Coding) -> None:
         """Set `_coded` to futures of codes of `_partitions`, and `X` to the values of `FitSpec.rows_with_values`."""
@@ -153,7 +153,7 @@ class RowsOnCluster(TrainingTable):
         submit, arguments = self._executor.submit, (coding.digits, feature, len(self.target.kept_labels))
         coded = zip(self._coded, self._partitions)
         futures = [submit(_tasks.sample_column, part, start, *arguments) for part, (_, start, _) in coded]
-        codes, labels, _ = zip(*self._executor.gather(futures))
+        codes, labels, *_ = zip(*self._executor.gather(futures))
         rows = CodedRows(np.concatenate(codes, axis=1), np.concatenate(labels))
         return ColumnSample(feature, rows, np.arange(len(rows.labels)))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from aucforest.distributed._executor import watch_task
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize_table
 from aucforest.fitting.growing import TreeBuffers, grow_batch, grow_rows, map_in_threads
-from aucforest.fitting.integer_categories import CountedRows, count_values_of, find_integer_categories, merge_values
+from aucforest.fitting.integer_categories import CountedRows, count_values_of, find_integer_categories
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import combine_weights
@@ -101,11 +101,6 @@ def find_integers(summary: Summary, columns: list[int]) -> dict[int, tuple[int, 
 def count_integers(X: Any, labelled: LabelledPart, columns: list[int]) -> dict[int, Counted]:
     """Return the distinct values of columns of a partition with their counts."""
     return count_values_of(read_table(X), kept_rows(labelled.sample_weight), columns)
-
-
-def merge_integers(counted: list[dict[int, Counted]]) -> dict[int, Counted]:
-    """Return the distinct values of columns of several partitions with their total counts."""
-    return reduce(merge_values, counted)
 
 
 def choose_codes(encodings: Sequence[str], *arguments: Any) -> Coding:

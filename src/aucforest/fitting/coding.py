@@ -91,7 +91,7 @@ class Summary:
             distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
         sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
         rounded = set[int]().union(*(summary.rounded for summary in summaries))
-        by_class = {f: reduce(merge_counts, (summary.by_class[f] for summary in summaries)) for f in first.by_class}
+        by_class = {f: merge_counts(*(summary.by_class[f] for summary in summaries)) for f in first.by_class}
         return cls(first.names, counted, distinct, sampled, rounded, by_class)
 
 

@@ -9,8 +9,9 @@ Postal codes of the same region have the same first digits. So labels are also e
 of 10, 100, ... values. If this is better than single values, the ranges are categories, too.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -102,14 +103,15 @@ class IntegerCounts:
         counts[np.cumsum(is_first) - 1, labels] = n_rows
         return cls(distinct[is_first], counts, rows.max_values, shift)
 
-    def merge(self, other: "IntegerCounts") -> "IntegerCounts":
-        """Return the counts of the rows of this and another part."""
-        shift = max(self.shift, other.shift)
-        parts = [part._sampled(shift) for part in (self, other)]
+    @classmethod
+    def merged(cls, parts: Sequence["IntegerCounts"]) -> "IntegerCounts":
+        """Return the counts of the rows of all parts together."""
+        shift = max(part.shift for part in parts)
+        parts = [part._sampled(shift) for part in parts]
         values, inverse = np.unique(np.concatenate([part.values for part in parts]), return_inverse=True)
-        counts = np.zeros((len(values), self.counts.shape[1]), dtype=np.int64)
+        counts = np.zeros((len(values), parts[0].counts.shape[1]), dtype=np.int64)
         np.add.at(counts, inverse, np.concatenate([part.counts for part in parts]))
-        merged = replace(self, values=values, counts=counts, shift=shift)
+        merged = replace(parts[0], values=values, counts=counts)
         while len(merged.values) > merged.max_values:
             merged = merged._sampled(merged.shift + 1)
         return merged
@@ -273,7 +275,7 @@ def count_integers(values: NDArray[Any], rows: CountedRows) -> IntegerCounts | N
             return None
         known_rows, shift = rows._replace(labels=rows.labels[start:stop][is_known]), counted.shift if counted else 0
         of_block = IntegerCounts.of(known.astype(np.int64), known_rows, shift)
-        counted = counted.merge(of_block) if counted else of_block
+        counted = IntegerCounts.merged([counted, of_block]) if counted else of_block
     return counted
 
 
@@ -286,9 +288,10 @@ def count_rows(columns: Iterable[NDArray[Any]], rows: CountedRows) -> IntegerCou
     return IntegerCounts.of((hashes >> np.uint64(12)).astype(np.int64), rows, shift=0)  # less than `_MOST_EXACT`
 
 
-def merge_counts(one: IntegerCounts | None, other: IntegerCounts | None) -> IntegerCounts | None:
-    """Return the class counts of a column in two parts of the rows together, None if it has no counts in one part."""
-    return None if one is None or other is None else one.merge(other)
+def merge_counts(*parts: IntegerCounts | None) -> IntegerCounts | None:
+    """Return the class counts of a column in parts of the rows together, None if it has no counts in one part."""
+    counted = [part for part in parts if part is not None]
+    return IntegerCounts.merged(counted) if len(counted) == len(parts) else None
 
 
 def searched_columns(n_columns: int, skipped: Container[int], spec: FitSpec) -> list[int]:
@@ -315,9 +318,9 @@ def count_values_of(table: Table, rows: NDArray[np.int64] | None, features: Iter
     return {f: count_values(np.asarray(read_numbers(table, f), dtype=np.float64), rows) for f in features}
 
 
-def merge_values(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Counted]:
-    """Return the values of columns and their counts in two parts of the rows together."""
-    return {feature: counted.merge(other[feature]) for feature, counted in one.items()}
+def merge_values(parts: Sequence[dict[int, Counted]]) -> dict[int, Counted]:
+    """Return the values of columns and their counts in all parts of the rows together."""
+    return {feature: reduce(Counted.merge, (part[feature] for part in parts)) for feature in parts[0]}
 
 
 def order_values(counted: Mapping[int, Counted], found: Mapping[int, tuple[int, ...]]) -> FoundCategories:

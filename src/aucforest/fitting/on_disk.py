@@ -4,7 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import reduce
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -39,6 +39,8 @@ from aucforest.tree.prediction import PackedTrees
 
 # Number of values of a batch. Several such batches fit into memory, and the overhead of Python per value is small.
 _BATCH_CELLS = 2**21
+# Number of results of batches that are merged at a time.
+_MERGED = 8
 # Only if there are more codes, freed memory is returned to the system, because this takes some 30 ms.
 _LARGE_CELLS = 2**24
 
@@ -194,10 +196,7 @@ class RowsOnDisk(TrainingTable):
             counted = counted_rows and counted_rows._replace(labels=counted_rows.labels[index : index + n_rows])
             return summarize_table(expand(table, self.dates), rows, sampled, categorical, spec.max_bins, counted)
 
-        def join(one: Summary, other: Summary) -> Summary:
-            return Summary.joined([one, other], spec.max_bins)
-
-        summary = self._merge(summarize_batch, join, "rows read")
+        summary = self._merge(summarize_batch, partial(Summary.joined, max_bins=spec.max_bins), "rows read")
         warn_of_rounding([summary.names[feature] for feature in sorted(summary.rounded)])
         if isinstance(spec.categorical_features, str):
             warn_of_text({summary.names[feature]: counted for feature, counted in summary.counted.items()})
@@ -218,16 +217,15 @@ class RowsOnDisk(TrainingTable):
 
         return order_values(self._merge(count, merge_values, "integers counted"), found)
 
-    def _merge(self, function: Callable[[int, Table], Any], merge: Callable[[Any, Any], Any], what: str) -> Any:
-        # Only results of equally many batches are merged. With n batches, a result is merged about log2(n) times.
-        merged: list[tuple[int, Any]] = []
+    def _merge(self, function: Callable[[int, Table], Any], merge: Callable[[Sequence[Any]], Any], what: str) -> Any:
+        # Only results of equally many batches are merged, so that each is merged a few times, and a few are in memory.
+        merged: list[tuple[int, Any]] = []  # numbers of batches, which are powers of _MERGED, and their results
         for result in self._map(function, what):
-            size = 1
-            while merged and merged[-1][0] == size:
-                result = merge(merged.pop()[1], result)
-                size *= 2
-            merged.append((size, result))
-        return reduce(merge, (result for _, result in merged))
+            merged.append((1, result))
+            while len(merged) >= _MERGED and merged[-_MERGED][0] == merged[-1][0]:
+                (size, *_), results = zip(*merged[-_MERGED:])
+                merged[-_MERGED:] = [(size * _MERGED, merge(results))]
+        return merge([result for _, result in merged])
 
     def _write_codes(self, coding: Coding) -> RowsWithValues:
         """Write the codes of all rows, and return the values of the rows `FitSpec.rows_with_values`."""
