@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.metrics.roc import roc_auc_score
+from aucforest.metrics.ranking import mann_whitney, rank_rows
 from aucforest.tables.columns import Column, Factor, count_unseen, count_values, names_of, read_column, read_table
 from aucforest.tables.integers import ROUNDED, rounded_features
 from aucforest.tables.texts import MOST_NAMES, listed_columns, text_note, unseen_note
@@ -25,6 +25,8 @@ _LEAST_ROWS = 20  # with fewer rows, distinct values do not indicate an identifi
 _LEAST_AUC, _LEAST_OF_CLASS = 0.999, 5
 # All pairs of classes are compared, unless there are more classes than this.
 _MOST_CLASSES = 10
+# For each pair of classes: the indices of their rows, and whether each row is of the second class.
+Pairs = list[tuple[NDArray[np.int64], NDArray[np.bool_]]]
 
 
 def suspicious_columns(
@@ -40,6 +42,7 @@ def suspicious_columns(
     names_by_note: dict[str, list[str]] = {}
     leaks: dict[str, float] = {}
     rounded = set(rounded_features(frame)) if n_rows is None else set()
+    sampled_pairs = [] if labels is None else _sampled_pairs(labels)
     for feature, name in enumerate(_names_of(table, frame)):
         column = read_column(frame, feature)
         note = _note_on(column, len(frame), with_text=n_rows is None)
@@ -47,8 +50,10 @@ def suspicious_columns(
             names_by_note.setdefault(note, []).append(name)
         if feature in rounded:
             names_by_note.setdefault(ROUNDED, []).append(name)
-        if labels is not None and (auc := _separation(column, labels)) is not None:
-            leaks[name] = auc
+        # The AUC of all rows is computed only if that of the sample is high.
+        if labels is not None and sampled_pairs and _mean_auc(column, sampled_pairs) >= _LEAST_AUC:
+            auc = _mean_auc(column, _pairs_of_classes(labels, np.arange(len(labels))))
+            leaks |= {name: auc} if auc >= _LEAST_AUC else {}
     order = {_EMPTY: 0, _CONSTANT: 1, _CONSTANT_ROUNDED: 1, _IDENTIFIER: 3}
     notes = sorted(names_by_note, key=lambda note: order.get(note, 2))
     sentences = [_sentence(note, names_by_note[note], drop) for note in notes]
@@ -83,25 +88,31 @@ def _are_integers_or_text(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.floor(values))))
 
 
-def _separation(column: Column, labels: NDArray[Any]) -> float | None:
-    """Return the mean ROC AUC of a column over pairs of classes if the column separates them, else None."""
-    counts = np.bincount(labels)
+def _sampled_pairs(labels: NDArray[Any]) -> Pairs:
+    """Return the pairs of classes of a random sample of each class, or [] if columns that separate them have no note.
+
+    The sample is random, because the table may be sorted by class.
+    """
+    counts, generator = np.bincount(labels), np.random.default_rng(0)
     present = np.flatnonzero(counts)
     if not 2 <= len(present) <= _MOST_CLASSES or counts[present].min() < _LEAST_OF_CLASS:
-        return None
-    # The rows that are checked first are a random sample of each class, because the table may be sorted by class.
-    generator = np.random.default_rng(0)
-    sample = np.concatenate([generator.permutation(np.flatnonzero(labels == code))[:_FIRST_ROWS] for code in present])
-    auc = 0.0
-    for rows in (sample, np.arange(len(labels))):
-        areas = []
-        for negative, positive in combinations(present, 2):
-            pair = rows[(labels[rows] == negative) | (labels[rows] == positive)]
-            areas.append(_auc(column, pair, labels[pair] == positive))
-        auc = float(np.mean(areas))
-        if auc < _LEAST_AUC:
-            return None
-    return auc
+        return []
+    sampled = [generator.permutation(np.flatnonzero(labels == code))[:_FIRST_ROWS] for code in present]
+    return _pairs_of_classes(labels, np.concatenate(sampled))
+
+
+def _pairs_of_classes(labels: NDArray[Any], rows: NDArray[np.int64]) -> Pairs:
+    """Return the given rows of each pair of classes, and whether each row is of the second class."""
+    pairs = []
+    for negative, positive in combinations(np.unique(labels), 2):
+        pair = rows[(labels[rows] == negative) | (labels[rows] == positive)]
+        pairs.append((pair, labels[pair] == positive))
+    return pairs
+
+
+def _mean_auc(column: Column, pairs: Pairs) -> float:
+    """Return the mean ROC AUC of a column over pairs of classes."""
+    return float(np.mean([_auc(column, rows, is_positive) for rows, is_positive in pairs]))
 
 
 def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]) -> float:
@@ -109,15 +120,15 @@ def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]
 
     Missing numbers are ranked below or above all others. Categories are ranked by `_cross_fitted` class frequencies.
     """
-    scores: list[NDArray[Any]]
-    if isinstance(column, np.ndarray):
-        values = column[rows].astype(np.float64)
-        missing = np.isnan(values)
-        ends = (-np.inf, np.inf) if missing.any() else (np.inf,)
-        scores = [np.unique(np.where(missing, end, values), return_inverse=True)[1] for end in ends]
-    else:
+    if not isinstance(column, np.ndarray):
         scores = [_cross_fitted(column.indices[rows] + 1, len(column.values) + 1, is_positive)]
-    areas = [float(roc_auc_score(is_positive, y_score)) for y_score in scores]
+    else:
+        scores = [column[rows].astype(np.float64)]
+        if not np.all(np.isfinite(scores[0])):
+            missing = np.isnan(scores[0])
+            filled = [np.where(missing, end, scores[0]) for end in (-np.inf, np.inf)]
+            scores = [np.unique(values, return_inverse=True)[1].astype(np.float64) for values in filled]
+    areas = [mann_whitney(is_positive, rank_rows(values), None) for values in scores]
     return max(*areas, *(1.0 - area for area in areas))
 
 
