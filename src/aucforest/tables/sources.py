@@ -72,7 +72,7 @@ class ParquetFiles(_TypedTable, Files):
         for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
-            with _explain_errors(file), _open_parquet(file) as content:
+            with _open_parquet(file) as content:
                 sizes = [content.metadata.row_group(group).num_rows for group in range(content.num_row_groups)]
                 ends = np.cumsum([0, *sizes])
                 # Row groups that end before the first row are not read.
@@ -352,18 +352,13 @@ def _common_type(one: Any, other: Any) -> Any:
 
 
 @contextmanager
-def _explain_errors(file: Path) -> Iterator[None]:
-    """Raise ValueError that names the file in place of an error of Arrow."""
+def _open_parquet(file: Path) -> Iterator[Any]:
+    """Open a Parquet file, read through a small buffer; ValueError that names it in place of an error of Arrow."""
     try:
-        yield
+        # pyarrow would take a relative path that begins with ~ as one in a home directory.
+        with pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20) as content:
+            yield content
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         is_named = file.name.lower().endswith(SUFFIXES)
         advice = "" if is_named else f" If it is no Parquet file, let its name end in {NAMES}"
         raise ValueError(f"cannot read {file}: {str(error).strip()}{advice}") from error
-
-
-def _open_parquet(file: Path) -> Any:
-    """Open a Parquet file, to be read through a small buffer; ValueError if it cannot be read."""
-    with _explain_errors(file):
-        # pyarrow would take a relative path that begins with ~ as one in a home directory.
-        return pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20)
