@@ -5,7 +5,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from io import StringIO, TextIOWrapper
+from io import TextIOWrapper
 from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
@@ -173,8 +173,8 @@ def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
     return True
 
 
-def _open_text(file: Readable) -> TextIOWrapper:
-    return TextIOWrapper(open_unpacked(file.path), "utf-8-sig", "replace", newline="")
+def _open_text(file: Readable, errors: str = "replace") -> TextIOWrapper:
+    return TextIOWrapper(open_unpacked(file.path), "utf-8-sig", errors, newline="")
 
 
 def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[str], str]:
@@ -220,17 +220,16 @@ def _new_line(name: str, header: str, before: Sequence[str]) -> str:
     return _NEW_LINES[ends[0] or ends[-1]]
 
 
-def _find_header(
-    head: Sequence[str], dialect: _Dialect, *, skipinitialspace: bool = False
-) -> tuple[int, int, list[str]]:
+def _find_header(head: Sequence[str], dialect: _Dialect) -> tuple[int, int, list[str]]:
     """Return the number of rows and of lines until the end of the header, blank ones included, and the column names.
 
     Spaces before names are skipped only if a name is in quotes after one space, as the engine reads values.
     """
-    reader = dialect.rows(iter(head), skipinitialspace=skipinitialspace)
-    n_rows, columns = next((n, columns) for n, columns in enumerate(reader, 1) if columns)
-    if any(name.startswith(f" {dialect.quote}") for name in columns) and not skipinitialspace:
-        return _find_header(head, dialect, skipinitialspace=True)
+    for skipinitialspace in (False, True):
+        reader = dialect.rows(iter(head), skipinitialspace=skipinitialspace)
+        n_rows, columns = next((n, columns) for n, columns in enumerate(reader, 1) if columns)
+        if not any(name.startswith(f" {dialect.quote}") for name in columns):
+            break
     return n_rows, reader.line_num, columns
 
 
@@ -242,13 +241,11 @@ def _end_of(line: str) -> str:
 def _first_lines(file: Readable) -> list[str]:
     """Return the first lines of a file; what is not UTF-8 becomes surrogates, which cannot be encoded."""
     try:
-        with open_unpacked(file.path) as content:
-            lines = islice(iter(lambda: content.readline(_MOST_BYTES), b""), _MOST_HEAD_LINES)
-            header = next(lines, b"").decode("utf-8-sig", "surrogateescape")
+        with _open_text(file, "surrogateescape") as content:
+            header = content.readline(2 * _MOST_BYTES)
+            lines = islice(iter(lambda: content.readline(_MOST_BYTES), ""), _MOST_HEAD_LINES - 1)
             # A line of the maximum length may have a quote that is not closed. This line and later ones are not used.
-            others = takewhile(lambda line: len(line) < _MOST_BYTES, lines)
-            decoded = header + "".join(line.decode(errors="surrogateescape") for line in others)
-        return list(islice(StringIO(decoded, newline=""), _MOST_HEAD_LINES))
+            return [header, *takewhile(lambda line: len(line) < _MOST_BYTES, lines)]
     except OSError as error:
         advice = "; decompress it first" if "requires too much memory" in str(error) else ""  # a long window of zstd
         raise ValueError(f"cannot read {file.name}: {error}{advice}") from error
