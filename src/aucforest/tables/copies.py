@@ -69,7 +69,7 @@ class Readable:
             text, self.first_row = _spreadsheet_as_csv(self.path, self.name)
             self.path = self._new_path()
             self.path.write_text(text, "utf-8", newline="")
-        elif what := _find_format(self.path, _NO_TEXT):
+        elif what := _find_format(self.path.open("rb"), _NO_TEXT):
             raise ValueError(f"cannot read {self.name}: it is {what}")
         elif other_encoding := encoding or _marked_encoding(self.path):
             self._convert_to_utf8(other_encoding)
@@ -106,16 +106,16 @@ class Readable:
             raise ValueError(f"cannot read {self.name}: it is not encoded in {encoding}") from None
 
 
-def _find_format(path: Path, formats: Mapping[bytes, str]) -> str:
-    """Return the format with whose bytes a file begins, or ""."""
-    with path.open("rb") as content:
+def _find_format(file: Any, formats: Mapping[bytes, str]) -> str:
+    """Return the format with whose bytes an open file begins, or "", and close the file."""
+    with file as content:
         start = content.read(8)
     return next((name for magic, name in formats.items() if start.startswith(magic)), "")
 
 
 def compression_of(path: Path) -> str:
     """Return the compression of a file by its first bytes, or "none"."""
-    return _find_format(path, _COMPRESSIONS) or "none"
+    return _find_format(path.open("rb"), _COMPRESSIONS) or "none"
 
 
 def is_empty(path: Path) -> bool:
@@ -125,12 +125,11 @@ def is_empty(path: Path) -> bool:
     return False
 
 
-def _marked_encoding(path: Path) -> str | None:
-    """Return the encoding of a file by its byte order mark, or None if the engine can read the file as it is."""
-    with suppress(OSError), open_unpacked(path) as content:  # damaged files are refused later
-        start = content.read(4)
-        return next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
-    return None
+def _marked_encoding(path: Path) -> str:
+    """Return the encoding of a file by its byte order mark, or "" if the engine can read the file as it is."""
+    with suppress(OSError):  # damaged files are refused later
+        return _find_format(open_unpacked(path), _MARKS)
+    return ""
 
 
 def open_unpacked(path: Path) -> Any:
