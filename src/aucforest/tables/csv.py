@@ -26,8 +26,6 @@ csv.field_size_limit(max(csv.field_size_limit(), _MOST_BYTES))
 _OTHER_END = "{} ends in another way than the header: let all lines end alike"
 # A first line that names the separator, as Excel reads it.
 _SEPARATOR_LINE = re.compile(r"""("?)sep=([^\w"'\r\n])\1[\r\n]*""")
-# The values of the engine's option new_line for line ends; "" is the end of a last line without line break.
-_NEW_LINES = {"": r"\n", "\n": r"\n", "\r": r"\r", "\r\n": r"\r\n"}
 
 
 class _Dialect(NamedTuple):
@@ -36,7 +34,7 @@ class _Dialect(NamedTuple):
     separator: str
     quote: str
     escape: str
-    new_line: str = r"\n"
+    new_line: str = "\n"
     n_skipped: int = 0  # the number of lines before the first row: the separator, blank lines and the header
     n_columns: int = 0  # the number of columns, also those at the end that have neither a name nor a value
 
@@ -80,12 +78,13 @@ class CsvFiles(TextFiles):
             names = [f"c{index}" for index in range(dialect.n_columns)]
             columns = ", ".join(f"'{name}': '{engine.get(name, 'VARCHAR')}'" for name in names)
             left_out = ", ".join(names[len(self.columns) :])
+            new_line = repr(dialect.new_line)  # with a backslash, as the engine reads it
             marks = {dialect.separator, dialect.escape}  # the engine allows neither in a missing-value marker
             missing = [word for word in ([""] if raw else ["", *MISSING]) if marks.isdisjoint(word)]
             tables.append(
                 f"SELECT *{f' EXCLUDE ({left_out})' if left_out else ''} FROM read_csv(["
                 f"{literals([pattern for *_, pattern in group])}], columns={{{columns}}},"
-                f" auto_detect=false, header=false, skip={dialect.n_skipped}, new_line='{dialect.new_line}',"
+                f" auto_detect=false, header=false, skip={dialect.n_skipped}, new_line={new_line},"
                 f" hive_partitioning=false, delim={literal(dialect.separator)}, quote={literal(dialect.quote)},"
                 f" escape={literal(dialect.escape)}, compression='{compression}', max_line_size={_MOST_BYTES},"
                 f" buffer_size={_BUFFER}, parallel={self._is_parallel}, nullstr=[{literals(missing)}])"
@@ -156,7 +155,7 @@ def _line_of(file: Readable, dialect: _Dialect, row: int) -> int:
 def _line_with_other_end(file: Readable, dialect: _Dialect) -> int | None:
     """Return the number of the first line whose end differs from that of the header, or None if all end alike."""
     with _open_text(file) as lines:
-        ends = (_NEW_LINES.get(_end_of(line)) for line in lines)
+        ends = (_end_of(line) or "\n" for line in lines)
         return next((number for number, end in enumerate(ends, 1) if end != dialect.new_line), None)
 
 
@@ -214,10 +213,10 @@ def _find_dialect(head: Sequence[str], name: str, separator: str | None) -> _Dia
 def _new_line(name: str, header: str, before: Sequence[str]) -> str:
     """Return how the header ends; ValueError if a line before it ends in another way. No line may follow the header."""
     ends = [_end_of(line) for line in (header, *before)]
-    different = [n for n, end in enumerate(ends[1:], 1) if ends[0] not in (end, "")]
-    if different:
-        raise ValueError(_OTHER_END.format(f"{name}, line {different[0]}"))
-    return _NEW_LINES[ends[0] or ends[-1]]
+    for number, end in enumerate(ends[1:], 1):
+        if ends[0] not in (end, ""):
+            raise ValueError(_OTHER_END.format(f"{name}, line {number}"))
+    return ends[0] or ends[-1] or "\n"
 
 
 def _find_header(head: Sequence[str], dialect: _Dialect) -> tuple[int, int, list[str]]:

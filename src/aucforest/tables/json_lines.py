@@ -21,8 +21,7 @@ class JsonFiles(TextFiles):
         compressions = {file.compression for file in self._readable}
         if len(compressions) > 1:
             raise ValueError(f"{self.name}: the files must be compressed in the same way, or not at all")
-        options = f"format='newline_delimited', compression='{compressions.pop()}'"
-        self._lines = f"[{literals(self._patterns)}], {options}"
+        self._lines = f"[{literals(self._patterns)}], format='newline_delimited', compression='{compressions.pop()}'"
         # With hive_partitioning, folders with names such as a=1 would add columns.
         self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
         # All rows are read to find the columns. With these thresholds, objects with many keys do not become maps.
