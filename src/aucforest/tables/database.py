@@ -155,12 +155,17 @@ def _nodes(parsed: Any) -> Iterator[dict[str, Any]]:
 def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[np.int64]:
     """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true.
 
-    NaN is missing. Dates with a time zone are local times in the zone of all of them, or in UTC if their zones differ.
+    NaN is missing. Dates with a time zone are local times in the zone of all of them, or in UTC if their zones differ
+    or the engine does not know the zone.
     """
     duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
     number = name_of(max(schema.names, key=len) + "\n")  # longer than all column names, so it is not one of them
     zones = {type_.tz for type_ in schema.types if pa.types.is_timestamp(type_) and type_.tz is not None}
-    with _connect_in_zone(zones.pop() if len(zones) == 1 else "UTC") as connection:
+    try:
+        connected = connect(TimeZone=zones.pop() if len(zones) == 1 else "UTC", **_EXPRESSION_SETTINGS)
+    except duckdb.Error:  # the engine does not know the zone
+        connected = connect(TimeZone="UTC", **_EXPRESSION_SETTINGS)
+    with connected as connection:
         schema = _supported_schema(connection, schema)
         connection.register("batches", pa.RecordBatchReader.from_batches(schema, map(_supported, batches)))
         rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS {_ROWS}"
@@ -171,15 +176,6 @@ def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[
             reason = str(error).splitlines()[0][:_MOST_SHOWN]
             raise ValueError(f"where cannot be evaluated: {_shown(expression)}: {reason}") from error
     return np.sort(np.asarray(indices, dtype=np.int64))
-
-
-def _connect_in_zone(zone: str) -> Any:
-    """Return a connection for expressions whose time zone is `zone`, or UTC if the engine does not know it."""
-    duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
-    try:
-        return connect(TimeZone=zone, **_EXPRESSION_SETTINGS)
-    except duckdb.Error:
-        return connect(TimeZone="UTC", **_EXPRESSION_SETTINGS)
 
 
 def _supported_schema(connection: Any, schema: Any) -> Any:
