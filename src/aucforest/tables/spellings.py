@@ -104,11 +104,6 @@ class Readings(NamedTuple):
             return False
         return not units or (len(units) == 1 and re.fullmatch("[A-Z\u0410-\u042f]", units[0]) is None)
 
-    @property
-    def n_numbers(self) -> int:
-        """The number of values that are numbers with at least one of the two marks."""
-        return self.n_point + self.n_comma - self.n_both
-
     def n_with(self, decimal: str) -> int:
         """Return the number of values that are numbers with the given decimal mark."""
         return self.n_point if decimal == "." else self.n_comma

@@ -1,8 +1,8 @@
 """Notes on columns of text that are probably numbers or dates, or have texts that differ only by case and spaces."""
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from aucforest.tables.spellings import (
     MONTH,
@@ -52,21 +52,23 @@ class StrayText(NamedTuple):
     examples: Sequence[str]
     kind: str = "number"
 
-    @property
-    def is_few(self) -> bool:
-        """Whether few values or none are stray, so that the column counts as one of its kind."""
-        return is_few(self.n_stray, self.n_values, MOST_STRAY)
-
     def __str__(self) -> str:
         noun, *rest = self.kind.split(" of ")
         are = f"is no {self.kind}" if self.n_stray == 1 else f"are no {' of '.join([f'{noun}s', *rest])}"
         return f"{self.n_stray:,} of {self.n_values:,} values {are} ({', '.join(map(repr, self.examples[:_EXAMPLES]))})"
 
 
-def _find_stray(pattern: re.Pattern[str], kind: str, texts: Sequence[str], counts: Sequence[int]) -> StrayText:
-    """Return a `StrayText` of the values that do not match a pattern, with all of these texts as examples."""
-    stray = [(text, count) for text, count in zip(texts, counts) if pattern.fullmatch(text) is None]
-    return StrayText(sum(count for _, count in stray), sum(counts), [text for text, _ in stray], kind)
+def _find_stray(
+    is_typed: Callable[[str], Any], kind: str, texts: Sequence[str], counts: Sequence[int]
+) -> StrayText | None:
+    """Return a `StrayText` of the values that are not of a kind, with all of these texts as examples.
+
+    The result is None if they are neither few nor `_is_mixed` with values of the kind.
+    """
+    others = [(text, count) for text, count in zip(texts, counts) if not is_typed(text)]
+    stray = StrayText(sum(count for _, count in others), sum(counts), [text for text, _ in others], kind)
+    is_typical = is_few(stray.n_stray, stray.n_values, MOST_STRAY) or _is_mixed(stray, len(texts))
+    return stray if is_typical else None
 
 
 def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
@@ -84,8 +86,8 @@ def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> st
     # Few text columns have dates or numbers. A sample of the values suffices to rule out most columns.
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
     if 2 * len(dates) > len(texts[:100]):
-        stray = _find_stray(_DATE, "date", texts, counts)
-        if not (stray.is_few or _is_mixed(stray, len(texts) - len(stray.examples))):
+        stray = _find_stray(_DATE.fullmatch, "date", texts, counts)
+        if stray is None:
             return None
         note = f"dates such as {dates[0]!r} are read as text, so that each is a category"
         if stray.n_stray > 0:
@@ -99,8 +101,8 @@ def _note_on_dates_or_numbers(texts: Sequence[str], counts: Sequence[int]) -> st
     sample = _sample(texts)
     if sum(_PLAIN_NUMBER.match(text) is not None for text in sample) * 2 < len(sample):
         return None
-    stray = _find_stray(_PLAIN_NUMBER, "number", texts, counts)
-    if stray.n_stray == 0 or not (stray.is_few or _is_mixed(stray, len(texts) - len(stray.examples))):
+    stray = _find_stray(_PLAIN_NUMBER.match, "number", texts, counts)
+    if stray is None or stray.n_stray == 0:
         return None
     return (
         f"{stray}, so that all are read as text and each is a category; in a column of numbers, leave other values"
@@ -119,13 +121,12 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     if 2 * sum(map(is_number, sample)) < len(sample) or all(_PLAIN_NUMBER.match(text) for text in sample):
         return None
     spelled = [text for text in texts if is_number(text) and not _PLAIN_NUMBER.match(text)]
-    readings = count_readings(texts, counts)
-    others = [text for text in texts if not is_number(text)]
-    stray = StrayText(readings.n_values - readings.n_numbers, readings.n_values, others)
-    is_mixed = _is_mixed(stray, len(texts) - len(others))
-    if not spelled or not (stray.is_few or is_mixed):
+    stray = _find_stray(is_number, "number", texts, counts)
+    if not spelled or stray is None:
         return None
-    decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)  # 2.0 allows any proportion of stray values
+    readings = count_readings(texts, counts)
+    most_stray = 2.0 if _is_mixed(stray, len(texts)) else MOST_STRAY  # 2.0 allows any proportion of stray values
+    decimal = readings.decimal(most_stray)
     if decimal is None:
         note = _marks_note(readings, spelled) or _units_note(readings.units, spelled)
         return note if len(texts) >= _LEAST_NUMBERS else None
@@ -170,12 +171,13 @@ def _leave_empty(stray: StrayText) -> str:
     return f"{stray}: leave {'it' if stray.n_stray == 1 else 'these'} empty"
 
 
-def _is_mixed(stray: StrayText, n_typed: int) -> bool:
-    """Return whether values are probably of one kind, of which there are `n_typed` distinct values, and others.
+def _is_mixed(stray: StrayText, n_distinct: int) -> bool:
+    """Return whether `n_distinct` distinct values are probably numbers or dates, and others.
 
     A few distinct texts that are no words, such as "?" and "n/k", probably mean missing values, however many they are.
     """
     is_marker = len(stray.examples) <= _MOST_MARKERS and not re.search(_LETTER * 2, " ".join(stray.examples))
+    n_typed = n_distinct - len(stray.examples)
     return n_typed >= _LEAST_NUMBERS and (is_marker or 2 * stray.n_stray <= stray.n_values)
 
 
