@@ -199,16 +199,15 @@ class TextFiles(Files):
         unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
         options = self._options
         inferred, self.rounded = infer_types(unknown, self._count, options, known=types, has_numbers=self._has_numbers)
+        chosen = dict(types)
         for name, type_ in inferred.items():
-            if type_.kind == "zoned date" and types[name].kind == "date":
+            wanted = types[name]
+            if type_.kind == "zoned date" and wanted.kind == "date":
                 raise ValueError(f"column {name!r} has times with an offset from UTC, but had no time zone in fit")
-        fitting = {
-            name: type_._replace(arrow=types[name].arrow if type_.kind == "date" else type_.arrow)
-            for name, type_ in inferred.items()
-            if _fits(type_, types[name])
-        }
-        self.remarks |= {name: note for name in fitting if (note := _format_note(inferred[name], types[name]))}
-        self._set_types({**types, **fitting})
+            if (note := _format_note(type_, wanted)) is not None:
+                chosen[name] = type_._replace(arrow=wanted.arrow) if type_.kind == "date" else type_
+                self.remarks |= {name: note} if note else {}
+        self._set_types(chosen)
         zeros = self._count([name for name, stray in self.stray.items() if stray.kind == "date"], [N_ZEROS])
         for name, stray in self.stray.items():
             is_allowed = options.stray_text == "number" and stray.kind != "boolean"
@@ -343,26 +342,18 @@ def _ungroup_columns(columns: Sequence[Any], grouped: Collection[list[int]]) -> 
     return [by_index[index] for index in sorted(by_index)]
 
 
-def _format_note(inferred: TextType, wanted: TextType) -> str:
-    """Return a note if a column has another unit, decimal mark or date format than in the fit, else ""."""
+def _format_note(inferred: TextType, wanted: TextType) -> str | None:
+    """Return a note if a column has another unit, decimal mark or date format than in the fit, else "".
+
+    The result is None if the inferred type does not have the kind that a model needs, or has another unit. Booleans are
+    the numbers 0 and 1 to models that were fitted to booleans in memory, whose numbers have no format.
+    """
     unit, known = inferred.format.get("unit"), wanted.format.get("unit")
-    if _are_flags(inferred, wanted):
+    if inferred.kind == FLAG.kind and wanted.kind == NUMBER.kind and not wanted.format:
         return "true and false are read as 1 and 0"
-    if inferred.kind != "number" or unit == known:
-        keys = wanted.format.keys() - {"unit"}
-        is_other = inferred.note and any(inferred.format.get(key) != wanted.format[key] for key in keys)
+    if inferred.kind != wanted.kind or (known is not None and unit not in (None, known)):
+        return None
+    if unit == known:
+        is_other = inferred.note and wanted.format and inferred.format != wanted.format
         return f"{inferred.note}, unlike in fit" if is_other else ""
     return f"{inferred.note}, but had no unit in fit" if unit else f"numbers have no unit, but had {known!r} in fit"
-
-
-def _are_flags(inferred: TextType, wanted: TextType) -> bool:
-    return inferred.kind == FLAG.kind and wanted.kind == NUMBER.kind and not wanted.format
-
-
-def _fits(inferred: TextType, wanted: TextType) -> bool:
-    """Return whether an inferred type has the kind that a model needs, and the same unit or none.
-
-    Booleans are the numbers 0 and 1 to models that were fitted to booleans in memory, whose numbers have no format.
-    """
-    known, unit = wanted.format.get("unit"), inferred.format.get("unit")
-    return (inferred.kind == wanted.kind or _are_flags(inferred, wanted)) and (known is None or unit in (None, known))
