@@ -109,7 +109,7 @@ def table_of(X: Any) -> Table | None:
 
 def has_dates(table: Table) -> bool:
     """Return whether a table has a column of dates or durations."""
-    return any(True for _ in _kinds(table))
+    return any(_kinds(table))
 
 
 def check_same_kind(table: Table, expanded: Mapping[int, Any], categorical: Iterable[int]) -> None:
@@ -168,22 +168,21 @@ def date_features(table: Table, feature: int, column: DateColumn) -> list[NDArra
 def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the result of `_read_values`; ValueError if the column does not have the kind that it had in `fit`."""
     name, values = column_name(table, feature), column_of(table, feature)
-    kind = _kind_of(values)
+    kind, is_duration = _kind_of(values), column.parts == SECONDS
+    before, now = ("durations", "dates") if is_duration else ("dates", "durations")
     if kind is None:
         array = values.to_numpy() if isinstance(values, nw.Series) else values
         if array.dtype.kind in "fO" and all(map(is_missing, array.tolist())):
-            missing = np.full(len(values), "NaT", dtype="m8[s]" if column.parts == SECONDS else "M8[s]")
+            missing = np.full(len(values), "NaT", dtype="m8[s]" if is_duration else "M8[s]")
             return missing, missing
         type_ = values.dtype if isinstance(values, nw.Series) or values.dtype != object else "other values"
-        kinds = "durations" if column.parts == SECONDS else "dates"
-        raise ValueError(f"X: {name} had {kinds} in fit, but holds {type_} now: pass {kinds}, not numbers or text")
-    if kind.is_duration != (column.parts == SECONDS):
-        now, before = ("durations", "dates") if kind.is_duration else ("dates", "durations")
+        raise ValueError(f"X: {name} had {before} in fit, but holds {type_} now: pass {before}, not numbers or text")
+    if kind.is_duration != is_duration:
         raise ValueError(f"X: {name} holds {now}, but had {before} in fit")
     if (kind.zone is None) != (column.zone is None):
         zone = "no time zone" if kind.zone is None else f"the time zone {kind.zone}"
         raise ValueError(f"X: {name} has {zone}, but had {column.zone or 'none'} in fit: convert it, or set its zone")
-    return _read_values(values, kind.is_duration, column.zone, name)
+    return _read_values(values, is_duration, column.zone, name)
 
 
 def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
