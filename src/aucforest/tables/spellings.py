@@ -273,7 +273,7 @@ class FittingDates(NamedTuple):
     span: timedelta  # from the first to the last of these dates
 
 
-def best_date_formats(fits: Mapping[str, FittingDates], before: str | None = None) -> list[str]:
+def best_date_formats(fits: Mapping[str, FittingDates], before: str | None) -> dict[bool | None, str]:
     """Return the formats that fit most values, one for each value of `is_day_first`.
 
     For dates such as 24/03/02, a format with the year first is best only if the dates are then closer to each other, or
@@ -284,7 +284,7 @@ def best_date_formats(fits: Mapping[str, FittingDates], before: str | None = Non
     others = [form for form in best if form != YEAR_FIRST]
     if others and YEAR_FIRST in best and before != YEAR_FIRST:
         best = best if fits[YEAR_FIRST].span < min(fits[form].span for form in others) else others
-    return list({is_day_first(form): form for form in reversed(best)}.values())
+    return {is_day_first(form): form for form in reversed(best)}
 
 
 def is_day_first(date_format: str) -> bool | None:

@@ -95,7 +95,7 @@ MOMENT = TextType(pa.timestamp("us"), _ISO, "date", "TIMESTAMP")
 ZONED = TextType(pa.timestamp("us", "UTC"), _ZONED, "zoned date")
 
 
-def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
+def spelled_numbers(text_format: Mapping[str, str], example: str | None = None) -> TextType:
     """Return the type of numbers with a decimal mark, and possibly with marks between thousands and a unit."""
     decimal, unit = text_format["decimal"], text_format.get("unit", "")
     digits = f"regexp_extract({{0}}, {literal(spellings.DIGITS)})"
@@ -113,6 +113,7 @@ def spelled_numbers(text_format: Mapping[str, str], note: str = "") -> TextType:
         f" * CASE regexp_extract({{0}}, {literal(spellings.FACTOR)}, 1) {factors} ELSE 1 END END",
     )
     sql = f"coalesce({_PLAIN_NUMBER}, {number})" if decimal == "." else number
+    note = "" if example is None else f"numbers such as {example!r} are read as {spellings.as_number(example, decimal)}"
     return TextType(pa.float64(), sql, "number", format=text_format, note=note)
 
 
@@ -129,11 +130,8 @@ _MICROSECONDS = (
     f"CASE WHEN strlen({{0}}) > 23 THEN regexp_replace({_ONE_SPACE},"
     rf" '([:.][0-9]{{2}}[.][0-9]{{6}})[0-9]{{1,3}}', '\1') ELSE {_ONE_SPACE} END"
 )
-
-
-def _with_sep(sql: str) -> str:
-    """Return SQL for dates with Sep in place of Sept, which the engine does not know."""
-    return f"replace(replace({sql}, 'ept', 'ep'), 'EPT', 'EP')"
+# Dates with Sep in place of Sept, which the engine does not know.
+_WITH_SEP = "replace(replace({0}, 'ept', 'ep'), 'EPT', 'EP')"
 
 
 def dates_in(date_format: str, *, are_rare: bool = False) -> str:
@@ -145,14 +143,12 @@ def dates_in(date_format: str, *, are_rare: bool = False) -> str:
     pattern = spellings.date_pattern(date_format)
     has_weekday = pattern is not None and spellings.has_month_name(date_format)
     day = f"regexp_replace({_MICROSECONDS}, '^{spellings.WEEKDAY}', '')" if has_weekday else _MICROSECONDS
-    has_name = "%b" in date_format
-    day = _with_sep(day) if has_name else day
-    date = f"try_strptime({day}, [{literals(formats)}])"
+    named = _WITH_SEP if "%b" in date_format else "{0}"
+    date = f"try_strptime({named.replace('{0}', day)}, [{literals(formats)}])"
     if pattern is None:
         return f"coalesce({_ISO}, {date})"
     # The date without its time of day is tested before the formats of all times are tried.
-    first = _ONE_SPACE.replace("{0}", f"regexp_extract({{0}}, {literal(pattern)}, 1)")
-    first = _with_sep(first) if has_name else first
+    first = named.replace("{0}", _ONE_SPACE).replace("{0}", f"regexp_extract({{0}}, {literal(pattern)}, 1)")
     is_date = f"try_strptime({first}, {literal(date_format)}) IS NOT NULL" if are_rare else _matches(pattern)
     return f"coalesce({_ISO}, CASE WHEN {is_date} THEN {date} END)"
 
@@ -239,33 +235,29 @@ _CONDITIONS = {
     "n_factors": _matches(spellings.FACTOR),
     "n_plain_points": f"contains({{0}}, '.') AND ({_PLAIN_NUMBER}) IS NOT NULL",
 }
-# The values of `Counts`: those counts, all units, numbers with a decimal point and with a comma that are not plain, and
-# the first and last possible date.
-_TEXT_COUNTS = [
-    *map(_n_rows, _CONDITIONS.values()),
-    f"list(DISTINCT {_UNIT}) FILTER ({_POINT} OR {_COMMA})",
-    *(f"min({{0}}) FILTER ({is_number} AND {_PLAIN_NUMBER} IS NULL)" for is_number in (_POINT, _COMMA)),
-    f"[min({{0}}) FILTER ({_MAY_BE_DATE}), max({{0}}) FILTER ({_MAY_BE_DATE})]",
-]
-
-
-def _are_dates(n_dates: int, n_zeros: int, n_values: int, most_stray: float) -> bool:
-    """Return whether nearly all values are dates. If some may be stray, any number of zeros (0000-00-00) may be."""
-    n_allowed = n_zeros if most_stray > 0.0 else 0
-    return n_dates > 0 and is_few(n_values - n_allowed - n_dates, n_values, most_stray)
+# The aggregates that are the values of `Counts`: those counts, all units, numbers with a decimal point and with a comma
+# that are not plain, and the first and last possible date.
+_TEXT_COUNTS = {
+    **{name: _n_rows(condition) for name, condition in _CONDITIONS.items()},
+    "units": f"coalesce(list(DISTINCT {_UNIT}) FILTER ({_POINT} OR {_COMMA}), [])",
+    "first_point": f"min({{0}}) FILTER ({_POINT} AND {_PLAIN_NUMBER} IS NULL)",
+    "first_comma": f"min({{0}}) FILTER ({_COMMA} AND {_PLAIN_NUMBER} IS NULL)",
+    "dates": f"[min({{0}}) FILTER ({_MAY_BE_DATE}), max({{0}}) FILTER ({_MAY_BE_DATE})]",
+}
 
 
 class Counts(SimpleNamespace):
-    """The number of values of a text column for which each of `_CONDITIONS` is true; its units; examples of values."""
+    """The values of `_TEXT_COUNTS` for a column, by their names."""
 
-    def __init__(self, row: Sequence[Any]) -> None:
-        super().__init__(**dict(zip([*_CONDITIONS, "units", "first_point", "first_comma", "dates"], row)))
-        counts = (self.n_values, self.n_point, self.n_comma, self.n_both, self.n_ambiguous, self.n_factors)
-        self.readings = Readings(*counts, self.units or ())
+    @property
+    def readings(self) -> Readings:
+        """The counts of numbers with either decimal mark."""
+        return Readings(*(getattr(self, name) for name in Readings._fields))
 
     def are_dates(self, n_dates: int, most_stray: float) -> bool:
-        """Return whether nearly all values are dates; see `_are_dates`."""
-        return _are_dates(n_dates, self.n_zeros, self.n_values, most_stray)
+        """Return whether nearly all values are dates. If some may be stray, any number of zeros (0000-00-00) may be."""
+        n_allowed = self.n_zeros if most_stray > 0.0 else 0
+        return n_dates > 0 and is_few(self.n_values - n_allowed - n_dates, self.n_values, most_stray)
 
 
 def _type_of_clocks(counts: Counts, most_stray: float) -> TextType | None:
@@ -291,9 +283,7 @@ def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     return ZONED._replace(note="" if counts.n_utc == counts.n_offsets else note)
 
 
-def _type_of_numbers(
-    counts: Counts, most_stray: float, given: str | None, *, has_numbers: bool = False
-) -> TextType | None:
+def _type_of_numbers(counts: Counts, most_stray: float, given: str | None, *, has_numbers: bool) -> TextType | None:
     """Return the type of numbers in any spelling, or None if the column is text.
 
     `given` is the decimal mark of columns that both marks fit. If it is None, these columns are text. If a file
@@ -307,9 +297,7 @@ def _type_of_numbers(
         return NUMBER
     unit = next(filter(None, counts.readings.units), "")
     number_format = {"decimal": decimal, "unit": unit} if unit else {"decimal": decimal}
-    note = f"numbers such as {first!r} are read as {spellings.as_number(first, decimal)}"
-    type_ = spelled_numbers(number_format, note)
-    return type_._replace(is_sure=counts.readings.n_with(decimal) == counts.n_values)
+    return spelled_numbers(number_format, first)._replace(is_sure=counts.readings.n_with(decimal) == counts.n_values)
 
 
 def infer_types(
@@ -335,16 +323,20 @@ def infer_types(
         for name, row in words.items()
         if (type_ := _plain_type([row[0], *plain[name][1:]], most_stray)) is not None
     }
-    date_format = options.date_format or _only(_formats(known, "date").values())
+    # The decimal marks and the date formats that columns had in fit.
+    known_marks, known_formats = (
+        {name: type_.format[key] for name, type_ in known.items() if key in type_.format} for key in ("decimal", "date")
+    )
+    date_format = options.date_format or _only(known_formats.values())
     types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, date_format, most_stray)
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= _MOST_EXACT]
     rounded = {name for name, (n_rounded,) in count(large, [_N_ROUNDED]).items() if n_rounded}
     types |= {name: _type_of_words(row, most_stray) for name, row in words.items() if types[name] is None}
-    others = count([name for name, type_ in types.items() if type_ is None], _TEXT_COUNTS, distinct=True)
-    counts_by_column = {name: Counts(row) for name, row in others.items()}
-    marks, with_comma = _decimal_marks(counts_by_column, [] if has_numbers else numbers, count, options, known)
-    dates = _types_of_dates(counts_by_column, count, options.date_format, known, most_stray)
+    others = count([name for name, type_ in types.items() if type_ is None], list(_TEXT_COUNTS.values()), distinct=True)
+    counts_by_column = {name: Counts(**dict(zip(_TEXT_COUNTS, row))) for name, row in others.items()}
+    marks, with_comma = _decimal_marks(counts_by_column, [] if has_numbers else numbers, count, options, known_marks)
+    dates = _types_of_dates(counts_by_column, count, options.date_format, known_formats, most_stray)
     for name, counts in counts_by_column.items():
         types[name] = (
             _type_of_clocks(counts, most_stray)
@@ -364,15 +356,10 @@ def _types_of_compact_dates(
     sql, types = dates_in(date_format), dict[str, TextType]()
     counts = count(names, [N_VALUES, f"count({sql})", f"count_if({_has_clock(sql)})", N_ZEROS])
     for name, (n_values, n_dates, n_clocks, n_zeros) in counts.items():
-        if _are_dates(n_dates, n_zeros, n_values, most_stray):
+        if Counts(n_values=n_values, n_zeros=n_zeros).are_dates(n_dates, most_stray):
             type_ = spelled_dates(date_format, has_clock=n_clocks > 0)
             types[name] = type_._replace(is_sure=n_dates == n_values)
     return types
-
-
-def _formats(types: Mapping[str, TextType], key: str) -> dict[str, str]:
-    """Return the item `key`, "decimal" or "date", of the formats of the columns that have one."""
-    return {name: type_.format[key] for name, type_ in types.items() if key in type_.format}
 
 
 def _only(values: Iterable[T]) -> T | None:
@@ -393,18 +380,13 @@ def _to_follow(found: Mapping[str, T], before: Mapping[str, T], default: T | Non
 
 
 def _decimal_marks(
-    counts: Mapping[str, Counts],
-    numbers: Sequence[str],
-    count: Count,
-    options: ReadOptions,
-    known: Mapping[str, TextType],
+    counts: Mapping[str, Counts], numbers: Sequence[str], count: Count, options: ReadOptions, before: Mapping[str, str]
 ) -> tuple[dict[str, str | None], dict[str, TextType]]:
     """Return the decimal marks of columns that both marks fit, and the types of plain `numbers` with a decimal comma.
 
     The mark is that of the options; else the only one that other columns require, if one of these had another mark in
-    fit or the column had none; else that of the column in fit, or the only one that columns had in fit.
+    fit, `before`, or the column had none; else that of the column in fit, or the only one that columns had in fit.
     """
-    before = _formats(known, "decimal")
     required = {
         name: column.readings.required
         for name, column in counts.items()
@@ -423,27 +405,25 @@ def _decimal_marks(
     types = {}
     for name, (n_sure, first) in points.items():
         if marks[name] == "," and n_sure == 0 and first is not None:
-            note = f"numbers such as {first!r} are read as {spellings.as_number(first, ',')}"
-            types[name] = spelled_numbers({"decimal": ","}, note)
+            types[name] = spelled_numbers({"decimal": ","}, first)
         elif n_sure and "," in {options.point_or_comma, *required.values()}:
             types[name] = NUMBER._replace(format={"decimal": "."})  # models must not read this column as the others
     return marks, types
 
 
 def _types_of_dates(
-    counts: Mapping[str, Counts], count: Count, given: str | None, known: Mapping[str, TextType], most_stray: float
+    counts: Mapping[str, Counts], count: Count, given: str | None, before: Mapping[str, str], most_stray: float
 ) -> dict[str, TextType]:
     """Return the types of columns of dates, except for columns for which more than one format remains.
 
     The format of a column is the `given` one if it fits, else that of most values. If as many values can have the day
     first as the month first, the order is that of `given`; else that of the other columns, if one of these had another
     order in fit or the column had none; else that of the column in fit, or the only one that columns had in fit.
+    `before` are the formats in fit.
     """
-    before = _formats(known, "date")
     of_fit = _only(before.values())
     possible = {
-        name: [form for form in (given, before.get(name, of_fit)) if form is not None]
-        + ([] if None in column.dates else spellings.date_formats(*column.dates))
+        name: [*filter(None, (given, before.get(name, of_fit))), *spellings.date_formats(*filter(None, column.dates))]
         for name, column in counts.items()
         if not column.are_dates(column.n_iso, most_stray)
         and (given or before or column.are_dates(column.n_may_be_dates, most_stray))
@@ -458,12 +438,13 @@ def _types_of_dates(
     ]
     fits = {}
     for name, row in count(list(possible), counts_of_formats, distinct=True).items():
-        fits[name] = {
+        fitting = {
             form: fit
             for form, fit in zip(formats, map(spellings.FittingDates, row[::3], row[1::3], row[2::3]))
             # Months without a day may be codes, so no stray values are allowed among them.
             if form in possible[name] and counts[name].are_dates(fit.n_dates, most_stray if "%d" in form else 0.0)
         }
+        fits[name] = {given: fitting[given]} if given and given in fitting else fitting
     types = {}
     for name, form in _choose_formats(fits, given, before).items():
         note = "" if form == given else f"dates such as {counts[name].dates[0]!r} are read as {form}"
@@ -476,23 +457,19 @@ def _types_of_dates(
 def _choose_formats(
     fits: Mapping[str, Mapping[str, spellings.FittingDates]], given: str | None, before: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the date formats of columns by the rules of `_types_of_dates`; `before` are those of the fit."""
+    """Return the date formats of columns by the rules of `_types_of_dates`."""
     best = {name: spellings.best_date_formats(fitting, before.get(name)) for name, fitting in fits.items()}
     # Columns whose dates may begin with the year neither decide on other columns nor follow them.
-    single = {name: forms[0] for name, forms in best.items() if len(forms) == 1 and YEAR_FIRST not in fits[name]}
-    orders = {name: order for name, form in single.items() if (order := is_day_first(form)) is not None}
+    single = {name: forms for name, forms in best.items() if len(forms) == 1 and YEAR_FIRST not in fits[name]}
+    orders = {name: order for name, forms in single.items() for order in forms if order is not None}
     to_follow = _to_follow(orders, {name: is_day_first(form) for name, form in before.items()}, None)
     of_fit, chosen = _only(before.values()), dict[str, str]()
     for name, forms in best.items():
-        by_order = {is_day_first(form): form for form in forms}
-        form_of_fit = given or before.get(name, of_fit)
-        wanted = [] if form_of_fit is None else [is_day_first(form_of_fit)]
-        if given is None and YEAR_FIRST not in forms and (order := to_follow(name)) is not None:
-            wanted = [order, *wanted]
-        if given is not None and given in fits[name]:
-            chosen[name] = given
-        elif len(forms) == 1:
-            chosen[name] = forms[0]
-        elif fitting := [by_order[order] for order in wanted if order in by_order]:
+        wanted = list(forms) if len(forms) == 1 else []
+        if given is None and YEAR_FIRST not in forms.values() and (order := to_follow(name)) is not None:
+            wanted.append(order)
+        if form_of_fit := given or before.get(name, of_fit):
+            wanted.append(is_day_first(form_of_fit))
+        if fitting := [forms[order] for order in wanted if order in forms]:
             chosen[name] = fitting[0]
     return chosen
