@@ -353,13 +353,13 @@ def _types_of_compact_dates(
     """Return the types of columns of digits that are dates in the given format, such as %Y%m%d for 20240131."""
     if date_format is None or re.fullmatch("(%[YymdHMSf])+", date_format) is None:
         return {}
-    sql, types = dates_in(date_format), dict[str, TextType]()
+    sql = dates_in(date_format)
     counts = count(names, [N_VALUES, f"count({sql})", f"count_if({_has_clock(sql)})", N_ZEROS])
-    for name, (n_values, n_dates, n_clocks, n_zeros) in counts.items():
-        if Counts(n_values=n_values, n_zeros=n_zeros).are_dates(n_dates, most_stray):
-            type_ = spelled_dates(date_format, has_clock=n_clocks > 0)
-            types[name] = type_._replace(is_sure=n_dates == n_values)
-    return types
+    return {
+        name: spelled_dates(date_format, has_clock=n_clocks > 0)._replace(is_sure=n_dates == n_values)
+        for name, (n_values, n_dates, n_clocks, n_zeros) in counts.items()
+        if Counts(n_values=n_values, n_zeros=n_zeros).are_dates(n_dates, most_stray)
+    }
 
 
 def _only(values: Iterable[T]) -> T | None:
