@@ -149,8 +149,7 @@ def installed(tmp_path_factory):
 
     The code is compiled for all levels of this processor.
     """
-    folder = tmp_path_factory.mktemp("installed")
-    package, program = small_package(folder)
+    package, program = small_package(tmp_path_factory.mktemp("installed"))
     program.write_text(SUM)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "AUCFOREST_"))}
     inherited["PYTHONPATH"] = str(package.parent)

@@ -163,8 +163,7 @@ def test_the_description_has_no_relative_links(wheel):
 
 
 def test_the_versions_agree():
-    version = f"version: {aucforest.__version__}\n"
-    assert version in (ROOT / "CITATION.cff").read_text()
+    assert f"version: {aucforest.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"## {aucforest.__version__}\n" in (ROOT / "CHANGELOG.md").read_text()
 
 

@@ -65,8 +65,7 @@ def plans(monkeypatch):
 )  # fmt: skip
 def test_forests_are_equal(client, n_parts, y, options, weights):
     forest = DaskAUCForestClassifier(**{"n_estimators": 40, "random_state": 1, "max_depth": 4} | options)
-    local = forest.to_local().fit(X, y, weights)
-    assert_same_fit(local, forest.fit(*chunked(n_parts, X, y, weights)))
+    assert_same_fit(forest.to_local().fit(X, y, weights), forest.fit(*chunked(n_parts, X, y, weights)))
 
 
 def fit_to_frames(forest, rows, parts):

@@ -38,8 +38,7 @@ def make(n_rows=300, seed=0):
     X[rng.random(n_rows) < 0.2, 0] = np.nan
     X[:, 7] = np.nan
     X[:2, 3] = np.inf, -np.inf
-    score = np.nan_to_num(X[:, 0]) + (X[:, 1] == 1) - X[:, 2] + np.abs(X[:, 6])
-    return X, score
+    return X, np.nan_to_num(X[:, 0]) + (X[:, 1] == 1) - X[:, 2] + np.abs(X[:, 6])
 
 
 X, SCORE = make()

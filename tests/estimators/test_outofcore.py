@@ -315,8 +315,7 @@ def test_files_are_written_whole_or_not_at_all(forest, tmp_path):
     assert predict_out_of_core(forest, tmp_path / "new.parquet", out=tmp_path / "out.parquet") == 1000
     expected = predicted(forest, NEW)
     assert pq.read_table(tmp_path / "out.parquet").equals(expected)
-    text = pa.array(["1.5"] * 900 + ["x"] * 100)
-    pq.write_table(NEW.set_column(0, "double", text), tmp_path / "new.parquet")
+    pq.write_table(NEW.set_column(0, "double", pa.array(["1.5"] * 900 + ["x"] * 100)), tmp_path / "new.parquet")
     with pytest.raises(ValueError, match=r"new.parquet, row 901: column 'double' has the value 'x', which is not a"):
         predict_out_of_core(forest, tmp_path / "new.parquet", out=tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").equals(expected)

@@ -86,8 +86,7 @@ def test_probabilities_are_the_combination_of_both_models(make, tmp_path):
 
 def test_an_old_model_without_weight_is_no_member():
     X, y = draw(1500, AFTER, 6)
-    old = small_forest(20).fit(X[:500], ~y[:500])
-    refreshed = refresh(old, X[500:], y[500:])
+    refreshed = refresh(small_forest(20).fit(X[:500], ~y[:500]), X[500:], y[500:])
     assert refreshed.old_weight == 0.0
     assert list(refreshed.model.members_) == ["forest"]
     assert str(refreshed).endswith("The old model is not kept.")

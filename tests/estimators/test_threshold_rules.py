@@ -228,6 +228,5 @@ def test_trees_and_probabilities_do_not_depend_on_it():
 
 
 def test_alerts_beyond_the_rows_of_positive_weight_are_all_rows():
-    weight = np.where(np.arange(300) < 100, 1.0, 0.0)
-    forest = small_forest(20, threshold={"alerts": 150}).fit(X, Y, weight)
+    forest = small_forest(20, threshold={"alerts": 150}).fit(X, Y, np.where(np.arange(300) < 100, 1.0, 0.0))
     assert forest.threshold_ <= forest.predict_proba(X[:100])[:, 1].max()

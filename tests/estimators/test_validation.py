@@ -120,8 +120,7 @@ def test_an_explicit_category_is_not_expanded():
 
 
 def test_names_of_features():
-    explanation = explain(fitted_forest(), X[:40])
-    reasons = [reason for row in explanation.top(7) for reason in row]
+    reasons = [reason for row in explain(fitted_forest(), X[:40]).top(7) for reason in row]
     times = {str(reason.value) for reason in reasons if reason.feature == "booked: time" and reason.value}
     assert times <= {str(moment) for moment in X["booked"].dt.floor("s")}
     assert list(forest_summary(fitted_forest()).feature_names) == NAMES

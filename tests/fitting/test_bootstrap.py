@@ -123,8 +123,7 @@ def test_trees_share_halves(n_rows):
     assert np.bincount(halves).min() > 2
     for half in range(N_HALVES):
         assert np.ptp(counts[halves == half], axis=0).max() == 0
-    n_different = len(np.unique(counts, axis=0))
-    assert n_different == (2 if n_rows == 2 else N_HALVES)
+    assert len(np.unique(counts, axis=0)) == (2 if n_rows == 2 else N_HALVES)
     assert n_rows == 2 or not np.any(
         np.all(counts[:, None] == BootstrapSampler.for_halves(n_rows, 8).counts_of_trees(keys[:9]), axis=2)
     )

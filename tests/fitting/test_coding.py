@@ -43,8 +43,7 @@ def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most
     rows = CodedRows(CODES, np.zeros(N_CODED, dtype=np.uint16))
     whole = sampled_rows(rows, DIGITS, 0, N_CODED)
     monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 333)
-    bounds = [0, 1, 700, 700, N_CODED]
-    slices = [slice(*pair) for pair in pairwise(bounds)]
+    slices = [slice(*pair) for pair in pairwise([0, 1, 700, 700, N_CODED])]
     parts = [each.start + sampled_rows(rows.take(each), DIGITS, 0, N_CODED, each.start) for each in slices]
     assert np.array_equal(np.concatenate(parts), whole)
     if most < N_CODED:
@@ -75,13 +74,11 @@ def test_categories_do_not_interact_with_their_own_column(feature):
     values = BinValues.of([4, 4, 4, 2, 2], *np.tile(np.arange(16.0), (2, 1)))
     finder = CellFinder(Digits(5, {3: 60, 4: 60}, {3: 1, 4: 1}), values, np.repeat([False, True], [3, 2]))
     codes = np.tile(np.arange(4, dtype=np.uint8), 9)
-    others = [tables[0].other for _, tables in finder.candidates(feature, lambda other: codes)]
-    assert others == [0, 2]
+    assert [tables[0].other for _, tables in finder.candidates(feature, lambda other: codes)] == [0, 2]
 
 
 def test_heavy_rows_do_not_choose_interactions_with_noise():
     """If a heavy row was left out as one sample, a part of its weight would stay in its cell, with its label."""
-    table = make_many()
-    X, y = features_and_labels(table, ["customer"])
+    X, y = features_and_labels(make_many(), ["customer"])
     forest = make_forest(**RATED).fit(X, y, np.random.default_rng(1).choice([0.5, 1.0, 2.25, 9.0], len(y)))
     assert interactions_of(forest) == [(0, 1)]

@@ -95,8 +95,7 @@ def test_another_fit_is_refused(tmp_path, there, here, sentence):
 def test_a_fit_of_another_version_is_another_fit():
     assert find_versions()["aucforest"] == aucforest.__version__
     assert set(find_versions()) == {"aucforest", "Python", "numpy", "numba", "scikit-learn"}
-    target = Target(np.arange(2), np.arange(4, dtype=np.uint16) % 2, None)
-    described = describe_fit({}, 0, target)
+    described = describe_fit({}, 0, Target(np.arange(2), np.arange(4, dtype=np.uint16) % 2, None))
     assert {name: described[name] for name in find_versions()} == find_versions()
 
 

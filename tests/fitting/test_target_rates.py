@@ -108,8 +108,7 @@ def test_digits_are_read_back():
 
 
 def test_bins_separate_rates():
-    totals = [[9, 1], [5, 5], [1, 9], [1, 0], [0, 1], [0, 0]]
-    bins = choose_rate_bins(make_rates(totals))
+    bins = choose_rate_bins(make_rates([[9, 1], [5, 5], [1, 9], [1, 0], [0, 1], [0, 0]]))
     (n_bins,) = bins[0].n_bins
     assert n_bins > 5
     assert np.all(np.diff(bins[0].lower) > 0)

@@ -69,8 +69,7 @@ def test_test_rows_are_later_than_training_rows(times, n_folds):
 
 
 def test_blocks_of_distinct_times_are_of_equal_size():
-    order = np.random.default_rng(0).permutation(600)
-    folds = time_folds(order, 5)
+    folds = time_folds(np.random.default_rng(0).permutation(600), 5)
     assert [(len(train), len(test)) for train, test in folds] == [(100 * k, 100) for k in range(1, 6)]
     months = time_folds(np.repeat(np.arange("2020-01", "2021-01", dtype="M8[M]"), [90, 10] * 6), 3)
     assert [(len(train), len(test)) for train, test in months] == [(190, 110), (300, 190), (490, 110)]

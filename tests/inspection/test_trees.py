@@ -174,8 +174,7 @@ def test_nodes_below_max_depth_are_not_plotted_on_given_axes():
 
 
 def test_colors_show_frequencies_relative_to_the_root():
-    x = np.repeat([[0.0], [1.0]], 100, axis=0)
-    tree = small_tree().fit(x, np.repeat([0, 1, 0], [110, 20, 70]))
+    tree = small_tree().fit(np.repeat([[0.0], [1.0]], 100, axis=0), np.repeat([0, 1, 0], [110, 20, 70]))
     display = TreeDisplay.from_estimator(tree)
     colors = [display.annotations_[node].get_bbox_patch().get_facecolor()[:3] for node in range(3)]
     orange, blue = to_rgb("C1"), to_rgb("C0")

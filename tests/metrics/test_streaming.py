@@ -147,8 +147,7 @@ def test_sketches_are_restored_from_bytes_and_pickle(grid):
 
 def packed(bits=4, bounds=b"", rounded=(0, 0), counts=(0,) * 32):
     """Return bytes with a valid checksum but any content."""
-    header = HEADER.pack(bits, bounds, *rounded)
-    return MAGIC + zlib.compress(header + np.array(counts, "<i8").tobytes())
+    return MAGIC + zlib.compress(HEADER.pack(bits, bounds, *rounded) + np.array(counts, "<i8").tobytes())
 
 
 def test_changed_bytes_are_invalid():

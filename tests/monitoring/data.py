@@ -39,8 +39,7 @@ def one_hot_drawn(n):
 def fit(metrics=("roc_auc",), *, n=2000, seed=0, power=2.0, **options):
     """Return a CBPE fitted to n samples, and other samples; scores above 0.4 are predicted positive."""
     score, y_true = drawn(n, seed, power)
-    cbpe = CBPE(metrics, **options).fit(y_score=score, y_true=y_true, y_pred=score > 0.4)
-    return cbpe, drawn(seed=seed + 1)
+    return CBPE(metrics, **options).fit(y_score=score, y_true=y_true, y_pred=score > 0.4), drawn(seed=seed + 1)
 
 
 def only(result, metric="roc_auc"):

@@ -45,8 +45,7 @@ def test_plot_of_results(result):
     display.figure_.draw_without_rendering()
     box = legend.get_window_extent()
     assert not any(box.overlaps(ax.get_window_extent()) for ax in display.axes_)  # it hides no estimate
-    estimates = display.axes_[0].containers[0].lines[0]
-    assert estimates.get_ydata().tolist() == pytest.approx([0.8, 0.81, 0.82])
+    assert display.axes_[0].containers[0].lines[0].get_ydata().tolist() == pytest.approx([0.8, 0.81, 0.82])
     assert [text.get_text() for text in display.axes_[-1].get_xticklabels()] == ["[0:0]", "[1:1]", "[2:2]"]
     # The second metric has no realized values and no limits.
     assert len(display.axes_[1].lines) == len(display.axes_[0].lines) - 2

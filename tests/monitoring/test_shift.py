@@ -36,8 +36,7 @@ def test_a_part_is_compared_with_the_rest():
     assert (measured.n_reference, measured.n_new, measured.ratios.size) == (900, 100, 900)
     # The bins are those of the whole, so the indices are only approximately equal.
     assert measured.report.psi == pytest.approx(psi(scores[rest], scores[~rest]), rel=0.3)
-    expected = shift.tell_apart(scores[rest], scores[~rest], np.random.default_rng(0))[:3]
-    assert measured.report[2:5] == expected
+    assert measured.report[2:5] == shift.tell_apart(scores[rest], scores[~rest], np.random.default_rng(0))[:3]
     moved = psi(np.repeat([0.0, 1.0], 50)[:, None], np.ones((50, 1)), is_part=True)
     # After adding 1/2, counts of 50.5 and 0.5 are compared with 0.5 and 50.5; a third bin is empty and ignored.
     assert moved == pytest.approx(2 * 50 / 51 * np.log(101))

@@ -32,8 +32,7 @@ def test_importances_use_out_of_bag_rows_if_training_rows_are_given(forest, fore
 
 
 def test_equal_seeds_give_equal_pages_with_progress_on_request(forest, forest_page, capfd):
-    again = report(forest, X[TEST], Y[TEST], **FOREST_OPTIONS, verbose=1)
-    assert again.html == forest_page.html
+    assert report(forest, X[TEST], Y[TEST], **FOREST_OPTIONS, verbose=1).html == forest_page.html
     assert capfd.readouterr().err.count("report: ") >= 1
 
 

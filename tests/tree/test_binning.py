@@ -94,8 +94,7 @@ def test_code_dtype_has_a_code_for_missing_values():
 
 
 def test_all_255_bins_and_missing_values_fit_a_byte():
-    column = np.concatenate((np.arange(255.0), [np.nan]))
-    binned = bin_matrix(column[:, None])
+    binned = bin_matrix(np.concatenate((np.arange(255.0), [np.nan]))[:, None])
     assert binned.codes.dtype == np.uint8
     assert binned.codes[0].tolist() == list(range(256))
 

@@ -20,8 +20,7 @@ def one_column(seed, n_classes=2, n_categories=8, n_rows=120, missing=0.15):
     labels[:n_classes] = np.arange(n_classes)
     X = codes.astype(float)[:, None]
     X[rng.random(X.shape) < missing] = np.nan
-    weights = rng.integers(1, 6, n_rows)
-    return X, labels, weights
+    return X, labels, rng.integers(1, 6, n_rows)
 
 
 def as_codes(X):

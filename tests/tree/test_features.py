@@ -17,8 +17,7 @@ def find_threshold(split, columns):
 @pytest.mark.parametrize("sampled", [0.0, 1.0, 4.2, 6.9, 9.0])
 def test_values_outside_all_bins_go_to_the_side_of_their_codes(sampled):
     """If bins are computed from a sample, the edges midway between bins determine the codes of the other rows."""
-    binned = bin_for(np.array([0.0, 1.0, 4.0, 8.0, 9.0])[:, None])
-    columns = make_columns(binned)._replace(is_sampled=True)
+    columns = make_columns(bin_for(np.array([0.0, 1.0, 4.0, 8.0, 9.0])[:, None]))._replace(is_sampled=True)
     arrays = np.zeros(2, dtype=np.int64), *np.zeros((2, 4), dtype=np.uint64)
     for code, next_code, low, high in ((1, 2, 2.5, 2.5), (1, 3, 2.5, 6.0), (0, 4, 0.5, 8.5)):
         split = Split(0, code, next_code, False, sampled, 0.1, *arrays)

@@ -20,8 +20,7 @@ N_CATEGORIES, N_PARTS = 7, 3
 
 def make_rule(classes, rng):
     """Return a rule with two tables: a column alone, and with another feature, whose last code has no part."""
-    n_features = 2 * len(classes)
-    edges = [np.sort(rng.uniform(0.0, 1.0, n_edges)) for n_edges in (40, 2, 0, 1)[:n_features]]
+    edges = [np.sort(rng.uniform(0.0, 1.0, n_edges)) for n_edges in (40, 2, 0, 1)[: 2 * len(classes)]]
     return RateRule(
         classes=np.array(classes), prior=np.full(len(classes), 0.3), smoothing=np.array([2.0, 0.5]),
         code_rows=np.array([0, 1]), parts=np.array([[0, 0, 0, 0], [0, 1, 2, -1]]), edges=np.concatenate(edges),

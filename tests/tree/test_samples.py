@@ -67,8 +67,7 @@ def test_integer_weights_become_coprime(weights, n_draws):
 @given(arrays(np.float64, st.integers(1, 20), elements=st.integers(1, 1000)), st.floats(1e-9, 1e9))
 def test_multiples_of_any_weight_are_integers(multiples, weight):
     # The least weight must be the weight itself, so that the others are multiples of the least.
-    weights = np.append(multiples, 1.0) * weight
-    fixed, unit = fixed_point(weights, 100)
+    fixed, unit = fixed_point(np.append(multiples, 1.0) * weight, 100)
     np.testing.assert_array_equal(fixed, np.append(multiples, 1.0))
     assert unit == pytest.approx(weight, rel=1e-15)
 
@@ -84,8 +83,7 @@ def test_sums_are_exact_in_any_order(weights, seed):
     exact = exact_weights(weights)
     np.testing.assert_allclose(exact / exact.max(), weights / weights.max(), atol=2.0**-40)
     assert exact.min() > 0
-    shuffled = np.random.default_rng(seed).permutation(exact)
-    assert np.cumsum(shuffled)[-1] == sum(map(int, exact))
+    assert np.cumsum(np.random.default_rng(seed).permutation(exact))[-1] == sum(map(int, exact))
 
 
 def test_constant_weights_are_ones():

@@ -41,8 +41,7 @@ def test_frequencies_are_monotone_to_the_last_bit(data, criterion, key, more):
     X, labels, counts, _ = data
     counts = np.maximum(counts, 1)
     signs = tuple(more.draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=X.shape[1], max_size=X.shape[1])))
-    weighted = more.draw(st.booleans())
-    kind = {"weights": np.rint(counts * 1e15 / 3)} if weighted else {"counts": counts}
+    kind = {"weights": np.rint(counts * 1e15 / 3)} if more.draw(st.booleans()) else {"counts": counts}
     how = {
         "max_bins": more.draw(st.sampled_from([3, 255])), "max_features": more.draw(st.integers(1, X.shape[1])),
         "random": more.draw(st.booleans()), "max_leaf_nodes": more.draw(st.sampled_from([None, 2, 5, 100])),
