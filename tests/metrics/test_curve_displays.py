@@ -12,126 +12,116 @@ from tests.estimators.data import make_table, small_forest
 matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
-
-@pytest.fixture
-def rows():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    return X, np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(300, 3))
+Y = np.where(X[:, 0] + GENERATOR.normal(size=300) > 0, "yes", "no")
 
 
-def test_roc_curve_of_one_model(rows):
-    X, y = rows
-    display = RocCurveDisplay.from_predictions(y, X[:, 0], name="first")
+def test_roc_curve_of_one_model():
+    display = RocCurveDisplay.from_predictions(Y, X[:, 0], name="first")
     entry, (line, *_) = display.entries["first"], display.lines_
-    np.testing.assert_array_equal(line.get_xydata(), np.column_stack(roc_curve(y, X[:, 0])[:2]))
-    assert entry.interval == auc_confidence_interval(y, X[:, 0])
+    np.testing.assert_array_equal(line.get_xydata(), np.column_stack(roc_curve(Y, X[:, 0])[:2]))
+    assert entry.interval == auc_confidence_interval(Y, X[:, 0])
     assert line.get_label() == "first: AUC {:.3f} [{:.3f}, {:.3f}]".format(*entry.interval)
-    np.testing.assert_array_equal(entry.band.low, roc_confidence_band(y, X[:, 0]).low)
+    np.testing.assert_array_equal(entry.band.low, roc_confidence_band(Y, X[:, 0]).low)
     assert len(display.ax_.collections) == 1
     assert display.figure_ is display.ax_.figure
 
 
-def test_roc_curves_of_several_models_and_their_paired_test(rows):
-    X, y = rows
+def test_roc_curves_of_several_models_and_their_paired_test():
     ax = pyplot.subplots()[1]
     scores = {"a": X[:, 0], "b": X[:, 0] + X[:, 1]}
-    display = RocCurveDisplay.from_predictions(y, scores, level=0.8, ax=ax)
+    display = RocCurveDisplay.from_predictions(Y, scores, level=0.8, ax=ax)
     assert display.ax_ is ax
     assert display.entries["a"].comparison is None
-    expected = compare_auc(y, scores["b"], scores["a"], level=0.8)
+    expected = compare_auc(Y, scores["b"], scores["a"], level=0.8)
     assert display.entries["b"].comparison == expected
     assert f"{expected.difference:+.3f} (p = {expected.pvalue:.2g})" in display.lines_[1].get_label()
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
     assert legend == [line.get_label() for line in display.lines_]
-    band = roc_confidence_band(y, X[:, 0], level=0.8)
+    band = roc_confidence_band(Y, X[:, 0], level=0.8)
     np.testing.assert_array_equal(display.entries["a"].band.high, band.high)
 
 
-def test_roc_curves_of_classifiers(rows):
-    X, y = rows
-    models = {"logistic": LogisticRegression().fit(X, y), "ridge": RidgeClassifier().fit(X, y)}
-    display = RocCurveDisplay.from_estimator(models, X, y, band=None)
+def test_roc_curves_of_classifiers():
+    models = {"logistic": LogisticRegression().fit(X, Y), "ridge": RidgeClassifier().fit(X, Y)}
+    display = RocCurveDisplay.from_estimator(models, X, Y, band=None)
     scores = {"logistic": models["logistic"].predict_proba(X)[:, 1], "ridge": models["ridge"].decision_function(X)}
     assert list(display.entries) == list(scores)
     for name, entry in display.entries.items():
-        np.testing.assert_array_equal([entry.fpr, entry.tpr], roc_curve(y, scores[name], pos_label="yes")[:2])
+        np.testing.assert_array_equal([entry.fpr, entry.tpr], roc_curve(Y, scores[name], pos_label="yes")[:2])
     assert len(display.ax_.collections) == 0
-    single = RocCurveDisplay.from_estimator(models["logistic"], X, y, band=None)
+    single = RocCurveDisplay.from_estimator(models["logistic"], X, Y, band=None)
     assert list(single.entries) == ["LogisticRegression"]
     assert single.entries["LogisticRegression"].interval == display.entries["logistic"].interval
 
 
-def test_invalid_scores_and_classifiers(rows):
-    X, y = rows
-    three, other = LogisticRegression().fit(X, np.arange(300) % 3), LogisticRegression().fit(X, y == "no")
-    logistic, narrow = LogisticRegression().fit(X, y), LogisticRegression().fit(X, y)
+def test_invalid_scores_and_classifiers():
+    three, other = LogisticRegression().fit(X, np.arange(300) % 3), LogisticRegression().fit(X, Y == "no")
+    logistic, narrow = LogisticRegression().fit(X, Y), LogisticRegression().fit(X, Y)
     narrow.predict_proba = lambda X: np.ones((300, 1))
     for classifiers, labels, sentence in [
-        (three, y, "2 classes, but has 3"),
-        (narrow, y, r"^LogisticRegression: predict_proba returned the shape \(300, 1\), but must"),
-        ({"a": logistic, "b": other}, y, "the same two classes"),
-        (logistic, np.where(X[:, 1] > 1, "perhaps", y), "the label 'perhaps', which is not in labels"),
-        (logistic, y[:9], "^y_true has 9 samples, but X has 300$"),
-        ({}, y, "an empty mapping of classifiers"),
+        (three, Y, "2 classes, but has 3"),
+        (narrow, Y, r"^LogisticRegression: predict_proba returned the shape \(300, 1\), but must"),
+        ({"a": logistic, "b": other}, Y, "the same two classes"),
+        (logistic, np.where(X[:, 1] > 1, "perhaps", Y), "the label 'perhaps', which is not in labels"),
+        (logistic, Y[:9], "^y_true has 9 samples, but X has 300$"),
+        ({}, Y, "an empty mapping of classifiers"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             RocCurveDisplay.from_estimator(classifiers, X, labels)
     with pytest.raises(ValueError, match="empty mapping"):
-        RocCurveDisplay.from_predictions(y, {})
+        RocCurveDisplay.from_predictions(Y, {})
     with pytest.raises(ValueError, match=r"^band must be one of 'simultaneous', None, but is 'bootstrap'$"):
-        RocCurveDisplay.from_predictions(y, X[:, 0], band="bootstrap")
+        RocCurveDisplay.from_predictions(Y, X[:, 0], band="bootstrap")
     with pytest.raises(ValueError, match="kind must be one of 'gains', 'lift', but is 'loss'"):
-        GainsDisplay.from_predictions(y, X[:, 0], kind="loss")
+        GainsDisplay.from_predictions(Y, X[:, 0], kind="loss")
 
 
-def test_gains_of_several_models(rows):
-    X, y = rows
-    display = GainsDisplay.from_predictions(y, {"a": X[:, 0], "b": X[:, 1]}, pos_label="yes")
-    expected = np.column_stack(gains_curve(y, X[:, 1], pos_label="yes")[:2])
+def test_gains_of_several_models():
+    display = GainsDisplay.from_predictions(Y, {"a": X[:, 0], "b": X[:, 1]}, pos_label="yes")
+    expected = np.column_stack(gains_curve(Y, X[:, 1], pos_label="yes")[:2])
     np.testing.assert_array_equal(display.lines_[1].get_xydata(), expected)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == ["a", "b", "best possible", "random order"]
-    assert display.prevalence == pytest.approx(np.mean(y == "yes"))
+    assert display.prevalence == pytest.approx(np.mean(Y == "yes"))
     assert display.ax_.get_ylabel() == "Recall"
 
 
-def test_lift_is_recall_by_the_proportion(rows):
-    X, y = rows
+def test_lift_is_recall_by_the_proportion():
     ax = pyplot.subplots()[1]
-    assert GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="yes", ax=ax).ax_ is ax
+    assert GainsDisplay.from_predictions(Y, X[:, 0], kind="lift", pos_label="yes", ax=ax).ax_ is ax
     curve, best, random = (line.get_xydata() for line in ax.get_lines())
     for proportion, lift in curve[::20]:
-        assert lift == pytest.approx(recall_at_k(y, X[:, 0], float(proportion), pos_label="yes") / proportion)
-    np.testing.assert_allclose(best[:, 1], np.minimum(1.0 / np.mean(y == "yes"), 1.0 / best[:, 0]))
+        assert lift == pytest.approx(recall_at_k(Y, X[:, 0], float(proportion), pos_label="yes") / proportion)
+    np.testing.assert_allclose(best[:, 1], np.minimum(1.0 / np.mean(Y == "yes"), 1.0 / best[:, 0]))
     np.testing.assert_allclose(random[:, 1], 1.0)
     assert best[0, 0] == random[0, 0] == pytest.approx(1 / 300)
 
 
-def test_the_positive_label_is_that_of_the_classifiers(rows):
-    X, y = rows
-    model, ridge = LogisticRegression().fit(X, y), RidgeClassifier().fit(X, y)
+def test_the_positive_label_is_that_of_the_classifiers():
+    model, ridge = LogisticRegression().fit(X, Y), RidgeClassifier().fit(X, Y)
     with pytest.raises(ValueError, match=r"^pos_label must be 'yes', as in the classifiers, but is 'no'$"):
-        GainsDisplay.from_estimator(model, X, y, pos_label="no")
+        GainsDisplay.from_estimator(model, X, Y, pos_label="no")
     for column, label in ((1, "yes"), (0, "no")):
         model.pos_label_ = ridge.pos_label_ = label
-        display = GainsDisplay.from_estimator(model, X, y, pos_label=label, sample_weight=np.ones(300))
-        assert display.prevalence == pytest.approx(np.mean(y == label))
-        expected = gains_curve(y, model.predict_proba(X)[:, column], pos_label=label)[:2]
+        display = GainsDisplay.from_estimator(model, X, Y, pos_label=label, sample_weight=np.ones(300))
+        assert display.prevalence == pytest.approx(np.mean(label == Y))
+        expected = gains_curve(Y, model.predict_proba(X)[:, column], pos_label=label)[:2]
         np.testing.assert_array_equal(display.curves["LogisticRegression"], expected)
-        (entry,) = RocCurveDisplay.from_estimator(ridge, X, y, band=None).entries.values()
-        assert entry.interval == auc_confidence_interval(y == label, (2 * column - 1) * ridge.decision_function(X))
+        (entry,) = RocCurveDisplay.from_estimator(ridge, X, Y, band=None).entries.values()
+        assert entry.interval == auc_confidence_interval(label == Y, (2 * column - 1) * ridge.decision_function(X))
 
 
-X, Y3 = make_table(n_rows=200, n_classes=3)
-Y = Y3 > 0
-SCORE = (X[:, 0] + X[:, 1]).round(1)
-WEIGHT = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+TABLE, Y3 = make_table(n_rows=200, n_classes=3)
+POSITIVE = Y3 > 0
+SCORE = (TABLE[:, 0] + TABLE[:, 1]).round(1)
+WEIGHT = np.random.default_rng(0).integers(1, 4, len(TABLE)).astype(float)
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT[:30]])
 def test_the_curves_are_those_of_scikit_learns_confusion_matrix_at_every_threshold(weight):
-    y, score, rows = Y[:30], SCORE[:30], []
+    y, score, rows = POSITIVE[:30], SCORE[:30], []
     display = ThresholdCurveDisplay.from_predictions(y, score, cost=[[-2, 1], [5, 0.5]], sample_weight=weight)
     np.testing.assert_array_equal(display.thresholds, np.unique(score))
     for threshold in display.thresholds:
@@ -145,7 +135,7 @@ def test_the_curves_are_those_of_scikit_learns_confusion_matrix_at_every_thresho
 
 def test_curves_cost_and_mark_are_drawn():
     ax = pyplot.subplots()[1]
-    display = ThresholdCurveDisplay.from_predictions(Y, SCORE, threshold=0.5, cost=[[0, 1], [2, 0]], ax=ax)
+    display = ThresholdCurveDisplay.from_predictions(POSITIVE, SCORE, threshold=0.5, cost=[[0, 1], [2, 0]], ax=ax)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
     assert [*display.curves, "cost"] == list(display.lines_)
@@ -160,12 +150,12 @@ def test_curves_cost_and_mark_are_drawn():
 
 @pytest.mark.parametrize("pos_label", [1, 0])
 def test_from_a_forest_its_threshold_is_marked(pos_label):
-    forest = small_forest(threshold="f1", pos_label=pos_label).fit(X, Y)
-    display = ThresholdCurveDisplay.from_estimator(forest, X, Y)
+    forest = small_forest(threshold="f1", pos_label=pos_label).fit(TABLE, POSITIVE)
+    display = ThresholdCurveDisplay.from_estimator(forest, TABLE, POSITIVE)
     assert display.threshold == forest.threshold_
-    again = ThresholdCurveDisplay.from_predictions(pos_label == Y, forest.predict_proba(X)[:, pos_label])
+    again = ThresholdCurveDisplay.from_predictions(pos_label == POSITIVE, forest.predict_proba(TABLE)[:, pos_label])
     np.testing.assert_array_equal(display.curves["F1"], again.curves["F1"])
-    assert ThresholdCurveDisplay.from_estimator(forest, X, Y, threshold=0.25).threshold == 0.25
+    assert ThresholdCurveDisplay.from_estimator(forest, TABLE, POSITIVE, threshold=0.25).threshold == 0.25
 
 
 @pytest.mark.parametrize(("y_true", "options", "sentence"), [
