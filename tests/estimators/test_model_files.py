@@ -25,6 +25,7 @@ from tests.estimators.data import assert_same, make_table, own_auc, small_forest
 from tests.persistence.trees import change_bytes
 
 DATA = Path(__file__).parents[1] / "data"
+X, Y = make_table()
 OTHERS = "three", "tree", "linear"  # models besides a forest of two classes
 
 
@@ -48,8 +49,7 @@ def saved(model, folder):
 
 
 def test_a_model_is_not_tied_to_its_file(tmp_path):
-    X, y = make_table()
-    forest = small_forest().fit(X, y)
+    forest = small_forest().fit(X, Y)
     loaded = saved(forest, tmp_path)
     with open(tmp_path / "model", "r+b") as file:
         file.write(bytes(file.seek(0, 2)))
@@ -58,8 +58,7 @@ def test_a_model_is_not_tied_to_its_file(tmp_path):
 
 
 def test_parameters_that_are_no_plain_values_are_left_out_with_a_warning(tmp_path):
-    X, y = make_table()
-    forest = small_forest(random_state=np.random.RandomState(0)).fit(X, y).set_params(criterion=own_auc)
+    forest = small_forest(random_state=np.random.RandomState(0)).fit(X, Y).set_params(criterion=own_auc)
     with pytest.warns(UserWarning, match="cannot be stored: set it again") as warned:
         forest.save(tmp_path / "model")
     assert [str(warning.message).split("=")[0] for warning in warned] == ["criterion", "random_state"]
@@ -67,25 +66,24 @@ def test_parameters_that_are_no_plain_values_are_left_out_with_a_warning(tmp_pat
     loaded = aucforest.load(tmp_path / "model")
     assert_same_predictions(forest, loaded, X)
     with pytest.raises(ValueError, match="'criterion' parameter"):
-        loaded.fit(X, y)
+        loaded.fit(X, Y)
 
 
 def test_a_name_of_another_format_gets_a_word(tmp_path):
-    model = small_tree().fit(*make_table())
+    model = small_tree().fit(X, Y)
     with pytest.warns(UserWarning, match=r"^m.pkl is not a pickle, despite its name: load it by aucforest.load$"):
         model.save(tmp_path / "m.pkl")
     model.save(tmp_path / "pkl")
 
 
 def test_parameters_come_back(tmp_path):
-    X, y = make_table()
     parameters = {
         "max_features": np.float64(0.5), "max_depth": np.int64(4), "monotonic_cst": {"x0": 1, "x3": -1},
         "sampling": {"no": 0.5}, "class_weight": {np.str_("yes"): 3}, "shrinkage": np.float32(2.5),
         "threshold": {"cost": np.array([[0, 1], [5, 0]])}, "oob_score": "balanced_accuracy", "n_jobs": 2,
         "categorical_features": [False] * 5, "warm_start": np.True_, "random_state": 11, "verbose": 0,
     }  # fmt: skip
-    loaded = saved(small_forest().fit(X, y).set_params(**parameters), tmp_path).get_params()
+    loaded = saved(small_forest().fit(X, Y).set_params(**parameters), tmp_path).get_params()
     assert {name: loaded[name] for name in parameters} == parameters | {"threshold": {"cost": [[0, 1], [5, 0]]}}
 
 
@@ -93,11 +91,10 @@ def test_a_subclass_and_an_unfitted_model_are_refused(tmp_path):
     class Own(AUCTreeClassifier):
         pass
 
-    X, y = make_table()
     with pytest.raises(NotFittedError, match="not fitted"):
         Own().save(tmp_path / "model")
     with pytest.raises(TypeError, match="Own cannot be saved"):
-        Own().fit(X, y).save(tmp_path / "model")
+        Own().fit(X, Y).save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -112,8 +109,7 @@ def test_files_of_version_1_load():
 
 
 def test_a_loaded_model_is_pickled_and_fitted_again(tmp_path):
-    X, y = make_table()
-    forest = small_forest().fit(X, y)
+    forest = small_forest().fit(X, Y)
     assert_same(forest, pickle.loads(pickle.dumps(saved(forest, tmp_path))))
     used = saved(forest, tmp_path)
     used.predict(X)
@@ -122,7 +118,7 @@ def test_a_loaded_model_is_pickled_and_fitted_again(tmp_path):
     with pytest.raises(ValueError, match="only one class"):
         used.fit(X, np.zeros(len(X)))
     assert_same(forest, used)
-    assert_same(forest, saved(forest, tmp_path).fit(X, y))
+    assert_same(forest, saved(forest, tmp_path).fit(X, Y))
 
 
 @pytest.mark.parametrize("model", [small_forest(oob_score=True, n_estimators=20), small_tree(), LinearAUCClassifier()])
@@ -304,8 +300,7 @@ def test_deep_parameters_are_refused(contents, tmp_path, monkeypatch):
 def test_any_change_is_refused_or_makes_a_model_that_works(name, contents, tmp_path, data):
     arrays, metadata = copy.deepcopy(contents[name])
     change_bytes(arrays, data)
-    table = make_frame()[0] if name in ("forest", "tree") else make_table()[0]
-    check_works(arrays, metadata, table, tmp_path)
+    check_works(arrays, metadata, make_frame()[0] if name in ("forest", "tree") else X, tmp_path)
 
 
 def check_works(arrays, metadata, table, folder):
@@ -322,8 +317,7 @@ def check_works(arrays, metadata, table, folder):
 
 
 def test_linear_classifiers_of_two_solvers_load(tmp_path):
-    X, y = make_table()
-    model = LinearAUCClassifier().fit(X, y)
+    model = LinearAUCClassifier().fit(X, Y)
     model.save(tmp_path / "model")
     arrays, metadata = read(tmp_path / "model")
     metadata["parameters"] |= {"solver": "sga", "n_pairs": 500, "learning_rate": 0.5, "decay": 1e-4, "random_state": 0}
