@@ -22,8 +22,7 @@ def test_the_sketch_equals_that_of_all_rows(client):
     for n_parts, bits in ((1, 18), (20, 10)):
         whole = AUCSketch(bits)
         whole.update(LABELS, SCORES, WEIGHTS)
-        sketch = auc_sketch(*chunked(n_parts, LABELS, SCORES, WEIGHTS), bits=bits)
-        assert sketch.to_bytes() == whole.to_bytes()
+        assert auc_sketch(*chunked(n_parts, LABELS, SCORES, WEIGHTS), bits=bits).to_bytes() == whole.to_bytes()
 
 
 def test_series_and_arrays_of_unknown_lengths_and_empty_partitions(client):

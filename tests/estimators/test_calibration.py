@@ -76,8 +76,7 @@ def test_calibration_equals_the_reference(n_classes, slope, rates):
     halves = []
     for _ in range(2):
         noisy = proba * np.exp(rng.normal(scale=0.3, size=proba.shape))
-        n_trees = rng.integers(3, 9, len(proba))
-        halves.append((noisy / noisy.sum(axis=1, keepdims=True), n_trees))
+        halves.append((noisy / noisy.sum(axis=1, keepdims=True), rng.integers(3, 9, len(proba))))
     weights, frequencies = rng.uniform(0.5, 1.5, 60), rng.dirichlet(np.full(n_classes, 9.0))
     start = None if rates is None else Calibration(1.0, -np.log(rates[:n_classes]))
     known = sample._replace(weights=weights, halves=[Sums(p * n[:, None], n) for p, n in halves])
@@ -170,9 +169,8 @@ def test_probabilities_have_the_frequencies_of_weighted_classes(n_classes, class
     # Balanced samples are not changed by "balanced_subsample".
     given = None if (class_weight, sampling) == ("balanced_subsample", "balanced") else class_weight
     weight = compute_sample_weight("balanced" if given == "balanced_subsample" else given, y)
-    expected = np.bincount(y, weight) / weight.sum()
     mean = np.average(forest.oob_decision_function_, axis=0, weights=weight)
-    np.testing.assert_allclose(mean, expected, atol=0.03)
+    np.testing.assert_allclose(mean, np.bincount(y, weight) / weight.sum(), atol=0.03)
     np.testing.assert_allclose(forest.class_prior_, np.bincount(y) / len(y))
     raw = forest.set_params(calibration=None, oob_score=False).fit(X, y)
     np.testing.assert_allclose(raw.class_prior_, 1 / n_classes if sampling == "balanced" else np.bincount(y) / len(y))

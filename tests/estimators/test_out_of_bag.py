@@ -59,8 +59,7 @@ def cross_fitted(y, scores, weight):
     parts, labels = parts_of_rows(y.astype(np.uint16), None), np.empty(len(y), dtype=int)
     for part in range(10):
         rest = parts != part
-        best = best_threshold("gmean", y[rest], scores[rest], take(weight, rest))
-        labels[~rest] = scores[~rest] >= best
+        labels[~rest] = scores[~rest] >= best_threshold("gmean", y[rest], scores[rest], take(weight, rest))
     return labels
 
 

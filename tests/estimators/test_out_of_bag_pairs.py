@@ -18,7 +18,6 @@ from tests.reference import pairs as reference
 
 X, Y = make_table(n_rows=60, seed=3)
 X3, Y3 = make_table(n_rows=60, n_classes=3, seed=1)
-GROUPS = np.arange(60) // 2
 
 
 def by_hand(forest, table, labels, weight=None):
@@ -37,7 +36,7 @@ def by_hand(forest, table, labels, weight=None):
 @pytest.mark.parametrize("kind", ["plain", "weights", "groups"])
 def test_score_is_the_reference(table, labels, kind):
     weight = np.random.default_rng(0).choice([0.0, 0.5, 2.0], 60) if kind == "weights" else None
-    groups = GROUPS if kind == "groups" else None
+    groups = np.arange(60) // 2 if kind == "groups" else None
     forest = small_forest(40, oob_score=True, calibration=None, max_depth=3)
     forest.fit(table, labels, sample_weight=weight, groups=groups)
     expected = by_hand(forest, table, labels, weight) - forest.oob_optimism_

@@ -99,8 +99,7 @@ def test_steps_of_inner_nodes_are_means_over_rows():
     booster = booster_of(X, y, weights, max_depth=4)
     add_stages(booster, 3, 2)
     for boosted in booster.state.trees:
-        leaves = leaves_of(boosted, X)
-        assert boosted.steps[0] == pytest.approx(np.average(boosted.steps[leaves], weights=weights))
+        assert boosted.steps[0] == pytest.approx(np.average(boosted.steps[leaves_of(boosted, X)], weights=weights))
         assert boosted.tree.weight[0] == pytest.approx(weights.sum())
 
 

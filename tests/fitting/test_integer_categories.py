@@ -103,8 +103,7 @@ def test_counts_of_parts_are_merged_to_those_of_all_rows(data):
     assert merged.shift == whole.shift
     assert len(whole.values) <= rows.max_values
     for value, counts in zip(whole.values, whole.counts):
-        of_value = [np.count_nonzero((values == value) & (rows.labels == k)) for k in range(3)]
-        assert counts.tolist() == of_value
+        assert counts.tolist() == [np.count_nonzero((values == value) & (rows.labels == k)) for k in range(3)]
     if rows.max_values == 1000:
         assert len(whole.values) == len(np.unique(values[(rows.labels >= 0) & ~np.isnan(values)]))
 

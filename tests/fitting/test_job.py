@@ -24,9 +24,6 @@ def variants_of(numbers):
     return [number % 3 for number in numbers]
 
 
-ALL = {number: number % 3 for number in range(10**4)}
-
-
 def save(folder, *groups, manifest=MANIFEST):
     with closing(JobFolder(folder, manifest)) as job:
         for numbers in groups:
@@ -35,7 +32,7 @@ def save(folder, *groups, manifest=MANIFEST):
 
 def trees_of(folder, manifest=MANIFEST, shape=SHAPE):
     with closing(JobFolder(folder, manifest)) as job:
-        return job.trees(*shape, ALL)
+        return job.trees(*shape, {number: number % 3 for number in range(10**4)})
 
 
 def assert_trees(folder, numbers):

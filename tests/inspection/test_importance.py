@@ -73,8 +73,7 @@ def test_importances_equal_those_by_loops(data, params, weight, groups, scoring)
     assert (result.n_scored, len(result.feature_names)) == (len(kept), X.shape[1])
     for feature in (0, X.shape[1] - 1):
         for repeat in range(2):
-            permuted = permuted_proba(forest, rows, feature, repeat)
-            expected = by_row - score(y[kept], permuted, kept_weight)
+            expected = by_row - score(y[kept], permuted_proba(forest, rows, feature, repeat), kept_weight)
             assert result.importances[feature, repeat] == pytest.approx(expected, abs=1e-12)
 
 

@@ -66,8 +66,7 @@ def test_the_text_predicts_as_the_tree_does(n_kinds, seed):
         assert re.search(part, text), part
     for row, proba, label in zip(rows, model.predict_proba(rows), model.predict(rows)):
         listed = ", ".join(f"{name} {share:.17f}" for name, share in zip(model.classes_, proba))
-        leaf = follow(text, [None] if row[0] == "new" else row)
-        assert leaf == f"probabilities: [{listed}] class: {label}"
+        assert follow(text, [None] if row[0] == "new" else row) == f"probabilities: [{listed}] class: {label}"
 
 
 def test_names_are_given_or_seen_in_fit_or_numbers():

@@ -23,8 +23,7 @@ def test_ranks(values, dtype):
 @pytest.mark.parametrize("centre", [0.0, 1.0, -1.0, 1e-300, -5e100])
 def test_scores_that_share_their_high_word(centre):
     for n_rows in (2, 48, 49, 5000):
-        steps = np.random.default_rng(0).integers(0, 4 * n_rows, n_rows)
-        values = np.array([centre]).view(np.int64) + steps
+        values = np.array([centre]).view(np.int64) + np.random.default_rng(0).integers(0, 4 * n_rows, n_rows)
         assert_ranked(values.view(np.float64))
         assert_ranked(np.repeat(values.view(np.float64), 3))
 

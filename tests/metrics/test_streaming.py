@@ -34,8 +34,7 @@ def test_the_error_is_never_above_the_bound(rows, grid, seed):
     small = 1e-6 + 1e-5 * np.random.default_rng(seed).exponential(size=len(scores))
     for values, weight in ((scores, None), (scores, weights), (np.sign(scores), small)):
         sketch = sketch_of((positive, values, weight), **grid)
-        error = abs(sketch.score() - reference.auc(positive, values, weight))
-        assert error <= sketch.error_bound() + ROUNDING
+        assert abs(sketch.score() - reference.auc(positive, values, weight)) <= sketch.error_bound() + ROUNDING
 
 
 def test_weights_are_rounded_to_multiples():

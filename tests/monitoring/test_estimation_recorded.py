@@ -66,10 +66,9 @@ def test_recorded_data_sets(name):
         rows = [row for part in parts for row in part.of(metric)]
         assert [row.chunk for row in rows] == recorded["keys"]
         scale = max(1.0, np.nanmax(np.abs(estimated)))
-        found = [row.estimate for row in rows]
         # The peer rounds cumulative sums to 5 decimals.
         tolerance = TIES[name] if metric == "average_precision" else 1e-6 * scale
-        np.testing.assert_allclose(found, estimated, atol=tolerance)
+        np.testing.assert_allclose([row.estimate for row in rows], estimated, atol=tolerance)
         np.testing.assert_allclose([row.realized for row in rows], realized, atol=1e-10 * scale)
         np.testing.assert_allclose(cbpe.limits_[metric], limits, atol=1e-9 * scale)
         # The peer has no alerts of shifts, and does not widen its limits for small chunks.

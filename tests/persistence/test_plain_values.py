@@ -85,11 +85,9 @@ def test_constants_of_enum_are_stored_by_their_value():
     assert labels_from_plain(labels_to_plain(np.array([red], dtype=object))).tolist() == ["#f00"]
 
 
-TOKYO = datetime(2024, 3, 1, tzinfo=timezone(timedelta(hours=9)))
-
-
 @pytest.mark.parametrize("values", [
-    [TOKYO], [datetime.min, datetime.min.replace(tzinfo=UTC)], [datetime.min, "a"], [pd.Timestamp(0)], ["a", (1,)],
+    [datetime(2024, 3, 1, tzinfo=timezone(timedelta(hours=9)))], [datetime.min, datetime.min.replace(tzinfo=UTC)],
+    [datetime.min, "a"], [pd.Timestamp(0)], ["a", (1,)],
 ])  # fmt: skip
 def test_objects_of_other_types_are_refused(values):
     with pytest.raises(TypeError, match=r"^the label .* is neither a number nor a string$"):

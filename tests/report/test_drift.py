@@ -54,8 +54,7 @@ def test_rows_of_the_same_source_have_not_drifted():
     assert shown["nothing"] == ["0", "0", "1"]
     edges = np.quantile(old["height"], np.arange(1, 10) / 10, method="lower")
     for name, bins in (("colour", list), ("height", lambda values: np.searchsorted(edges, values).tolist())):
-        expected = stability_index(bins(new[name]), bins(old[name]))
-        assert float(shown[name][0]) == pytest.approx(expected, abs=5e-4)
+        assert float(shown[name][0]) == pytest.approx(stability_index(bins(new[name]), bins(old[name])), abs=5e-4)
     auc, limit = map(float, re.findall(r"ROC AUC of (\S+) on .* above (\S+)\.$", section.points[0])[0])
     assert auc < limit == pytest.approx(0.5 + 1.645 * math.sqrt((2 * N + 1) / (12 * N * N)), abs=5e-4)
     assert section.points[1].endswith("class frequencies differ by no more than chance explains.")

@@ -120,8 +120,7 @@ def test_the_slider_starts_at_the_threshold_of_the_model(page):
         assert metric(page, "gmean") == pytest.approx(np.sqrt(recall * specificity))
         shown = f"{precision_score(LABELS, called):.3f}" if called.any() else "–"
         assert find(page, "[data-metric=precision]").text == shown
-        text = find(page, "#cut").get_attribute("aria-valuetext")
-        assert text.endswith(f"recall {recall:.3f}, precision {shown}")
+        assert find(page, "#cut").get_attribute("aria-valuetext").endswith(f"recall {recall:.3f}, precision {shown}")
     assert len(seen) == 6
 
 
@@ -163,8 +162,7 @@ def test_buttons_find_the_thresholds_of_the_rules(page):
         assert jump(page, name, **{f"aim_{name}": given}) == best({name: aim})
     assert not find(page, "[data-best=budget]").is_enabled()
     for fp, fn in ((1, 20), (20, 1)):
-        found = jump(page, "budget", cost_fp=fp, cost_fn=fn)
-        assert found == best({"alerts": 0.15}, cost=[[0, fp], [fn, 0]])
+        assert jump(page, "budget", cost_fp=fp, cost_fn=fn) == best({"alerts": 0.15}, cost=[[0, fp], [fn, 0]])
     # of 400 rows a day, 100 alerts are a quarter
     assert not find(page, "tr.day").is_displayed()
     assert jump(page, "alerts", per_day=400, aim_alerts=100) == best({"alerts": 0.25})

@@ -62,8 +62,7 @@ def test_an_order_is_a_permutation_with_groups_together(key, n, n_groups):
     order = sample_order(key, n, groups)
     assert sorted(order.tolist()) == list(range(n))
     if groups is not None:
-        in_order = groups[order]
-        assert np.count_nonzero(np.diff(in_order)) == len(np.unique(groups)) - 1
+        assert np.count_nonzero(np.diff(groups[order])) == len(np.unique(groups)) - 1
 
 
 def test_orders_depend_on_the_key():

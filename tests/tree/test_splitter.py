@@ -76,8 +76,7 @@ def test_useless_splits_are_not_taken(criterion, n_classes):
     labels = np.tile(np.repeat(np.arange(n_classes), frequencies), 40)
     X = np.repeat(np.arange(40.0), frequencies.sum())[:, None]
     for unit in (1, 0.1 * 2**50, np.pi * 2**47):
-        weights = np.full(len(labels), np.rint(unit))
-        assert grow(X, labels, criterion=criterion, weights=weights).tree.n_nodes == 1
+        assert grow(X, labels, criterion=criterion, weights=np.full(len(labels), np.rint(unit))).tree.n_nodes == 1
     by_value = np.rint(np.repeat(np.random.default_rng(2).uniform(1, 2, 40), frequencies.sum()) * 2**50)
     assert grow(X, labels, criterion=criterion, weights=by_value).tree.n_nodes == 1
 
