@@ -15,12 +15,20 @@ settings.register_profile("thorough", deadline=None, max_examples=50)
 settings.load_profile("quick")
 
 # Files that take long come first, so that no process works alone at the end.
-_NAMES = "columns_wide compile dask docs estimation forest.py forms job out_of_bag stacking thresholds tree.py"
+_NAMES = "categorical_wide compile dask docs estimation forest.py forms job out_of_bag stacking thresholds tree.py"
 _LONG = tuple(f"test_{name}" for name in _NAMES.split())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.path.name.startswith(_LONG))
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Any]:
+    from aucforest.tables.database import connect
+
+    with connect() as connection:
+        yield connection
 
 
 @pytest.fixture(autouse=True)

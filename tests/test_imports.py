@@ -20,7 +20,8 @@ ROOMS = [
     "_caller _compile _dispatchers _display _files _machine_code _memory _numba_private _optional _progress _restoring"
     " _sklearn _sources",
     "tree metrics datasets",
-    "losses persistence exports tables",
+    "losses persistence exports columns",
+    "tables",
     "fitting",
     "estimators monitoring",
     "inspection distributed",

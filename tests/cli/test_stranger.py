@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 import aucforest
+from aucforest.columns.expansion import TextColumn
 from aucforest.report import report
-from aucforest.tables.expansion import TextColumn
 from tests.cli.data import check_refusal, run
 
 N_TRAIN, N_TEST = 120, 80

@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
+from aucforest.columns.target_rates import RateTable
 from aucforest.estimators import _additive
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._category_ridge import fit_category_ridge
-from aucforest.tables.target_rates import RateTable
 from tests.memory import peak_below
 from tests.reference.stacking import additive_columns
 

@@ -5,10 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from aucforest.columns.target_rates import RateTable
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import on_disk, target_rates
 from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, sampled_rows
-from aucforest.tables.target_rates import RateTable
 from aucforest.tree import binning
 from aucforest.tree.binning import BinValues
 from tests.estimators.data import assert_same_fit

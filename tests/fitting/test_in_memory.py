@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.sparse import random_array
 
+from aucforest.columns.sparse import SparseRows
 from aucforest.fitting import growing, in_memory
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
-from aucforest.tables.sparse import SparseRows
 from tests.estimators.data import make_table, small_forest
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import aucforest
+from aucforest.columns.categorical import feature_kinds
 from aucforest.fitting.job import JobFolder, describe_fit, find_versions
 from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import fold
 from aucforest.persistence.model_file import read_model, write_model
-from aucforest.tables.columns import feature_kinds
 from tests.persistence.trees import assert_same_trees, make_tree
 
 MANIFEST = {"criterion": "auc", "max_features": 1, "seed": 7, "class_weight": {True: 0.5, "rare": None}}

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, load
+from aucforest.columns.categorical import Factor
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import integer_categories, on_disk, prefixes
 from aucforest.fitting.integer_categories import CountedRows, merge_counts
 from aucforest.fitting.prefixes import count_texts, find_length
 from aucforest.fitting.target_rates import SMOOTHING
 from aucforest.inspection import column_notes, explain, oob_permutation_importance
-from aucforest.tables.columns import Factor
 from tests.estimators.data import assert_same_fit
 from tests.estimators.test_model_files import at, check_refused, read
 from tests.fitting.tables import make_accounts

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from aucforest import AUCForestClassifier
+from aucforest.columns.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.fitting import target_rates
 from aucforest.fitting.target_rates import (
     SMOOTHING,
@@ -19,7 +20,6 @@ from aucforest.fitting.target_rates import (
     interaction_gain,
     possible_encodings,
 )
-from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from tests.reference import target_rates as reference
 
 

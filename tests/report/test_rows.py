@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 
 from aucforest.report import report
 from aucforest.report.rows import score_rows
+from tests.columns.test_rows import FORMS, SPARSE, X, Y, fitted_forest
 from tests.estimators.data import small_forest
-from tests.tables.test_rows import FORMS, SPARSE, X, Y, fitted_forest
 
 QUICK = {"n_bootstrap": 2, "n_repeats": 1, "random_state": 0, "title": "t"}
 

@@ -1,18 +1,10 @@
-"""Fixtures: a connection to the database engine, and a function that writes files of text."""
+"""A fixture: a function that writes files of text."""
 
 import gzip
 import json
 
 import pyarrow as pa
 import pytest
-
-from aucforest.tables.database import connect
-
-
-@pytest.fixture(scope="session")
-def engine():
-    with connect() as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from aucforest.columns.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 from aucforest.tables.kinds import MISSING, NamedTable, as_kind, feature_names, kind_of, to_features
 from aucforest.tables.sources import open_source
-from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 
 
 def read(values, kind):

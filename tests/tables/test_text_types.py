@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aucforest.columns.spellings import PATTERNS, as_number
 from aucforest.tables import text_types
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.spellings import PATTERNS, as_number
 from aucforest.tables.text_types import infer_types
 from tests.tables.text_tables import evaluated, read_all, read_column, write_column
 

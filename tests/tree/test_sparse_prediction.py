@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from aucforest.tables.sparse import SparseRows
+from aucforest.columns.sparse import SparseRows
 from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse, dense_rows
 from tests.tree.growing import grow

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from aucforest.cli._inputs import Labelled
 from aucforest.cli._outputs import rich_table
+from aucforest.columns.dates import format_moment
 from aucforest.inspection.folds import Fold, make_folds, time_folds
-from aucforest.tables.dates import format_moment
 
 
 def check_fold_options(groups: str | None, time: str | None) -> None:

@@ -16,12 +16,15 @@ import typer
 from numpy.typing import NDArray
 
 from aucforest.cli._options import names_in
+from aucforest.columns.categorical import read_table
+from aucforest.columns.integers import rounded_features
+from aucforest.columns.notes import suspicious_columns
+from aucforest.columns.texts import folded, listed
+from aucforest.columns.values import FLAG, TEXT
 from aucforest.estimators._model_files import load
 from aucforest.metrics.validation import count_classes, positive_last
 from aucforest.tables import kinds
-from aucforest.tables.columns import read_table
 from aucforest.tables.files import check_exists
-from aucforest.tables.integers import rounded_features
 from aucforest.tables.labels import (
     LabelReader,
     check_has_rows,
@@ -33,12 +36,9 @@ from aucforest.tables.labels import (
     read_weights,
     refuse_missing,
 )
-from aucforest.tables.notes import suspicious_columns
 from aucforest.tables.predictions import ModelColumns
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import NAMES, Source, is_table, open_source, stray_notes
-from aucforest.tables.texts import folded, listed
-from aucforest.tables.values import FLAG, TEXT
 
 # Notes on a table that is read batch by batch are based on at most _MOST_ROWS rows, from _BLOCKS parts of the table.
 _MOST_ROWS, _BLOCKS = 2**16, 16

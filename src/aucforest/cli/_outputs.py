@@ -24,13 +24,13 @@ from rich.table import Table
 from rich.text import Text
 
 from aucforest._files import file_beside, write_whole
+from aucforest.columns.categorical import repeated
+from aucforest.columns.dates import DateColumn
+from aucforest.columns.expansion import IntegerColumn, TextColumn, categories_of_columns
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
-from aucforest.tables.columns import repeated
 from aucforest.tables.copies import STANDARD
-from aucforest.tables.dates import DateColumn
-from aucforest.tables.expansion import IntegerColumn, TextColumn, categories_of_columns
 from aucforest.tables.kinds import decode, holds_text
 from aucforest.tables.sources import is_table
 

@@ -14,13 +14,13 @@ from aucforest.cli import _options, _outputs
 from aucforest.cli._folds import check_fold_options, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, LabelledColumns, read_training_table
 from aucforest.cli._options import names_in, takes_read_options, validator
+from aucforest.columns.categorical import read_table
+from aucforest.columns.dates import find_dates
+from aucforest.columns.expansion import n_added
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.comparison import STACK, decimals
 from aucforest.inspection.scoring import find_metric
-from aucforest.tables.columns import read_table
-from aucforest.tables.dates import find_dates
-from aucforest.tables.expansion import n_added
 from aucforest.tables.kinds import nearest
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tree.criteria.table import CRITERIA

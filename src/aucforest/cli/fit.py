@@ -15,6 +15,9 @@ from aucforest.cli._folds import check_fold_options, describe_time_folds, split_
 from aucforest.cli._inputs import Labelled, LabelledColumns, read_training_table
 from aucforest.cli._options import RULE_HELP, names_in, number_or_word, parse_rule, rule_for, takes_read_options
 from aucforest.cli._outputs import QUALITY, MetricValue
+from aucforest.columns.categorical import repeated
+from aucforest.columns.dates import PARTS
+from aucforest.columns.target_rates import ENCODINGS
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source
 from aucforest.estimators.stacking import AUCStackingClassifier
@@ -26,10 +29,7 @@ from aucforest.inspection.folds import LabelledRows, make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import count_classes, positive_last, recode
-from aucforest.tables.columns import repeated
-from aucforest.tables.dates import PARTS
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
-from aucforest.tables.target_rates import ENCODINGS
 
 _Model = AUCForestClassifier | AUCStackingClassifier
 # Text files of more than _MOST_BYTES, or of more than the memory divided by _MEMORY_DIVISOR, are read in batches. In

@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator
 from aucforest.cli._inputs import echo_notes, load_model
 from aucforest.cli._options import Model
 from aucforest.cli._outputs import check_outputs, make_console, rich_table, write_json
+from aucforest.columns.dates import SECONDS, DateColumn
+from aucforest.columns.expansion import n_added
+from aucforest.columns.values import readable
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of, forest_of, range_names_of
 from aucforest.metrics.validation import positive_last
 from aucforest.persistence.model_file import read_version
-from aucforest.tables.dates import SECONDS, DateColumn
-from aucforest.tables.expansion import n_added
-from aucforest.tables.values import readable
 
 MOST_FEATURES, MOST_CATEGORIES = 25, 6  # maximum numbers that are printed; --json has all
 _BY_IMPURITY = (

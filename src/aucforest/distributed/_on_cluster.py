@@ -13,6 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._sklearn import get_feature_names
+from aucforest.columns.categorical import find_categorical, read_table
+from aucforest.columns.dates import find_dates
+from aucforest.columns.expansion import FoundCategories, n_added
+from aucforest.columns.target_rates import RateTable
 from aucforest.distributed import _tasks
 from aucforest.distributed._collections import Partitions, align_columns, delayed_partitions, known_lengths
 from aucforest.distributed._executor import ClusterError, DaskExecutor
@@ -29,10 +33,6 @@ from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CodedRows, ColumnSample, RateWeights
-from aucforest.tables.columns import find_categorical, read_table
-from aucforest.tables.dates import find_dates
-from aucforest.tables.expansion import FoundCategories, n_added
-from aucforest.tables.target_rates import RateTable
 from aucforest.tree.prediction import PackedTrees
 
 # Minimum and maximum seconds of a task that grows trees. Shorter tasks have too much overhead. Longer tasks lose more

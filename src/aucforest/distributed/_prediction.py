@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from aucforest._optional import import_optional
+from aucforest.columns.categorical import check_table
 from aucforest.distributed._collections import as_rows, import_dask, keep_partitions, refuse_sparse
 from aucforest.distributed._executor import identity
-from aucforest.tables.columns import check_table
 
 
 def predict_lazily(forest: Any, X: Any, method: str) -> Any:

@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_non_negative
 
 from aucforest._sklearn import check_y
+from aucforest.columns.categorical import Counted, decode_labels, read_table
+from aucforest.columns.dates import Dates
+from aucforest.columns.expansion import expand
+from aucforest.columns.target_rates import RateTable, TargetRates, append_rates
 from aucforest.distributed._collections import import_distributed, refuse_sparse
 from aucforest.distributed._executor import watch_task
 from aucforest.fitting.bootstrap import BootstrapSampler
@@ -21,10 +25,6 @@ from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
 from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, left_out_rows, sampled_rows
-from aucforest.tables.columns import Counted, decode_labels, read_table
-from aucforest.tables.dates import Dates
-from aucforest.tables.expansion import expand
-from aucforest.tables.target_rates import RateTable, TargetRates, append_rates
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
 

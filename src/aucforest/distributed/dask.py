@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import StrOptions, fit_context
+from aucforest.columns.categorical import check_table
 from aucforest.distributed._collections import align, as_rows, is_collection, refuse_collections
 from aucforest.distributed._executor import DaskExecutor, default_client
 from aucforest.distributed._on_cluster import RowsOnCluster, explain_plan
@@ -18,7 +19,6 @@ from aucforest.distributed._plan import STRATEGIES, ClusterPlan
 from aucforest.distributed._prediction import predict_lazily
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.job import check_seed
-from aucforest.tables.columns import check_table
 
 
 def _join_signatures(forest: Callable[..., Any], init: Callable[..., Any]) -> Signature:

@@ -11,10 +11,10 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from aucforest.columns.target_rates import RateTable
 from aucforest.estimators._category_ridge import fit_category_ridge
 from aucforest.estimators._class_sample import class_factors, sample_classes
 from aucforest.estimators.linear import thread_controller
-from aucforest.tables.target_rates import RateTable
 from aucforest.tree.random import STACK_SAMPLE
 
 # The median and the quartiles determine the scale of a numeric feature, and are the knots of its spline.

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import Interval, RealNotInt, StrOptions
+from aucforest.columns.categorical import decode_labels, repeated
+from aucforest.columns.dates import PARTS, Dates
+from aucforest.columns.expansion import n_added
 from aucforest.estimators._exports import TreeExports
 from aucforest.estimators._validation import check_weights
 from aucforest.fitting.coding import Coding
@@ -15,9 +18,6 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec, check_signs
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
-from aucforest.tables.columns import decode_labels, repeated
-from aucforest.tables.dates import PARTS, Dates
-from aucforest.tables.expansion import n_added
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria.table import CRITERIA
 

@@ -24,6 +24,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from aucforest._progress import progress_bar
+from aucforest.columns.target_rates import ENCODINGS, INTERACTIONS, RATES, SETS
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.boosted import BoostedTree, Booster, BoostingRows, BoostingState, boosted_classes, sum_steps
@@ -36,7 +37,6 @@ from aucforest.fitting.parts import Growth, Part, TreeRows
 from aucforest.fitting.spec import tree_keys
 from aucforest.fitting.target_rates import RateWeights
 from aucforest.metrics.validation import FloatArray
-from aucforest.tables.target_rates import ENCODINGS, INTERACTIONS, RATES, SETS
 from aucforest.tree.tree import Tree
 
 # The parameters and limits were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on the

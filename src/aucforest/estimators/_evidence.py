@@ -12,6 +12,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import gen_even_slices
 
+from aucforest.columns.sparse import SparseRows
 from aucforest.estimators._calibration import Calibration, CalibrationSample, rarer_class_size
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, add_shrunk
@@ -19,7 +20,6 @@ from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.roc import auc_by_weights, hand_till_by_weights
 from aucforest.metrics.validation import FloatArray, check_weights
-from aucforest.tables.sparse import SparseRows
 from aucforest.tree.random import SCORED_SAMPLE
 from aucforest.tree.tree import Tree
 

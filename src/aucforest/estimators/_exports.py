@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest.columns.categorical import like
+from aucforest.columns.sparse import SparseRows
 from aucforest.estimators._calibration import MIN_PROBA
 from aucforest.estimators._prediction import TreePrediction
 from aucforest.estimators._validation import FeatureModel
 from aucforest.exports.onnx import Ensemble, ExportedStack, is_float32, write_onnx
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
 from aucforest.metrics.validation import positive_last
-from aucforest.tables.columns import like
-from aucforest.tables.sparse import SparseRows
 from aucforest.tree.tree import MISSING_CODE
 
 

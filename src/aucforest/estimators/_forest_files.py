@@ -5,6 +5,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import encode_numbers, feature_kinds
+from aucforest.columns.dates import DateColumn, are_parts, is_zone
+from aucforest.columns.expansion import (
+    RANGES,
+    Expanded,
+    IntegerColumn,
+    TextColumn,
+    columns_of_found,
+    n_added,
+)
+from aucforest.columns.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.estimators._calibration import Calibration
 from aucforest.estimators._mixture import describe_alternatives
 from aucforest.estimators._model_files import (
@@ -19,17 +30,6 @@ from aucforest.fitting.bootstrap import N_HALVES, SampleRecord, digest_groups
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, StoredModel, narrow, require
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
-from aucforest.tables.columns import encode_numbers, feature_kinds
-from aucforest.tables.dates import DateColumn, are_parts, is_zone
-from aucforest.tables.expansion import (
-    RANGES,
-    Expanded,
-    IntegerColumn,
-    TextColumn,
-    columns_of_found,
-    n_added,
-)
-from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from aucforest._caller import warn
+from aucforest.columns.categorical import differing_features
+from aucforest.columns.expansion import check_same_expanded
+from aucforest.columns.target_rates import SETS
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._calibration import Calibration, calibrate, prior_correction
 from aucforest.estimators._class_sample import sample_classes
@@ -51,9 +54,6 @@ from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import possible_encodings
 from aucforest.metrics.validation import count_classes
-from aucforest.tables.columns import differing_features
-from aucforest.tables.expansion import check_same_expanded
-from aucforest.tables.target_rates import SETS
 from aucforest.tree.random import HALF_SAMPLES, SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 

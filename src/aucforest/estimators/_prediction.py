@@ -8,10 +8,10 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest.columns.sparse import SparseRows
 from aucforest.estimators._calibration import Calibration
 from aucforest.estimators._validation import FeatureModel
 from aucforest.fitting.growing import thread_map
-from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkBuffers, add_probabilities, add_row
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse

@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import differing_features
+from aucforest.columns.expansion import n_added
+from aucforest.columns.target_rates import RateTable, are_same_rates
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._forest_files import DECISION, describe_rate_table, restore_rate_table
 from aucforest.estimators._model_files import (
@@ -17,9 +20,6 @@ from aucforest.estimators._model_files import (
     store_model,
 )
 from aucforest.persistence.model_file import Arrays, StoredModel, require
-from aucforest.tables.columns import differing_features
-from aucforest.tables.expansion import n_added
-from aucforest.tables.target_rates import RateTable, are_same_rates
 
 _FOREST = "AUCForestClassifier"
 # Maximum of a sum of absolute coefficients, and of a scale, so that the product of two of them is finite.

@@ -13,6 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from aucforest._sklearn import num_samples, safe_indexing
+from aucforest.columns.rows import indexable_rows
+from aucforest.columns.sparse import SparseRows, as_csr
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._boosted import LEAST_ROWS, MOST_CLASSES, fit_boosted
 from aucforest.estimators._calibration import MIN_PROBA, effective_counts, rarer_class_size
@@ -27,8 +29,6 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class
 from aucforest.fitting.target import Target
-from aucforest.tables.rows import indexable_rows
-from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tree.random import STACK_SAMPLE
 
 # The penalty is multiplied by 1 + _FEW / n, where n is about the number of samples of the rarer class. The penalty and

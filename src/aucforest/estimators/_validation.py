@@ -10,9 +10,7 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from aucforest._sklearn import check_sample_weight
-from aucforest.estimators._model_files import Model
-from aucforest.metrics.validation import class_codes, unmask
-from aucforest.tables.columns import (
+from aucforest.columns.categorical import (
     Categories,
     as_numbers,
     as_table,
@@ -22,8 +20,8 @@ from aucforest.tables.columns import (
     learn,
     numpy_cannot_read,
 )
-from aucforest.tables.dates import DateColumn, check_same_kind, find_dates, has_dates, table_of
-from aucforest.tables.expansion import (
+from aucforest.columns.dates import DateColumn, check_same_kind, find_dates, has_dates, table_of
+from aucforest.columns.expansion import (
     Expanded,
     FoundCategories,
     IntegerColumn,
@@ -35,9 +33,11 @@ from aucforest.tables.expansion import (
     read_features,
     split_names,
 )
-from aucforest.tables.integers import rounded_columns, rounded_features, warn_of_rounding
-from aucforest.tables.sparse import SparseRows, as_csr
-from aucforest.tables.target_rates import TargetRates, append_rates
+from aucforest.columns.integers import rounded_columns, rounded_features, warn_of_rounding
+from aucforest.columns.sparse import SparseRows, as_csr
+from aucforest.columns.target_rates import TargetRates, append_rates
+from aucforest.estimators._model_files import Model
+from aucforest.metrics.validation import class_codes, unmask
 
 # Options of scikit-learn's validation of X.
 _OPTIONS: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}

@@ -11,6 +11,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import Interval, StrOptions, fit_context
+from aucforest.columns.target_rates import ENCODINGS
 from aucforest.estimators._base import FRACTION, NUMBER, TREE_CONSTRAINTS
 from aucforest.estimators._forest_files import FOREST_SECTION, TREES_SECTION
 from aucforest.estimators._forest_fit import ForestFit
@@ -22,7 +23,6 @@ from aucforest.fitting.bootstrap import HALVES, SCHEMES
 from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
 from aucforest.metrics.at_k import find_at_k
 from aucforest.metrics.intervals import normal_quantile
-from aucforest.tables.target_rates import ENCODINGS
 from aucforest.tree.criteria.table import CRITERIA
 
 

@@ -18,6 +18,8 @@ from threadpoolctl import ThreadpoolController
 
 from aucforest._caller import warn
 from aucforest._sklearn import Interval, fit_context
+from aucforest.columns.categorical import check_table, decode_labels
+from aucforest.columns.dates import find_dates, table_of
 from aucforest.estimators._model_files import Field, Model, are_finite, restore_fields, store_fields
 from aucforest.estimators._validation import check_weights
 from aucforest.fitting.target import code_classes, number_classes
@@ -25,8 +27,6 @@ from aucforest.losses.pairwise import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_
 from aucforest.metrics import roc_auc_score
 from aucforest.metrics.validation import FloatArray, unmask
 from aucforest.persistence.model_file import Arrays, StoredModel
-from aucforest.tables.columns import check_table, decode_labels
-from aucforest.tables.dates import find_dates, table_of
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 _LEAST_SLOPE = 1e-3  # minimum slope of the calibration; a negative slope would reverse the ranking

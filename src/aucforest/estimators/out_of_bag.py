@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import get_scorer
 
 from aucforest._caller import warn
+from aucforest.columns.sparse import dense_blocks
+from aucforest.columns.target_rates import SETS
 from aucforest.estimators._validation import check_weights, encode_labels
 from aucforest.estimators.threshold_rules import (
     TunedRule,
@@ -30,8 +32,6 @@ from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import FloatArray, class_codes, positive_last
-from aucforest.tables.sparse import dense_blocks
-from aucforest.tables.target_rates import SETS
 from aucforest.tree.prediction import PackedTrees
 
 Scorer = Callable[..., float]

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.columns.sparse import dense_blocks
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._evidence import count_columns
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.metrics.roc import class_roc_auc
-from aucforest.tables.sparse import dense_blocks
 from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.random import PAIRED_SAMPLE, PAIRED_TREES
 

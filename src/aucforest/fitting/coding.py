@@ -10,6 +10,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import (
+    Categories,
+    Counted,
+    Table,
+    column_name,
+    count_values,
+    feature_kinds,
+    order_categories,
+    read_column,
+    read_numbers,
+)
+from aucforest.columns.dates import Dates
+from aucforest.columns.expansion import (
+    Expanded,
+    FoundCategories,
+    IntegerColumn,
+    TextColumn,
+    columns_of_found,
+    n_added,
+    read_features,
+    times_in,
+)
+from aucforest.columns.integers import is_rounded
+from aucforest.columns.target_rates import TargetRates
 from aucforest.fitting.integer_categories import (
     ROWS,
     CountedRows,
@@ -21,30 +45,6 @@ from aucforest.fitting.integer_categories import (
 from aucforest.fitting.prefixes import count_texts, find_prefixes
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CellFinder, Digits, find_rated
-from aucforest.tables.columns import (
-    Categories,
-    Counted,
-    Table,
-    column_name,
-    count_values,
-    feature_kinds,
-    order_categories,
-    read_column,
-    read_numbers,
-)
-from aucforest.tables.dates import Dates
-from aucforest.tables.expansion import (
-    Expanded,
-    FoundCategories,
-    IntegerColumn,
-    TextColumn,
-    columns_of_found,
-    n_added,
-    read_features,
-    times_in,
-)
-from aucforest.tables.integers import is_rounded
-from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import (
     MAX_BINS,
     BinValues,

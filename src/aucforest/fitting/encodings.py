@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.target_rates import INTERACTIONS, SETS, TargetRates
 from aucforest.fitting.parts import Growth, TreeRows
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE, Digits
-from aucforest.tables.target_rates import INTERACTIONS, SETS, TargetRates
 from aucforest.tree.binning import BinValues
 from aucforest.tree.ordered_rates import RateRule, SampleData, encode_rates, sample_order, shuffle, sort_by_category
 

@@ -7,6 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import Categories, Counted, Factor, encode_prefixes
+from aucforest.columns.dates import Dates
+from aucforest.columns.expansion import FoundCategories, encode_integers, n_added, times_in
+from aucforest.columns.sparse import SparseRows
+from aucforest.columns.target_rates import RATES
 from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.integer_categories import (
@@ -26,11 +31,6 @@ from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import find_rated
-from aucforest.tables.columns import Categories, Counted, Factor, encode_prefixes
-from aucforest.tables.dates import Dates
-from aucforest.tables.expansion import FoundCategories, encode_integers, n_added, times_in
-from aucforest.tables.sparse import SparseRows
-from aucforest.tables.target_rates import RATES
 from aucforest.tree.binning import (
     MAX_BINS,
     BinnedMatrix,

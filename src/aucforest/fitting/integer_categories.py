@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import Counted, Table, count_values, order_categories, read_numbers
+from aucforest.columns.expansion import RANGES, FoundCategories
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import MOST_IN_SETS, choose_smoothing, hash_integers
-from aucforest.tables.columns import Counted, Table, count_values, order_categories, read_numbers
-from aucforest.tables.expansion import RANGES, FoundCategories
 
 # If integers are categories, estimates from the same value or range increase the log likelihood by _LEAST_GAIN or more.
 # Estimates from neighboring values alone increase it less than the best estimates do: by _LEAST_GAIN or more, and by

@@ -13,6 +13,11 @@ from tqdm import tqdm
 
 from aucforest._memory import format_bytes, return_freed_memory
 from aucforest._progress import progress_bar
+from aucforest.columns.categorical import Counted, Table, find_categorical, read_table, warn_of_text
+from aucforest.columns.dates import Dates, find_dates
+from aucforest.columns.expansion import FoundCategories, expand, n_added
+from aucforest.columns.integers import warn_of_rounding
+from aucforest.columns.target_rates import append_rates
 from aucforest.fitting.code_matrix import CodeMatrix
 from aucforest.fitting.coding import Coding, Summary, choose_coding, sample_for_bins, summarize_table
 from aucforest.fitting.growing import grow_batches, thread_map
@@ -30,11 +35,6 @@ from aucforest.fitting.parts import Grown, Growth, indices_within
 from aucforest.fitting.plan import plan_on_disk
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.tables.columns import Counted, Table, find_categorical, read_table, warn_of_text
-from aucforest.tables.dates import Dates, find_dates
-from aucforest.tables.expansion import FoundCategories, expand, n_added
-from aucforest.tables.integers import warn_of_rounding
-from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
 
 # Number of values of a batch. Several such batches fit into memory, and the overhead of Python per value is small.

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._caller import warn
+from aucforest.columns.sparse import SparseRows, dense_blocks
+from aucforest.columns.target_rates import TargetRates, append_rates
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.parts import indices_within
 from aucforest.fitting.target_rates import LeftOutTotalsFinder
-from aucforest.tables.sparse import SparseRows, dense_blocks
-from aucforest.tables.target_rates import TargetRates, append_rates
 from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.random import PARTS_OF_ROWS
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.target_rates import TargetRates
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler, copy_sampled
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.spec import FitSpec, resolve_max_features, tree_keys
 from aucforest.fitting.target_rates import Digits, choose_rate_bins, possible_encodings
-from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import SAMPLE_ROWS, BinValues, find_edges, join_bins
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import NO_RANKS, NO_SPARSE, CodeBins, Codes, Columns, FixedPoint, SparseCodes

@@ -14,10 +14,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import Column, Counted, Factor, order_categories
 from aucforest.fitting.integer_categories import CountedRows, IntegerCounts, find_groups
 from aucforest.fitting.target_rates import MOST_IN_SETS
 from aucforest.metrics.validation import is_missing
-from aucforest.tables.columns import Column, Counted, Factor, order_categories
 
 _MOST_LENGTHS = 24  # maximum number of lengths that are tried
 

@@ -13,13 +13,13 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from aucforest._compile import compile_scorer, is_compiled
 from aucforest._sklearn import check_monotonic_cst
+from aucforest.columns.categorical import Categories
+from aucforest.columns.dates import SECONDS, Dates
+from aucforest.columns.expansion import FoundCategories, n_added
+from aucforest.columns.target_rates import ENCODINGS, SETS, TargetRates
 from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
 from aucforest.metrics.validation import LEAST_WEIGHT, MOST_WEIGHT, check_weights
-from aucforest.tables.columns import Categories
-from aucforest.tables.dates import SECONDS, Dates
-from aucforest.tables.expansion import FoundCategories, n_added
-from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
 from aucforest.tree.criteria.criterion import CUSTOM_CRITERION
 from aucforest.tree.criteria.table import CRITERIA
 from aucforest.tree.random import derive_tree_keys

@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._progress import progress_bar
+from aucforest.columns.dates import Dates
+from aucforest.columns.expansion import FoundCategories
+from aucforest.columns.target_rates import INTERACTIONS, SETS, RateTable, TargetRates
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import RatedRows, SumRows
@@ -25,9 +28,6 @@ from aucforest.fitting.target_rates import (
     prior_frequencies,
     sampled_rows,
 )
-from aucforest.tables.dates import Dates
-from aucforest.tables.expansion import FoundCategories
-from aucforest.tables.target_rates import INTERACTIONS, SETS, RateTable, TargetRates
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.tree import Tree
 

@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from aucforest._caller import warn
 from aucforest._sklearn import is_pandas_na
+from aucforest.columns.texts import alike_note
 from aucforest.metrics.validation import class_codes, count_classes, unmask
-from aucforest.tables.texts import alike_note
 from aucforest.tree.samples import MAX_CLASSES
 
 # Out-of-bag scores choose parameters only if each class has samples in at least LEAST_GROUPS groups. Without groups,

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import Categories
+from aucforest.columns.target_rates import INTERACTIONS, RATES, SETS, LeftOutTotals, RateTable, TargetRates
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.tables.columns import Categories
-from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, LeftOutTotals, RateTable, TargetRates
 from aucforest.tree.binning import MAX_BINS, BinValues, choose_bins, midway
 from aucforest.tree.ordered_rates import read_categories
 from aucforest.tree.samples import FixedPoint, exact_weights

@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 
 from aucforest._display import HtmlTable
 from aucforest._optional import import_optional
+from aucforest.columns.rows import indexable_rows
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.spec import criterion_name
@@ -19,7 +20,6 @@ from aucforest.inspection.folds import LabelledRows, make_folds, run_folds
 from aucforest.inspection.scoring import METRICS, find_metric
 from aucforest.metrics.intervals import require_level, score_interval, t_quantile
 from aucforest.metrics.validation import unmask
-from aucforest.tables.rows import indexable_rows
 
 BASELINE = "gini"
 STACK = "stack"  # the name of a stack in the list of criteria

@@ -12,15 +12,15 @@ from aucforest._display import Display
 from aucforest._memory import check_memory
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
+from aucforest.columns.dates import format_time
+from aucforest.columns.expansion import columns_of_features, times_in
+from aucforest.columns.sparse import as_dense
 from aucforest.estimators.log_odds import InputsOfModel, StepsOfMean, explained_models, forests_of, log_odds
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.growing import thread_map
 from aucforest.inspection.models import category_names_of, check_count, input_names_of
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
-from aucforest.tables.dates import format_time
-from aucforest.tables.expansion import columns_of_features, times_in
-from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
 _MOST_TREES = 16  # maximum number of trees at a time

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest._display import Display
 from aucforest._sklearn import safe_indexing
+from aucforest.columns.rows import indexable_rows
 from aucforest.estimators.out_of_bag import OutOfBagScorer, is_roc_auc, training_rows
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs
 from aucforest.inspection.models import check_count, check_forest, name_of_score
-from aucforest.tables.rows import indexable_rows
 
 
 @dataclass(repr=False, eq=False)

@@ -15,6 +15,8 @@ from aucforest._display import Display, HtmlTable
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest._sklearn import safe_indexing
+from aucforest.columns.rows import indexable_rows
+from aucforest.columns.sparse import as_dense
 from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, is_roc_auc, training_rows
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs
 from aucforest.fitting.bootstrap import BLOCK_ROWS
@@ -23,8 +25,6 @@ from aucforest.fitting.out_of_bag import RatedRows, TrainingRows, sum_out_of_bag
 from aucforest.inspection._permuted import MOST_FEATURES, PermutedRows, find_path_features
 from aucforest.inspection.models import check_count, check_forest, input_names_of, name_of_score
 from aucforest.metrics.intervals import require_level, t_quantile
-from aucforest.tables.rows import indexable_rows
-from aucforest.tables.sparse import as_dense
 
 _MOST_PARTS = 10  # maximum number of random parts of the rows; fewer if a class has fewer rows
 _TASK_ORDERS = 32  # maximum number of permutations in a task, which finds the leaves of its unpermuted rows only once

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest.columns.dates import format_time
+from aucforest.columns.expansion import IntegerColumn, columns_of_found
+from aucforest.columns.values import readable
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
-from aucforest.tables.dates import format_time
-from aucforest.tables.expansion import IntegerColumn, columns_of_found
-from aucforest.tables.values import readable
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from aucforest.tables.columns import as_table, check_table
-from aucforest.tables.expansion import categories_of_columns, parts_of_unseen
-from aucforest.tables.notes import suspicious_columns, unseen_categories
+from aucforest.columns.categorical import as_table, check_table
+from aucforest.columns.expansion import categories_of_columns, parts_of_unseen
+from aucforest.columns.notes import suspicious_columns, unseen_categories
 
 
 def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> list[str]:

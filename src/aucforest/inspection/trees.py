@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from aucforest._display import Display, HtmlTable
 from aucforest._optional import import_optional
+from aucforest.columns.expansion import times_in
 from aucforest.inspection import models
-from aucforest.tables.expansion import times_in
 from aucforest.tree.tree import LEAF, Tree
 
 _INDENT = "|   "

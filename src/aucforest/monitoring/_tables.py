@@ -10,6 +10,21 @@ from sklearn.utils import check_scalar
 from sklearn.utils.validation import validate_data
 
 from aucforest._caller import warn
+from aucforest.columns.categorical import (
+    Categories,
+    Table,
+    as_table,
+    check_table,
+    column_name,
+    column_of,
+    encode,
+    find_categorical,
+    learn,
+    read_numbers,
+)
+from aucforest.columns.dates import find_dates
+from aucforest.columns.rows import indexable_rows
+from aucforest.columns.sparse import SparseRows
 from aucforest.metrics.intervals import require_level
 from aucforest.metrics.validation import (
     are_missing,
@@ -23,10 +38,6 @@ from aucforest.metrics.validation import (
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import NORMALIZATIONS, EstimatedMetric
-from aucforest.tables import columns
-from aucforest.tables.dates import find_dates
-from aucforest.tables.rows import indexable_rows
-from aucforest.tables.sparse import SparseRows
 
 UNKNOWN = np.iinfo(np.uint32).max  # the class index of a missing label
 
@@ -117,22 +128,22 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
     warn(f"{counts}: {dropped}")
 
 
-def learn_features(X: Any) -> tuple[Any, columns.Categories]:
+def learn_features(X: Any) -> tuple[Any, Categories]:
     """Return X with codes in place of categories and text, and the categories of the columns that were encoded."""
     table = _without_dates(X)
     if table is None:
         return X, {}
-    by_dtype = columns.find_categorical(table, "from_dtype")
+    by_dtype = find_categorical(table, "from_dtype")
     categorical = [j for j in range(table.shape[1]) if j in by_dtype or _holds_text(table, j)]
     if not categorical:
         return X, {}
     try:
-        return columns.learn(table, categorical, None)
+        return learn(table, categorical, None)
     except TypeError as error:
         raise TypeError(f"{error}; make all its values text, or encode it as numbers") from error
 
 
-def encode_features(cbpe: Any, X: Any, categories: columns.Categories) -> Any:
+def encode_features(cbpe: Any, X: Any, categories: Categories) -> Any:
     """Validate the columns of X, and return X with codes in place of known categories and NaN for unknown ones."""
     table = _without_dates(X)
     if X is not None and not hasattr(cbpe, "n_features_in_"):
@@ -143,34 +154,34 @@ def encode_features(cbpe: Any, X: Any, categories: columns.Categories) -> Any:
         return X
     for feature in range(table.shape[1]):
         if feature not in categories and _holds_text(table, feature):
-            what = f"{columns.column_name(table, feature)} holds text, but numbers in the reference"
+            what = f"{column_name(table, feature)} holds text, but numbers in the reference"
             raise TypeError(f"X: {what}: pass missing values in place of text")
-    return columns.encode(table, categories) if categories else X
+    return encode(table, categories) if categories else X
 
 
-def _without_dates(X: Any) -> columns.Table | None:
+def _without_dates(X: Any) -> Table | None:
     """Return X as a table, or None if it is not a table; TypeError for a column of dates or durations."""
     if X is None:
         return None
-    columns.check_table(X)
-    table = columns.as_table(X)
+    check_table(X)
+    table = as_table(X)
     if table is None:
         return None
     for feature in find_dates(table, "auto"):
         raise TypeError(
-            f"X: {columns.column_name(table, feature)} holds dates or durations: leave dates out, because they"
+            f"X: {column_name(table, feature)} holds dates or durations: leave dates out, because they"
             " suffice to tell new samples from the reference, and pass durations as numbers"
         )
     return table
 
 
-def _holds_text(table: columns.Table, feature: int) -> bool:
+def _holds_text(table: Table, feature: int) -> bool:
     """Return whether a column has text; if not, raise TypeError unless its values are numbers."""
     try:
-        columns.read_numbers(table, feature)
+        read_numbers(table, feature)
     except (TypeError, ValueError):
-        if not any(isinstance(value, str) for value in columns.column_of(table, feature)):
-            what = f"{columns.column_name(table, feature)} holds values that are neither numbers nor text"
+        if not any(isinstance(value, str) for value in column_of(table, feature)):
+            what = f"{column_name(table, feature)} holds values that are neither numbers nor text"
             raise TypeError(f"X: {what}: encode them as numbers or text") from None
         return True
     return False

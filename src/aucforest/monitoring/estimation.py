@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from aucforest._caller import warn
 from aucforest._restoring import restoring
 from aucforest._sklearn import num_samples, safe_indexing
+from aucforest.columns.rows import indexable_rows
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, warn_undefined
 from aucforest.monitoring import _tables
@@ -22,7 +23,6 @@ from aucforest.monitoring.metrics import EstimatedMetric, Normalize, alert_limit
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import LEAST_CHUNKS, ComparedSamples, ShiftReport, measure_shift, prediction_limits
 from aucforest.monitoring.soft import soft_roc_auc
-from aucforest.tables.rows import indexable_rows
 
 # With fewer positive reference samples, intervals of precision and recall at k and of average precision have far too
 # low coverage if scores shift; see benchmarks/monitoring_bias.py.

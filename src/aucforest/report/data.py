@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
+from aucforest.columns.categorical import column_of, names_of, read_table
+from aucforest.columns.dates import as_datetimes, format_duration, format_time, in_seconds
+from aucforest.columns.notes import suspicious_columns
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection.models import forest_of
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import is_missing
 from aucforest.report.page import Section, Table, number, percent, shortened
 from aucforest.report.rows import FloatArray, ScoredRows, check_rows, class_indices, ordered_classes
-from aucforest.tables.columns import column_of, names_of, read_table
-from aucforest.tables.dates import as_datetimes, format_duration, format_time, in_seconds
-from aucforest.tables.notes import suspicious_columns
 
 _MOST_COLUMNS = 200  # maximum number of columns in the table
 _MOST_VALUES = 3  # number of frequent values shown for a categorical column

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._sklearn import safe_indexing
+from aucforest.columns.dates import format_time
+from aucforest.columns.expansion import columns_of_features
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import PermutationImportance
@@ -17,8 +19,6 @@ from aucforest.metrics.roc import class_roc_auc
 from aucforest.metrics.validation import is_missing
 from aucforest.report.data import as_numbers, column_arrays, column_names
 from aucforest.report.rows import FloatArray, ScoredRows, predict_scores
-from aucforest.tables.dates import format_time
-from aucforest.tables.expansion import columns_of_features
 
 _MOST_ROWS_OF_CLASS = 5000  # AUC does not depend on class frequencies, so no class needs more rows than this
 _MOST_ROWS = 500  # maximum number of rows for partial dependence

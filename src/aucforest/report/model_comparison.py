@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from aucforest._optional import import_optional
+from aucforest.columns.categorical import names_of
 from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, CriteriaComparison, adjust_pvalues
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.confidence import auc_with_interval, paired_test
@@ -16,7 +17,6 @@ from aucforest.report import plots
 from aucforest.report.metrics import LEVEL, bootstrap_weights, metric_function
 from aucforest.report.page import Plot, Section, Table, estimate, number, signed
 from aucforest.report.rows import ScoredRows, check_classifier, ordered_classes
-from aucforest.tables.columns import names_of
 
 _MOST_MODELS = len(plots.COLORS)  # one color for each model
 _MOST_CLASSES = 4  # maximum number of classes with curves

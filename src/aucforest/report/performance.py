@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aucforest.columns.categorical import names_of
 from aucforest.inspection import PermutationImportance
 from aucforest.metrics import GroupRates, MetricsAtK, average_precision_score, metrics_at_k, roc_confidence_band
 from aucforest.metrics.confidence import auc_with_interval
@@ -20,7 +21,6 @@ from aucforest.report.importance import columns_in_order
 from aucforest.report.metrics import LEVEL, compute_metrics, find_thresholds, reliability, top_proportion
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
 from aucforest.report.rows import FloatArray, ScoredRows
-from aucforest.tables.columns import names_of
 
 _INTERVAL = "95 % interval"
 _PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # the table of alerts has these numbers of alerts per 1,000 rows

@@ -13,9 +13,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import num_samples, safe_indexing
+from aucforest.columns.categorical import names_of
+from aucforest.columns.rows import indexable_rows
 from aucforest.metrics.validation import FloatArray, check_weights, class_codes, positive_last, require_finite, unmask
-from aucforest.tables.columns import names_of
-from aucforest.tables.rows import indexable_rows
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Tables as columns: frames, Arrow, Parquet and text; their categories, labels and weights."""
+"""Tables in files, in memory and on streams, read in batches, with labels and weights. They need pyarrow."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from aucforest.tables.columns import repeated
+from aucforest.columns.categorical import repeated
 from aucforest.tables.kinds import NamedTable
 
 # The default maximum numbers of cells and of rows of a batch.

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucforest._caller import warn
-from aucforest.tables.spellings import reading_advice
-from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
+from aucforest.columns.spellings import reading_advice
+from aucforest.columns.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
 # The Arrow type of each kind, to which columns of strings and columns of nulls are converted.
 _ARROW_TYPES = {

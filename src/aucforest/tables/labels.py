@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from aucforest.columns.texts import alike_note, listed
+from aucforest.columns.values import NUMBER
 from aucforest.metrics.validation import count_classes
 from aucforest.tables.kinds import NamedTable, as_kind, as_text, decode, holds_text, is_numeric_type, nan_to_null
 from aucforest.tables.sources import Source
-from aucforest.tables.texts import alike_note, listed
-from aucforest.tables.values import NUMBER
 
 _MOST_CLASSES = 2**16
 _NO_CLASS = _MOST_CLASSES - 1  # the index of labels that are not classes

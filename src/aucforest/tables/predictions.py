@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import count_unseen, read_column, read_table, repeated
+from aucforest.columns.dates import SECONDS, DateColumn
+from aucforest.columns.expansion import categories_of_columns, parts_of_unseen
+from aucforest.columns.texts import listed, unseen_note
+from aucforest.columns.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 from aucforest.metrics.thresholds import decide
 from aucforest.tables import text_types
-from aucforest.tables.columns import count_unseen, read_column, read_table, repeated
-from aucforest.tables.dates import SECONDS, DateColumn
-from aucforest.tables.expansion import categories_of_columns, parts_of_unseen
 from aucforest.tables.kinds import as_flags, as_kind, check_has_columns, decode, kind_of, nearest
 from aucforest.tables.sources import stray_notes
-from aucforest.tables.texts import listed, unseen_note
-from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 
 _LABEL = "prediction"
 _MOST_UNSEEN = 100  # the maximum number of unseen categories that are kept for a message

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from aucforest.columns.integers import ROUNDED
+from aucforest.columns.texts import listed_columns, stray_note
 from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable, is_empty
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
 from aucforest.tables.database import columns_of, rows_where
 from aucforest.tables.files import Files, check_column_names, check_same_names, rows_of_batch, split_batches
-from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
 from aucforest.tables.kinds import NamedTable, check_has_columns, holds_text
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
-from aucforest.tables.texts import listed_columns, stray_note
 
 SUFFIXES = (".parquet", *CSV_SUFFIXES, *JSON_SUFFIXES, SPREADSHEET)
 # The suffixes as messages list them.

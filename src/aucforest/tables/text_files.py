@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucforest._optional import import_optional
+from aucforest.columns.spellings import MOST_STRAY, is_few, reading_advice
+from aucforest.columns.texts import StrayText
 from aucforest.tables.copies import Readable
 from aucforest.tables.database import connect_to, fetch, literal, literals
 from aucforest.tables.files import Files, rows_of_batch, split_batches
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.spellings import MOST_STRAY, is_few, reading_advice
 from aucforest.tables.text_types import FLAG, N_VALUES, N_ZEROS, NOT_BLANK, NUMBER, RAW, TEXT, TextType, infer_types
-from aucforest.tables.texts import StrayText
 
 # The maximum number of stray values (such as text among numbers) that are kept per column, as examples for messages.
 _MOST_EXAMPLES = 20

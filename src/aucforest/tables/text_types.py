@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from aucforest.tables import spellings
+from aucforest.columns import spellings
+from aucforest.columns.spellings import MOST_STRAY, YEAR_FIRST, Readings, is_day_first, is_few
 from aucforest.tables.database import literal, literals
 from aucforest.tables.kinds import WORDS
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.spellings import MOST_STRAY, YEAR_FIRST, Readings, is_day_first, is_few
 
 T = TypeVar("T")
 # Returns the values of SQL aggregates by column, see `TextFiles._count`.

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aucforest import AUCForestClassifier, _memory
-from aucforest.tables import sparse
-from aucforest.tables.sparse import SparseRows
+from aucforest.columns import sparse
+from aucforest.columns.sparse import SparseRows
 from tests.memory import peak_below
 
 FORMATS = [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array, sp.coo_array]

@@ -1,7 +1,7 @@
 """Columns of dates, times and durations, and the numeric features that are computed from them.
 
 A column of dates becomes one or more features, its parts: the time in seconds since 1970-01-01, and calendar parts such
-as the month (see `tables.expansion`). Durations and times of day become seconds. Values of all types are converted to
+as the month (see `columns.expansion`). Durations and times of day become seconds. Values of all types are converted to
 datetime64 or timedelta64 first, so that equal dates have equal features.
 """
 
@@ -15,9 +15,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import Frame, Table, as_table, column_name, column_of
+from aucforest.columns.values import local_time, since_midnight
 from aucforest.metrics.validation import is_missing
-from aucforest.tables.columns import Frame, Table, as_table, column_name, column_of
-from aucforest.tables.values import local_time, since_midnight
 
 SECONDS = ("seconds",)
 _DEFAULT_PARTS = ("time", "month", "day of week")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from aucforest.tables.spellings import (
+from aucforest.columns.spellings import (
     MONTH,
     MOST_STRAY,
     OFFSET,
@@ -16,7 +16,7 @@ from aucforest.tables.spellings import (
     is_few,
     is_number,
 )
-from aucforest.tables.values import readable
+from aucforest.columns.values import readable
 
 # A text column with at least _LEAST_NUMBERS distinct numbers or dates gets a note even if half of its values are other
 # text, or more of them are at most _MOST_MARKERS distinct texts. With fewer, the numbers may be categories.

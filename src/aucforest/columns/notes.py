@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.columns.categorical import Column, Factor, count_unseen, count_values, names_of, read_column, read_table
+from aucforest.columns.integers import ROUNDED, rounded_features
+from aucforest.columns.texts import MOST_NAMES, listed_columns, text_note, unseen_note
 from aucforest.metrics.ranking import mann_whitney, rank_rows
-from aucforest.tables.columns import Column, Factor, count_unseen, count_values, names_of, read_column, read_table
-from aucforest.tables.integers import ROUNDED, rounded_features
-from aucforest.tables.texts import MOST_NAMES, listed_columns, text_note, unseen_note
 
 _UNUSED = ", never used in a split"
 _EMPTY = f"no values{_UNUSED}"

@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from aucforest.tables.notes import suspicious_columns, unseen_categories
+from aucforest.columns.notes import suspicious_columns, unseen_categories
 
 N = 1500
 NUMBERS = np.random.default_rng(0).normal(size=N)

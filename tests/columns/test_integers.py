@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from aucforest import AUCForestClassifier
+from aucforest.columns.integers import ROUNDED, is_rounded
 from aucforest.distributed import fit_out_of_core
 from aucforest.inspection import column_notes
-from aucforest.tables.integers import ROUNDED, is_rounded
 from tests.cli.data import succeed
 from tests.tables.text_tables import write_table
 

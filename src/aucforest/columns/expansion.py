@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.tables.columns import (
+from aucforest.columns.categorical import (
     MOST_IN_FLOAT32,
     Categories,
     Frame,
@@ -23,7 +23,7 @@ from aucforest.tables.columns import (
     read_numbers,
     repeated,
 )
-from aucforest.tables.dates import DateColumn, date_features
+from aucforest.columns.dates import DateColumn, date_features
 
 RANGES = tuple(10**k for k in range(1, 16))  # the possible widths of ranges of integers
 

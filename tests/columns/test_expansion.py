@@ -5,9 +5,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from aucforest.tables import expansion
-from aucforest.tables.dates import DateColumn, table_of
-from aucforest.tables.expansion import IntegerColumn, expand, read_features
+from aucforest.columns import expansion
+from aucforest.columns.dates import DateColumn, table_of
+from aucforest.columns.expansion import IntegerColumn, expand, read_features
 
 # The column of integers comes before the column of dates, but its categories are the last features.
 DATA = {"shop": [7, -3, None], "x": [0.5, 1.5, 2.5], "day": [date(2024, 3, 1), None, date(2024, 7, 2)]}

@@ -5,7 +5,7 @@ import ast
 import numpy as np
 import pytest
 
-from aucforest.tables.texts import StrayText, stray_note, text_note, unseen_note
+from aucforest.columns.texts import StrayText, stray_note, text_note, unseen_note
 
 # Amounts from 1.01 to about 100,000. Some are below 1,000, so that they have no mark between thousands.
 AMOUNTS = [round(float(x), 2) + 1.01 for x in np.random.default_rng(0).lognormal(7, 2, 60)]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._caller import warn
-from aucforest.tables.columns import LARGEST_INTEGERS, Frame, Table
-from aucforest.tables.texts import listed
+from aucforest.columns.categorical import LARGEST_INTEGERS, Frame, Table
+from aucforest.columns.texts import listed
 
 ROUNDED = "integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave out IDs"
 _MOST_EXACT = 2**53

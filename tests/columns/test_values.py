@@ -13,9 +13,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from aucforest.columns.categorical import as_table, encode, learn
+from aucforest.columns.values import plain_values
 from aucforest.persistence.plain_values import labels_from_plain, labels_to_plain
-from aucforest.tables.columns import as_table, encode, learn
-from aucforest.tables.values import plain_values
 
 DAYS = [date(2024, 3, 1), None, date(1960, 7, 31), date(2024, 3, 1), date(9999, 12, 31)]
 MIDNIGHTS = [None if day is None else datetime.combine(day, time()) for day in DAYS]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aucforest.tables.target_rates import RateTable, TargetRates
+from aucforest.columns.target_rates import RateTable, TargetRates
 from aucforest.tree.binning import bin_matrix, encode_matrix
 
 

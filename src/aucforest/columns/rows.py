@@ -6,9 +6,9 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
+from aucforest.columns.categorical import names_of
+from aucforest.columns.sparse import as_csr
 from aucforest.metrics.validation import unmask
-from aucforest.tables.columns import names_of
-from aucforest.tables.sparse import as_csr
 
 
 def indexable_rows(X: Any) -> Any:

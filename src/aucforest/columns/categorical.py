@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._caller import warn
+from aucforest.columns.texts import text_note
+from aucforest.columns.values import kind_of_value, parse_dates, plain_values, readable
 from aucforest.metrics.validation import is_missing, unmask
-from aucforest.tables.texts import text_note
-from aucforest.tables.values import kind_of_value, parse_dates, plain_values, readable
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import SHARED_CODE
 

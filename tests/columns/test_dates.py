@@ -7,8 +7,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from aucforest.tables.dates import find_dates, format_time, table_of
-from aucforest.tables.expansion import expand, split_names
+from aucforest.columns.dates import find_dates, format_time, table_of
+from aucforest.columns.expansion import expand, split_names
 from tests.estimators.data import small_forest
 
 # A Friday, a missing value, and a Sunday before 1970. In summer, New York is four hours behind UTC.

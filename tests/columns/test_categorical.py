@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from aucforest import AUCForestClassifier, LinearAUCClassifier
-from aucforest.tables.columns import as_table, encode, learn
+from aucforest.columns.categorical import as_table, encode, learn
 from tests.estimators.data import both, digest, make_table, refuse, small_forest, small_tree
 from tests.memory import peak_below
 from tests.reference.tree import walk

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tables import spellings
+from aucforest.columns import spellings
+from aucforest.columns.spellings import PATTERNS, PLAIN, as_number, count_readings, is_number
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.spellings import PATTERNS, PLAIN, as_number, count_readings, is_number
 from tests.tables.text_tables import read_column
 
 PLAIN_NUMBERS = ["1", "-1", "+1.5", " .5", "5.", "1e5", "-1.5E-3 ", "inf", "-Infinity", "NaN", "1e999", "\t1\n"]

@@ -1,0 +1,1 @@
+"""Columns of tables: kinds of values, categories, and the features that are made from columns."""
