@@ -132,7 +132,9 @@ REFUSED = [
     ("", None, None, "cannot read t.csv: it is empty"), ("PK\3\4", None, None, ZIP),
     ("PAR1\x15", None, None, "cannot read t.csv: it is a Parquet file: pass it in a file whose name ends in .parquet"),
     ("\xd0\xcf\x11\xe0", "latin-1", None, f"cannot read t.csv: it is a file of an old version of Excel, or {PASSWORD}"),
-    (LONG, "latin-1", None, f"cannot read t.csv: ZSTD decompress failed: {WINDOW} for decoding; decompress it first"),
+    *((LONG, "latin-1", given, f"cannot read t.csv: ZSTD decompress failed: {WINDOW} for decoding; decompress it first")
+      for given in (None, "cp1252")),
+    ('a,b\r\n1,2\r\n"3,4', None, None, f"t.csv, line 3: {OPEN}"),
     ("\n\n", None, None, "t.csv has no header"), ("a,b\n1,2\n3\n", None, None, RAGGED.format(3, 2, 1) + FEWER),
     ("sep=;\na;b\n1;2\n  \n", None, None, RAGGED.format(4, 2, 1) + FEWER),
     ("sep=;\na;b;;\n1;2;;;x\n", None, None, RAGGED.format(3, 4, 5) + ROW_NAMES),

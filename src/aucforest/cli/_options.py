@@ -88,7 +88,7 @@ _SEPARATOR = _checked_option(
     r"The character between the values of a CSV, such as ';' or '\t'. Default: the one that the header shows.",
 )
 _ENCODING = _checked_option(
-    "NAME", CHECKS["encoding"], "The encoding of text, such as cp1252. Default: UTF-8 or UTF-16."
+    "NAME", CHECKS["encoding"], "The encoding of text, such as cp1252. By default UTF-8, UTF-16 or UTF-32."
 )
 _DATE_FORMAT = _checked_option(
     "FORMAT",
@@ -100,7 +100,9 @@ _DECIMAL = _checked_option(
     CHECKS["decimal"],
     "The decimal mark, '.' or ',', of numbers in text for which both are possible, such as 12,345.",
 )
-_THOUSANDS = _checked_option("MARK", CHECKS["thousands"], "The thousands separator of numbers in text: ',' or '.'.")
+_THOUSANDS = _checked_option(
+    "MARK", CHECKS["thousands"], "The thousands separator of numbers in text: ',', '.', an apostrophe or a space."
+)
 _WHERE = _checked_option(
     "SQL",
     columns_of,

@@ -89,14 +89,14 @@ class Readable:
         return self.temporary_folder() / "copy"
 
     def _convert_to_utf8(self, encoding: str) -> None:
-        """Make a copy in UTF-8; ValueError if the file is not encoded in `encoding`."""
-        with open_unpacked(self.path) as content:
-            start = content.read(_BLOCK)
-        if not lookup(encoding).name.startswith("utf") and _is_utf8(start):
-            sentence = f"{self.name} is valid UTF-8, but is read as {encoding}"
-            warn(f"{sentence}: leave out --encoding (in Python, encoding)")
+        """Make a copy in UTF-8; ValueError if it is not encoded in `encoding` or is damaged."""
         original, self.path = self.path, self._new_path()
         try:
+            with open_unpacked(original) as content:
+                start = content.read(_BLOCK)
+            if not lookup(encoding).name.startswith("utf") and _is_utf8(start):
+                sentence = f"{self.name} is valid UTF-8, but is read as {encoding}"
+                warn(f"{sentence}: leave out --encoding (in Python, encoding)")
             with (
                 TextIOWrapper(open_unpacked(original), encoding, newline="") as content,
                 self.path.open("w", encoding="utf-8", newline="") as copy,
@@ -104,6 +104,14 @@ class Readable:
                 shutil.copyfileobj(content, copy, _BLOCK)
         except UnicodeError:
             raise ValueError(f"cannot read {self.name}: it is not encoded in {encoding}") from None
+        except OSError as error:
+            raise cannot_read(self.name, error) from error
+
+
+def cannot_read(name: str, error: OSError) -> ValueError:
+    """Return an error that names a file which cannot be decompressed."""
+    advice = "; decompress it first" if "requires too much memory" in str(error) else ""  # a long window of zstd
+    return ValueError(f"cannot read {name}: {error}{advice}")
 
 
 def _find_format(file: Any, formats: Mapping[bytes, str]) -> str:

@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
-from aucforest.tables.copies import Readable, open_unpacked
+from aucforest.tables.copies import Readable, cannot_read, open_unpacked
 from aucforest.tables.database import literal, literals
 from aucforest.tables.files import check_column_names, check_same_names
 from aucforest.tables.kinds import MISSING
@@ -155,7 +155,7 @@ def _line_of(file: Readable, dialect: _Dialect, row: int) -> int:
 def _line_with_other_end(file: Readable, dialect: _Dialect) -> int | None:
     """Return the number of the first line whose end differs from that of the header, or None if all end alike."""
     with _open_text(file) as lines:
-        ends = (_end_of(line) or "\n" for line in lines)
+        ends = (_end_of(line) or dialect.new_line for line in lines)  # the last line may have no end
         return next((number for number, end in enumerate(ends, 1) if end != dialect.new_line), None)
 
 
@@ -246,8 +246,7 @@ def _first_lines(file: Readable) -> list[str]:
             # A line of the maximum length may have a quote that is not closed. This line and later ones are not used.
             return [header, *takewhile(lambda line: len(line) < _MOST_BYTES, lines)]
     except OSError as error:
-        advice = "; decompress it first" if "requires too much memory" in str(error) else ""  # a long window of zstd
-        raise ValueError(f"cannot read {file.name}: {error}{advice}") from error
+        raise cannot_read(file.name, error) from error
 
 
 def _find_separator(head: Sequence[str], name: str, quote: str) -> str:

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 class ReadOptions(NamedTuple):
     """How a table in a file is read. All options except `where` and `sample` are for files of text, such as CSV.
 
-    By default, the separator is inferred from the first lines. The encoding is UTF-8, or UTF-16 with a byte order mark.
-    A column of numbers or dates has the format that fits nearly all of its values. If `stray_text` is "number", its
-    other values are missing. If `stray_text` is "text", a column with other values is text. `where` is an SQL
-    condition, and `sample` the number of rows that are sampled from those for which the condition is true.
+    By default, the separator is inferred from the first lines, and the encoding is UTF-8, or UTF-16 or UTF-32 with a
+    byte order mark. A column of numbers or dates has the format that fits nearly all of its values. If `stray_text` is
+    "number", its other values are missing. If `stray_text` is "text", a column with other values is text. `where` is an
+    SQL condition, and `sample` the number of rows that are sampled from those for which the condition is true.
     """
 
     separator: str | None = None
