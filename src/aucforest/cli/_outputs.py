@@ -31,7 +31,7 @@ from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.copies import STANDARD
-from aucforest.tables.kinds import decode, holds_text
+from aucforest.tables.kinds import decode, holds_text, plain_type
 from aucforest.tables.sources import is_table
 
 NARROW = {"collapse_padding": True, "pad_edge": False}  # options of `rich_table` for tables of many columns
@@ -116,8 +116,7 @@ def write_reference(
     """Write the result of `out_of_bag_rows` as a table, after the columns `kept` of the training table `source`."""
     scored, is_oob = oob_rows
     kept_schema = source.schema(kept) if kept else pa.schema([])
-    types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
-    schema = pa.schema([*zip(kept, types), *scored.schema])
+    schema = pa.schema([*zip(kept, map(plain_type, kept_schema.types)), *scored.schema])
     with table_writer(out, schema) as write:
         if not kept:
             write(scored)

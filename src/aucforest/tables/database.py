@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aucforest._memory import machine_memory
 from aucforest._optional import import_optional
 from aucforest._progress import is_watched, progress_bar
-from aucforest.tables.kinds import nan_to_null
+from aucforest.tables.kinds import nan_to_null, plain_type
 
 # The settings of all connections. With the first three, SQL can neither download extensions nor use Python variables.
 _SETTINGS = {
@@ -196,7 +196,7 @@ def _supported(rows: Any) -> Any:
     """Return a batch or a table with null in place of NaN, and floats in place of types of numbers without support."""
     columns = []
     for column in rows.columns:
-        type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        type_ = plain_type(column.type)
         if pa.types.is_floating(type_) or pa.types.is_decimal256(type_):
             column = nan_to_null(column.cast(_SUPPORTED_FLOATS.get(type_.bit_width, type_)))
         columns.append(column)

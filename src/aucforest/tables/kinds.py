@@ -55,6 +55,11 @@ class NamedTable:
         return f"{self.name}, row {row + 1}"
 
 
+def plain_type(type_: Any) -> Any:
+    """Return the type of the values of a dictionary-encoded column, and any other type unchanged."""
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
 def decode(column: Any) -> Any:
     """Return a dictionary-encoded column as a plain one, and any other column unchanged."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -161,7 +166,7 @@ def feature_names(source: Any, other_columns: Sequence[str], numbers: Sequence[s
     if not names:
         raise ValueError(f"{source.name} has no feature columns besides {other_columns[0]!r}")
     for field in list(source.schema([*names, *numbers]))[: len(names)]:
-        type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        type_ = plain_type(field.type)
         is_plain = is_numeric_type(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
         if not (is_plain or _is_temporal(field.type)):
             raise ValueError(

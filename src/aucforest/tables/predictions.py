@@ -14,7 +14,7 @@ from aucforest.columns.texts import listed, unseen_note
 from aucforest.columns.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 from aucforest.metrics.thresholds import decide
 from aucforest.tables import text_types
-from aucforest.tables.kinds import as_flags, as_kind, check_has_columns, decode, kind_of, nearest
+from aucforest.tables.kinds import as_flags, as_kind, check_has_columns, decode, kind_of, nearest, plain_type
 from aucforest.tables.sources import stray_notes
 
 _LABEL = "prediction"
@@ -147,10 +147,7 @@ class Predictions:
         # The kept columns of the table. Their text is copied unchanged, even if the model reads it as numbers.
         self._sources = table.add_raw_columns(kept) if table.is_text else kept
         self._probabilities = [] if proba is False else [f"probability_{label}" for label in model.classes_.tolist()]
-        fields = [
-            pa.field(name, type_.value_type if pa.types.is_dictionary(type_) else type_)
-            for name, type_ in zip(kept, table.schema(self._sources).types)
-        ]
+        fields = [pa.field(name, plain_type(type_)) for name, type_ in zip(kept, table.schema(self._sources).types)]
         if proba is not True:
             fields.append(pa.field(_LABEL, pa.array(model.classes_.tolist()).type))
         fields += [pa.field(name, pa.float64()) for name in self._probabilities]

@@ -21,7 +21,7 @@ from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
 from aucforest.tables.database import columns_of, rows_where
 from aucforest.tables.files import Files, check_column_names, check_same_names, rows_of_batch, split_batches
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
-from aucforest.tables.kinds import NamedTable, check_has_columns, holds_text
+from aucforest.tables.kinds import NamedTable, check_has_columns, holds_text, plain_type
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
 
@@ -336,7 +336,7 @@ def _common_type(one: Any, other: Any) -> Any:
         return one
     types = [one, other]
     if pa.types.is_dictionary(one) != pa.types.is_dictionary(other):
-        types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in types]
+        types = list(map(plain_type, types))
         if not any(map(holds_text, types)):  # numbers in a dictionary are categories
             return None
     try:
