@@ -98,10 +98,14 @@ class TrainingTable(ABC):
         self._weighting = weighting = RateWeights.of(weight, self._spec.sampler, n_classes)
         self._rate_weights = weighting.in_samples(weight)
         rates = self._count_rates(coding, weighting) if self.rates is None else self.rates
-        codes = self._codes  # `cells_of` must not refer to self, because a cycle would keep the mapped file open
+        # `cells_of` must not refer to self, because a cycle would keep the mapped file open.
+        codes, release = self._codes, self._release
 
         def cells_of(number: int) -> NDArray[np.int64]:
-            return coding.cell_finder.cells(rates.tables[number], codes)
+            cells = coding.cell_finder.cells(rates.tables[number], codes)
+            if release is not None:
+                release()
+            return cells
 
         integers = weighting.integers(weight)
         self._left_out = LeftOutTotalsFinder(target.labels, target.kept, integers, n_classes, target.groups, cells_of)
