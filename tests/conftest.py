@@ -1,4 +1,4 @@
-"""Settings of all tests, and a fixture that treats mapped files as Windows does."""
+"""Settings of all tests, a connection to the database engine, and mapped files as on Windows."""
 
 import os
 import sys

@@ -26,7 +26,7 @@ _LEAST_AUC, _LEAST_OF_CLASS = 0.999, 5
 # All pairs of classes are compared, unless there are more classes than this.
 _MOST_CLASSES = 10
 # For each pair of classes: the indices of their rows, and whether each row is of the second class.
-Pairs = list[tuple[NDArray[np.int64], NDArray[np.bool_]]]
+_Pairs = list[tuple[NDArray[np.int64], NDArray[np.bool_]]]
 
 
 def suspicious_columns(
@@ -53,7 +53,8 @@ def suspicious_columns(
         # The AUC of all rows is computed only if that of the sample is high.
         if labels is not None and sampled_pairs and _mean_auc(column, sampled_pairs) >= _LEAST_AUC:
             auc = _mean_auc(column, _pairs_of_classes(labels, np.arange(len(labels))))
-            leaks |= {name: auc} if auc >= _LEAST_AUC else {}
+            if auc >= _LEAST_AUC:
+                leaks[name] = auc
     order = {_EMPTY: 0, _CONSTANT: 1, _CONSTANT_ROUNDED: 1, _IDENTIFIER: 3}
     notes = sorted(names_by_note, key=lambda note: order.get(note, 2))
     sentences = [_sentence(note, names_by_note[note], drop) for note in notes]
@@ -88,7 +89,7 @@ def _are_integers_or_text(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.floor(values))))
 
 
-def _sampled_pairs(labels: NDArray[Any]) -> Pairs:
+def _sampled_pairs(labels: NDArray[Any]) -> _Pairs:
     """Return the pairs of classes of a random sample of each class, or [] if columns that separate them have no note.
 
     The sample is random, because the table may be sorted by class.
@@ -101,16 +102,16 @@ def _sampled_pairs(labels: NDArray[Any]) -> Pairs:
     return _pairs_of_classes(labels, np.concatenate(sampled))
 
 
-def _pairs_of_classes(labels: NDArray[Any], rows: NDArray[np.int64]) -> Pairs:
+def _pairs_of_classes(labels: NDArray[Any], rows: NDArray[np.int64]) -> _Pairs:
     """Return the given rows of each pair of classes, and whether each row is of the second class."""
     pairs = []
-    for negative, positive in combinations(np.unique(labels), 2):
+    for negative, positive in combinations(np.unique(labels[rows]), 2):
         pair = rows[(labels[rows] == negative) | (labels[rows] == positive)]
         pairs.append((pair, labels[pair] == positive))
     return pairs
 
 
-def _mean_auc(column: Column, pairs: Pairs) -> float:
+def _mean_auc(column: Column, pairs: _Pairs) -> float:
     """Return the mean ROC AUC of a column over pairs of classes."""
     return float(np.mean([_auc(column, rows, is_positive) for rows, is_positive in pairs]))
 

@@ -105,6 +105,8 @@ class Readable:
         except UnicodeError:
             raise ValueError(f"cannot read {self.name}: it is not encoded in {encoding}") from None
         except OSError as error:
+            if error.errno is not None:  # of the system, such as a full disk
+                raise
             raise cannot_read(self.name, error) from error
 
 

@@ -241,7 +241,7 @@ def _first_lines(file: Readable) -> list[str]:
     """Return the first lines of a file; what is not UTF-8 becomes surrogates, which cannot be encoded."""
     try:
         with _open_text(file, "surrogateescape") as content:
-            header = content.readline(2 * _MOST_BYTES)
+            header = content.readline(2 * _MOST_BYTES)  # of many columns it may be longer than a row
             lines = islice(iter(lambda: content.readline(_MOST_BYTES), ""), _MOST_HEAD_LINES - 1)
             # A line of the maximum length may have a quote that is not closed. This line and later ones are not used.
             return [header, *takewhile(lambda line: len(line) < _MOST_BYTES, lines)]
