@@ -51,7 +51,7 @@ TOOLS = ["pytest", "hypothesis", "openpyxl", "polars"]
 # Each file uses other libraries: frames and Arrow, numba, Typer, matplotlib, ONNX, Dask. The deselected test compiles
 # the most kernels, and uses no other library.
 QUICK_TESTS = [
-    *(f"tests/{name}.py" for name in ("estimators/test_golden", "tables/test_columns", "metrics/test_roc")),
+    *(f"tests/{name}.py" for name in ("estimators/test_golden", "columns/test_categorical", "metrics/test_roc")),
     *(f"tests/{name}.py" for name in ("cli/test_fit", "exports/test_onnx", "distributed/test_prediction")),
     "--deselect=tests/cli/test_fit.py::test_few_integers_and_text_are_classes",
 ]
