@@ -6,16 +6,12 @@ ROOT = Path(__file__).parents[1]
 
 # Test files that do not belong to one module, and what they test.
 WITHOUT_A_MODULE = {
-    "docs": "the pages",
-    "imports": "the imports of all modules",
-    "mirror": "this file",
-    "packaging": "the sdist and the wheel",
-    "readme": "the README",
-    "cli/stranger": "messy tables through all commands",
-    "estimators/golden": "recorded models",
+    "docs": "the pages", "imports": "the imports of all modules", "mirror": "this file",
+    "packaging": "the sdist and the wheel", "readme": "the README",
+    "cli/stranger": "messy tables through all commands", "estimators/golden": "recorded models",
     "report/templates": "the templates of the page, which are no modules",
     "tables/forms": "all forms of a column, through all ways to a forest",
-}
+}  # fmt: skip
 
 
 def modules() -> set[str]:

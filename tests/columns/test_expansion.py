@@ -46,7 +46,7 @@ def test_names_and_columns_of_features():
         "shop", "x", "day: month", "day: day", "shop: category", "shop: range of 10",
     ]  # fmt: skip
     assert expansion.columns_of_features(3, EXPANDED) == [0, 1, 2, 2, 0, 0]
-    assert expansion.columns_of_found(3, EXPANDED, expansion.IntegerColumn) == {4: (0, 1), 5: (0, 10)}
+    assert expansion.columns_of_found(3, EXPANDED, categorical=False) == {4: (0, 1), 5: (0, 10)}
     assert expansion.n_added(EXPANDED) == 3
     assert expand(X := np.eye(3), {}) is X
 

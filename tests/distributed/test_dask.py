@@ -104,12 +104,14 @@ def test_forests_with_target_rates_are_equal(client, n_parts, options, weight, n
 def test_integers_that_are_categories_first_characters_and_dates_are_found_as_in_memory(client):
     frame = make_accounts(n_classes=3, with_regions=True).to_pandas()
     frame["code"] = frame.account.fillna(0).map("C{:05.0f}".format)
-    tables = frame, dd.from_pandas(frame, npartitions=5)
-    forest = DaskAUCForestClassifier(20, random_state=0, oob_score=True)
-    fit_to_frames(forest, *((rows[["x", "account", "age", "code"]], rows.label, rows.weight) for rows in tables))
+    frame["zip"] = frame.account
+    tables, names = (frame, dd.from_pandas(frame, npartitions=5)), ["x", "account", "age", "code", "zip"]
+    forest = DaskAUCForestClassifier(20, categorical_features=["code", "zip"], random_state=0, oob_score=True)
+    fit_to_frames(forest, *((rows[names], rows.label, rows.weight) for rows in tables))
     assert forest.expanded_[1].parts == ("number", "category", "range of 10")
     assert forest.expanded_[3].parts == ("text", "first 5 characters")
-    assert len(forest.categories_[4]) == 200
+    assert forest.expanded_[4].parts == ("category", "range of 10")
+    assert len(forest.categories_[5]) == 200
     frame, labels = make_frame()
     booked = pd.Series(np.datetime64("2024-01-01", "us") + (np.arange(9000) * 79 % 500_000).astype("m8[m]"))
     frame = frame[["size"]].assign(booked=booked.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))

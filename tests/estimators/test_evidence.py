@@ -149,11 +149,9 @@ def noise_table(n_classes, kind):
 
 
 @pytest.mark.parametrize("shrinkage", ["auto", 2.0])
-@pytest.mark.parametrize(
-    ("n_classes", "kind"),
-    [(2, "numbers"), (2, "categories"), (2, "weights"), (2, "groups"), (3, "categories")],
-    ids=["numbers", "two", "weights", "groups", "three"],
-)
+@pytest.mark.parametrize(("n_classes", "kind"), [
+    (2, "numbers"), (2, "categories"), (2, "weights"), (2, "groups"), (3, "categories"),
+], ids=["numbers", "two", "weights", "groups", "three"])  # fmt: skip
 def test_the_optimism_of_choices_equals_that_by_definition(n_classes, kind, shrinkage):
     X, y, weight, groups = noise_table(n_classes, kind)
     forest = AUCForestClassifier(60, shrinkage=shrinkage, **NOISE_PARAMS).fit(X, y, weight, groups=groups)

@@ -48,11 +48,9 @@ def weights_by_hand(forest, table, labels, n_trees, weight=None):
     return weights / weights.sum()
 
 
-@pytest.mark.parametrize(
-    ("table", "labels", "weight"),
-    [(X, Y, None), (X3, Y3, None), (X, Y, np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(X)))],
-    ids=["two", "three", "weights"],
-)
+@pytest.mark.parametrize(("table", "labels", "weight"), [
+    (X, Y, None), (X3, Y3, None), (X, Y, np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(X))),
+], ids=["two", "three", "weights"])  # fmt: skip
 def test_trees_go_to_the_variants_that_earn_them(table, labels, weight):
     forest = mixed(shrinkage=1.0).fit(table, labels, weight)
     assert forest.variants_[:32] == ALL * 4

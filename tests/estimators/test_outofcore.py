@@ -115,14 +115,10 @@ def test_integers_that_are_categories_are_found_as_in_memory(
         assert [len(categories) for categories in forest.categories_.values()] == [200, 40][: 1 + with_regions]
 
 
-@pytest.mark.parametrize(
-    ("table", "params"),
-    [
-        (TABLE.drop_columns("weight"), {}),
-        (make_many().drop_columns(["customer", "weight"]), RATED | {"categorical_encoding": "interactions"}),
-    ],
-    ids=["sets", "rates"],
-)
+@pytest.mark.parametrize(("table", "params"), [
+    (TABLE.drop_columns("weight"), {}),
+    (make_many().drop_columns(["customer", "weight"]), RATED | {"categorical_encoding": "interactions"}),
+], ids=["sets", "rates"])  # fmt: skip
 def test_a_warm_start_adds_trees(table, params):
     X, y = table.drop_columns("label"), np.array(table["label"].to_pylist())
     expected = make_forest(**params, warm_start=True).fit(X, y)

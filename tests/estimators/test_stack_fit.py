@@ -101,17 +101,13 @@ class Other(LogisticRegression):
         return self.change(super().predict_proba(X))
 
 
-@pytest.mark.parametrize(
-    ("linear", "sentence"),
-    [
-        (Other(np.log), "predict_proba returned -.*, which is no probability"),
-        (Other(lambda proba: 9 * proba), "predict_proba returned .*, which is no probability"),
-        (Other(lambda proba: proba[:, 1:]), r"predict_proba returned .* \(60, 1\), but must .* \(60, 2\)"),
-        (Other(lambda proba: proba.astype(str)), "predict_proba returned <U"),
-        (Other(np.array, [1, 2]), r"has the classes_ \[1, 2\], which are not labels from 0 to 1"),
-    ],
-    ids=["logarithms", "scores", "one column", "text", "other classes"],
-)
+@pytest.mark.parametrize(("linear", "sentence"), [
+    (Other(np.log), "predict_proba returned -.*, which is no probability"),
+    (Other(lambda proba: 9 * proba), "predict_proba returned .*, which is no probability"),
+    (Other(lambda proba: proba[:, 1:]), r"predict_proba returned .* \(60, 1\), but must .* \(60, 2\)"),
+    (Other(lambda proba: proba.astype(str)), "predict_proba returned <U"),
+    (Other(np.array, [1, 2]), r"has the classes_ \[1, 2\], which are not labels from 0 to 1"),
+], ids=["logarithms", "scores", "one column", "text", "other classes"])  # fmt: skip
 @pytest.mark.usefixtures("nothing_grows")
 def test_a_linear_model_that_predicts_no_probabilities(linear, sentence):
     with pytest.raises(ValueError, match=f"^linear: Other:? {sentence}"):
@@ -125,17 +121,13 @@ def test_a_linear_model_that_predicts_none_for_new_rows():
         stack.predict_proba(FILLED)
 
 
-@pytest.mark.parametrize(
-    ("params", "data", "sentence"),
-    [
-        ({"threshold": "gmean"}, (X3, Y3), "^threshold='gmean' needs two classes, but y has 3$"),
-        ({"linear": LogisticRegression()}, (X, Y), "Input X contains NaN"),
-        ({"linear": Other(np.array)}, (FILLED, Y, WEIGHT), r"^linear: Other\.fit takes no sample_weight"),
-        ({}, (X, np.zeros(300)), "^y has only one class"),
-        ({}, (X, Y, np.zeros(300)), "^Sample weights must contain at least one non-zero number"),
-    ],
-    ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
-)
+@pytest.mark.parametrize(("params", "data", "sentence"), [
+    ({"threshold": "gmean"}, (X3, Y3), "^threshold='gmean' needs two classes, but y has 3$"),
+    ({"linear": LogisticRegression()}, (X, Y), "Input X contains NaN"),
+    ({"linear": Other(np.array)}, (FILLED, Y, WEIGHT), r"^linear: Other\.fit takes no sample_weight"),
+    ({}, (X, np.zeros(300)), "^y has only one class"),
+    ({}, (X, Y, np.zeros(300)), "^Sample weights must contain at least one non-zero number"),
+], ids=lambda value: str(value)[:20] if isinstance(value, str) else "")  # fmt: skip
 @pytest.mark.usefixtures("nothing_grows")
 def test_what_can_be_known_before_the_forest_is_grown(params, data, sentence):
     with pytest.raises(ValueError, match=sentence):

@@ -215,11 +215,9 @@ def test_monotonic_constraints_stay():
     assert list(own.members_) == ["forest", "residual", "linear"]
 
 
-@pytest.mark.parametrize(
-    ("rule", "weight"),
-    [("f1", WEIGHT), ({"alerts": 40}, WEIGHT), ({"precision": 0.7}, None)],
-    ids=lambda value: "weighted" if value is WEIGHT else str(value),
-)
+@pytest.mark.parametrize(("rule", "weight"), [
+    ("f1", WEIGHT), ({"alerts": 40}, WEIGHT), ({"precision": 0.7}, None),
+], ids=lambda value: "weighted" if value is WEIGHT else str(value))  # fmt: skip
 def test_tuned_thresholds(rule, weight):
     stack = small_stack(20, stack={"threshold": rule}).fit(X, Y, weight)
     seen = np.isfinite(stack.oob_decision_function_[:, 0])

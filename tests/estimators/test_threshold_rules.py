@@ -22,14 +22,10 @@ RULES = ["gmean", "youden", "f1", COST, *BOUNDS, BUDGET]
 
 
 @pytest.mark.filterwarnings(UNSCORED)
-@pytest.mark.parametrize(
-    ("rule", "params", "weight"),
-    [
-        *((rule, {"sampling": "balanced"}, None) for rule in ("gmean", COST, *BOUNDS[:4], BUDGET)),
-        *((rule, {"n_estimators": 6, "shrinkage": 0}, WEIGHT) for rule in ("youden", "f1", *BOUNDS[1:3], BOUNDS[4])),
-    ],
-    ids=lambda value: "weighted" if value is WEIGHT else str(value),
-)
+@pytest.mark.parametrize(("rule", "params", "weight"), [
+    *((rule, {"sampling": "balanced"}, None) for rule in ("gmean", COST, *BOUNDS[:4], BUDGET)),
+    *((rule, {"n_estimators": 6, "shrinkage": 0}, WEIGHT) for rule in ("youden", "f1", *BOUNDS[1:3], BOUNDS[4])),
+], ids=lambda value: "weighted" if value is WEIGHT else str(value))  # fmt: skip
 def test_rules_that_are_tuned(rule, params, weight):
     forest = small_forest(threshold=rule, oob_score=True, **{"n_estimators": 30, **params}).fit(X, Y, weight)
     seen = ~np.isnan(forest.oob_decision_function_[:, 1])

@@ -167,17 +167,13 @@ def test_constraints_by_name(make):
 
 
 @both
-@pytest.mark.parametrize(
-    ("signs", "data", "sentence"),
-    [
-        ([1, 0], (FRAME, Y_OPTIONS), r"monotonic_cst has shape \(2,\) but the input data X has 5 features"),
-        ([2, 0, 0, 0, 0], (FRAME, Y_OPTIONS), "must be an array-like of -1, 0 or 1"),
-        ({"a": 1}, (X_OPTIONS, Y_OPTIONS), "monotonic_cst is a dict of feature names, but X has no feature names"),
-        ([1, 0, 0, 0, 0], (X, Y), "^monotonic_cst needs two classes, but y has 3$"),
-        ({"a": 1, "c": 1}, (KINDS, Y_OPTIONS), "^monotonic_cst of feature 2 must be 0, because the feature"),
-    ],
-    ids=["shape", "values", "names", "classes", "categories"],
-)
+@pytest.mark.parametrize(("signs", "data", "sentence"), [
+    ([1, 0], (FRAME, Y_OPTIONS), r"monotonic_cst has shape \(2,\) but the input data X has 5 features"),
+    ([2, 0, 0, 0, 0], (FRAME, Y_OPTIONS), "must be an array-like of -1, 0 or 1"),
+    ({"a": 1}, (X_OPTIONS, Y_OPTIONS), "monotonic_cst is a dict of feature names, but X has no feature names"),
+    ([1, 0, 0, 0, 0], (X, Y), "^monotonic_cst needs two classes, but y has 3$"),
+    ({"a": 1, "c": 1}, (KINDS, Y_OPTIONS), "^monotonic_cst of feature 2 must be 0, because the feature"),
+], ids=["shape", "values", "names", "classes", "categories"])  # fmt: skip
 def test_wrong_constraints(make, signs, data, sentence):
     refuse(make(monotonic_cst=signs), sentence, *data)
 

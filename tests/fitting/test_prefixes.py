@@ -1,4 +1,4 @@
-"""First characters of text that are categories: how they are found, and the forests that read them."""
+"""First characters or digits that are categories: how they are found, and the forests that read them."""
 
 import copy
 
@@ -6,27 +6,33 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, load
+from aucforest.cli._outputs import describe_features
 from aucforest.columns.categorical import Factor
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import integer_categories, on_disk, prefixes
 from aucforest.fitting.integer_categories import CountedRows, merge_counts
-from aucforest.fitting.prefixes import count_texts, find_length
+from aucforest.fitting.prefixes import count_categories, find_length
 from aucforest.fitting.target_rates import SMOOTHING
 from aucforest.inspection import column_notes, explain, oob_permutation_importance
+from aucforest.inspection.models import range_names_of
 from tests.estimators.data import assert_same_fit
 from tests.estimators.test_model_files import at, check_refused, read
 from tests.fitting.tables import make_accounts
 from tests.reference import prefixes as reference
 
 FRAME = make_accounts(with_regions=True).to_pandas()
+NUMBERS = FRAME.account
+BY_NAME = {"categorical_features": ["account"]}
 FRAME["account"] = FRAME.account.map("{:06.0f}".format).where(FRAME.account.notna(), None)
 X, Y = FRAME[["x", "account", "age"]], np.array(FRAME.label.tolist())
+NUMBERED = X.assign(account=NUMBERS)
 
 
 def find(X, y=Y, sample_weight=None, groups=None, **params):
-    """Return the columns of text whose first characters are categories, and the numbers of characters."""
+    """Return the columns whose first characters or digits are categories, and the numbers of characters or widths."""
     forest = AUCForestClassifier(5, random_state=0, **params).fit(X, y, sample_weight, groups=groups)
     return {feature: column.sizes[0] for feature, column in forest.expanded_.items()}
 
@@ -34,6 +40,11 @@ def find(X, y=Y, sample_weight=None, groups=None, **params):
 @pytest.fixture(scope="module")
 def forest():
     return AUCForestClassifier(40, oob_score=True, warm_start=True, random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def integers():
+    return AUCForestClassifier(40, oob_score=True, warm_start=True, random_state=0, **BY_NAME).fit(NUMBERED, Y)
 
 
 def test_first_characters_are_found_by_the_definition(monkeypatch):
@@ -50,8 +61,10 @@ def test_first_characters_are_found_by_the_definition(monkeypatch):
         labels = np.unique(labels, return_inverse=True)[1]
         rows, column = CountedRows.of(labels, int(labels.max()) + 1, 1), Factor(texts, row)
         parts = [rows._replace(labels=labels[:100]), rows._replace(labels=labels[100:])]
-        counts = merge_counts(*(count_texts(column, i, part) for i, part in zip((range(100), range(100, 300)), parts)))
-        np.testing.assert_array_equal(counts.counts, count_texts(column, None, rows).counts)
+        counts = merge_counts(
+            *(count_categories(column, i, part) for i, part in zip((range(100), range(100, 300)), parts))
+        )
+        np.testing.assert_array_equal(counts.counts, count_categories(column, None, rows).counts)
         length = find_length(sorted({texts[i] for i in row}), counts)
         expected = reference.find_length(
             [texts[i] for i in row], labels, SMOOTHING.tolist(), integer_categories._VALUE_SMOOTHING
@@ -61,15 +74,39 @@ def test_first_characters_are_found_by_the_definition(monkeypatch):
     assert {0, 1, 2} <= found
 
 
+def test_ranges_are_found_by_the_definition(monkeypatch):
+    monkeypatch.setattr(integer_categories, "MOST_IN_SETS", 10)
+    found, rng = set(), np.random.default_rng(0)
+    for _ in range(60):
+        numbers = rng.choice(np.arange(-100, 300), 60, replace=False)
+        row, first = rng.integers(0, 60, 300), {width: numbers // width + 10 for width in (10, 100)}
+        score = sum(rng.choice([0.0, 2.5]) * rng.normal(size=50)[first[width]] for width in first)[row]
+        values, labels = numbers[row], (score + rng.logistic(size=300) > 0).astype(np.int64)
+        width = count_categories(values, None, CountedRows.of(labels, 2, 1)).find_range()
+        smoothings = SMOOTHING.tolist(), integer_categories._VALUE_SMOOTHING
+        assert width == reference.find_range(values.tolist(), labels, *smoothings)
+        found.add(width)
+    assert found >= {0, 10, 100}
+
+
 def test_only_text_that_occurs_is_counted():
     rows = CountedRows.of(np.array([0, 1, 1]), 2, 1)
     for values in (["a", np.nan, 5], ["a", None], ["a", "b"]):
-        assert count_texts(Factor(values, np.array([0, 1, 0])), None, rows).counts.max(initial=0) == 1
+        assert count_categories(Factor(values, np.array([0, 1, 0])), None, rows).counts.max(initial=0) == 1
     two_rows = rows._replace(labels=rows.labels[:2])
-    assert len(count_texts(Factor(["a", 5], np.array([0, 1, 0])), np.array([0, 2]), two_rows).values) == 1
-    assert count_texts(Factor(["a", 5], np.array([0, 1, 0])), None, rows) is None
-    assert len(count_texts(np.full(3, np.nan), None, rows).values) == 0
-    assert count_texts(np.zeros(3), None, rows) is None
+    assert len(count_categories(Factor(["a", 5], np.array([0, 1, 0])), np.array([0, 2]), two_rows).values) == 1
+    assert count_categories(Factor(["a", 5], np.array([0, 1, 0])), None, rows) is None
+    assert len(count_categories(np.full(3, np.nan), None, rows).values) == 0
+
+
+def test_only_integers_that_occur_are_counted():
+    rows = CountedRows.of(np.array([0, 1, 1]), 2, 1)
+    for column in (np.array([7.0, -1, 7]), np.array([7, -1, 7]), Factor([7, -1.0, 0.5], np.array([0, 1, 0]))):
+        counted = count_categories(column, None, rows)
+        np.testing.assert_array_equal((counted.values, *counted.counts.T), [[-1, 7], [0, 1], [1, 1]])
+    for values in ([7, 0.5], [7, 2**53 + 2], [True, False], [7, "a"], [7, np.inf]):
+        assert count_categories(Factor(values, np.array([0, 1, 0])), None, rows) is None
+    assert count_categories(np.array([True, False, True]), None, rows) is None
 
 
 def test_of_many_texts_a_sample_is_counted(monkeypatch):
@@ -98,16 +135,36 @@ def test_they_rank_better(forest):
     assert forest.oob_score_ > sets.oob_score_ + 0.01
 
 
-@pytest.mark.parametrize("kind", ["category", "string[pyarrow]", "object"])
+@pytest.mark.parametrize(("account", "params"), [
+    (NUMBERS.astype("Int64").astype("category"), {}), (NUMBERS.astype("Int64"), BY_NAME), (NUMBERS, BY_NAME),
+    (NUMBERS.astype("Int64").astype(object), BY_NAME),
+])  # fmt: skip
+def test_integers_and_text_with_the_same_first_digits_are_the_same(forest, account, params):
+    integers = AUCForestClassifier(40, oob_score=True, random_state=0, **params).fit(X.assign(account=account), Y)
+    assert integers.split_features_[3] == "account: range of 10"
+    assert range_names_of(integers)[3][:2] == ["1000 to 1009", "1010 to 1019"]
+    np.testing.assert_array_equal(integers.oob_decision_function_, forest.oob_decision_function_)
+    rows = pd.DataFrame({"x": 0.5, "account": [1004, 1009, 1010, 99, 2**60], "age": 30})
+    texts = rows.assign(account=rows.account.map("{:06d}".format))
+    np.testing.assert_array_equal(integers.predict_proba(rows), forest.predict_proba(texts))
+    np.testing.assert_array_equal(integers.encode(rows).iloc[:, 3], [0, 0, 1, np.nan, np.nan])
+    note = "has not seen (1009); it counts as missing, except for its range of 10"
+    assert column_notes(rows[:2], model=integers)[-1].endswith(note)
+    assert "1 of them categorical, 1 of integers with ranges; 6 features" in describe_features(integers)
+
+
+@pytest.mark.parametrize("kind", ["category", "string[pyarrow]", "object", "integers"])
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("groups", [None, "customer"])
 def test_the_same_is_found_out_of_core(monkeypatch, kind, weight, groups):
     monkeypatch.setattr(on_disk, "_BATCH_CELLS", 900)
-    table = pa.Table.from_pandas(FRAME.astype({"account": kind}), preserve_index=False)
+    frame = FRAME.assign(account=NUMBERS) if kind == "integers" else FRAME.astype({"account": kind})
+    table, params = pa.Table.from_pandas(frame, preserve_index=False), BY_NAME if kind == "integers" else {}
     given = {"sample_weight": None if weight is None else FRAME[weight], "groups": groups and FRAME[groups]}
-    expected = AUCForestClassifier(20, random_state=0, oob_score=True).fit(X, Y, **given)
+    expected = AUCForestClassifier(20, random_state=0, oob_score=True, **params)
+    expected.fit(frame[list(X)] if params else X, Y, **given)
     assert list(expected.expanded_) == [1]
-    forest, dropped = AUCForestClassifier(20, random_state=0, oob_score=True), {"weight", "customer"} - {weight, groups}
+    forest, dropped = clone(expected), {"weight", "customer"} - {weight, groups}
     forest = fit_out_of_core(forest, table, "label", sample_weight=weight, groups=groups, drop=list(dropped))
     assert_same_fit(forest, expected)
 
@@ -115,7 +172,8 @@ def test_the_same_is_found_out_of_core(monkeypatch, kind, weight, groups):
 def test_text_that_is_not_searched():
     assert find(X, categorical_encoding="sets") == {}
     assert find(X.assign(account=X.account.str[:5])) == {}  # 40 categories are sets
-    assert find(X.assign(account=pd.Categorical(X.account.astype(float).fillna(0)))) == {}
+    assert find(X.assign(account=pd.Categorical(NUMBERS + 0.5))) == {}
+    assert find(X.assign(account=NUMBERS // 10), categorical_features=["account"]) == {}
     assert find(X, sample_weight=np.where(np.arange(len(X)) < 50, 1.0, 0.0)) == {}
     assert find(X, groups=X.account.fillna("-")) == {1: 5}  # other groups have the same first characters
 
@@ -130,10 +188,18 @@ def test_random_names_have_no_first_characters():
 
 
 @pytest.mark.filterwarnings("ignore:warm_start. shrinkage, mixture and calibration stay:UserWarning")
-def test_a_warm_start_keeps_them(forest):
+def test_a_warm_start_keeps_them(forest, integers):
+    by_name = copy.deepcopy(integers).set_params(n_estimators=45, oob_score=False).fit(NUMBERED, Y[::-1])
     grown = copy.deepcopy(forest).set_params(n_estimators=45, oob_score=False).fit(X, Y[::-1])
-    assert (grown.expanded_, len(grown)) == (forest.expanded_, 45)
-    assert find(X, Y[::-1]) == {}  # with the labels in another order, a new fit does not find them
+    assert (grown.expanded_, by_name.expanded_) == (forest.expanded_, integers.expanded_)
+    assert len(grown) == len(by_name) == 45
+    assert find(X, Y[::-1]) == find(NUMBERED, Y[::-1], **BY_NAME) == {}  # a new fit does not find them
+    by_name.set_params(n_estimators=50)
+    for account in (NUMBERS // 10, X.account.fillna("-")):
+        with pytest.raises(ValueError, match=r"^warm_start: column 1 has different categories than in the previous"):
+            by_name.fit(X.assign(account=account), Y)
+    with pytest.raises(ValueError, match=r"^warm_start: column 1 had categories in the previous fit, but has other va"):
+        by_name.set_params(categorical_features=None).fit(NUMBERED, Y)
     for texts in (X.account.str[:1], X.account.str[1:]):
         with pytest.raises(ValueError, match=r"^warm_start: column 1 has different categories than in the previous"):
             grown.set_params(n_estimators=50).fit(X.assign(account=texts), Y)
@@ -143,21 +209,22 @@ def test_a_warm_start_keeps_them(forest):
             fit_out_of_core(grown, pa.table(rows.assign(y=Y)), "y") if out_of_core else grown.fit(rows, Y)
 
 
-def test_files_and_exports(forest, tmp_path):
+def test_files_and_exports(forest, integers, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     stack = AUCStackingClassifier(AUCForestClassifier(40), random_state=0).fit(X, Y)
     assert stack.members_["linear"].categorical == (1, 3)
     assert stack.members_["boosted"].categorical_encoding == ["rates", "interactions"]
     rows = X.assign(account=X.account.where(X.index % 3 > 0, X.account.str[:5] + "?"))
-    for model in (stack, forest):
-        expected = model.predict_proba(rows)
+    others = X.assign(account=NUMBERS + 4 * (X.index % 3 == 0))
+    for model, new in ((stack, rows), (forest, rows), (integers, others)):
+        expected = model.predict_proba(new)
         model.save(tmp_path / "model")
         loaded = load(tmp_path / "model")
         assert loaded.expanded_ == model.expanded_
-        np.testing.assert_array_equal(loaded.predict_proba(rows), expected)
+        np.testing.assert_array_equal(loaded.predict_proba(new), expected)
         model.to_onnx(tmp_path / "model.onnx")
         session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
-        _, proba = session.run(None, {"X": model.encode(rows).to_numpy()})
+        _, proba = session.run(None, {"X": model.encode(new).to_numpy()})
         np.testing.assert_allclose(proba, expected, atol=1e-6)
 
 
@@ -175,3 +242,14 @@ def test_damaged_files_are_refused(forest, tmp_path, change, message):
     contents = read(tmp_path / "model")
     assert contents[1]["prefixes"] == [[1, 5]]
     check_refused(contents, change, message, tmp_path)
+
+
+@pytest.mark.parametrize(("item", "message"), [
+    ([1, 100], "column 1 has other first characters"), ([1, 1, 10], "there are categories of feature 1, which is"),
+    ([0, 10], "column 0 has other first"), ([1, 20], "the ranges of integers are unknown"), ([1, 10, 100], "column 1 "),
+])  # fmt: skip
+def test_damaged_ranges_are_refused(integers, tmp_path, item, message):
+    integers.save(tmp_path / "model")
+    contents = read(tmp_path / "model")
+    assert contents[1]["integers"] == [[1, 10]]
+    check_refused(contents, at("integers", put=[item]), message, tmp_path)

@@ -89,11 +89,9 @@ def test_invalid_sizes_periods_and_timestamps(make, sentence):
 ZONED = pd.Series(pd.date_range("2023-01-31 23:30", periods=3, freq="h", tz="Europe/Berlin"))
 
 
-@pytest.mark.parametrize(
-    "times",
-    [ZONED, pd.DatetimeIndex(ZONED), list(ZONED.dt.to_pydatetime()), ZONED.astype(str), polars.from_pandas(ZONED)],
-    ids=["series", "index", "datetimes", "texts", "polars"],
-)
+@pytest.mark.parametrize("times", [
+    ZONED, pd.DatetimeIndex(ZONED), list(ZONED.dt.to_pydatetime()), ZONED.astype(str), polars.from_pandas(ZONED),
+], ids=["series", "index", "datetimes", "texts", "polars"])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:The behavior of DatetimeProperties:FutureWarning")
 def test_times_with_a_zone_are_invalid(times):
     """In UTC the first time would be on another day than in local time."""

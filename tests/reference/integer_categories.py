@@ -10,10 +10,8 @@ def find_groups(values, labels, is_scored, group_of, smoothings, value_smoothing
 
     `values` is a list, `group_of` has a function of a value for each size.
     """
-    is_class, index_of = (
-        labels[:, None] == np.unique(labels),
-        {value: i for i, value in enumerate(dict.fromkeys(values))},
-    )
+    is_class = labels[:, None] == np.unique(labels)
+    index_of = {value: i for i, value in enumerate(dict.fromkeys(values))}
     rows = np.array([index_of[value] for value in values])
     same = (rows[:, None] == rows) & ~np.eye(len(rows), dtype=bool)
     counts, n_rows = same @ is_class.astype(float), same.sum(axis=1, keepdims=True)

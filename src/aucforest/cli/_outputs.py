@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,7 @@ from aucforest.tables.sources import is_table
 NARROW = {"collapse_padding": True, "pad_edge": False}  # options of `rich_table` for tables of many columns
 PICTURES = (".png", ".svg", ".pdf")  # suffixes of picture files
 TABLES = (".csv", ".parquet")  # suffixes of table files
+_NUMBERS = "of integers with categories"
 QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")  # metrics for any number of classes
 
 Write = Callable[[Any], None]
@@ -67,14 +69,18 @@ def n_features(model: Any) -> int:
 
 
 def describe_features(model: Any) -> str:
-    expanded = list(getattr(model, "expanded_", {}).values())
-    kinds_of = DateColumn, IntegerColumn, TextColumn
-    n_dates, n_integers, n_texts = (sum(isinstance(column, kind) for column in expanded) for kind in kinds_of)
-    n_categorical = len(categories_of_columns(model)) - n_integers
-    kinds = f"{n_categorical} of them categorical" + (f", {n_dates} of dates" if n_dates else "")
-    kinds += f", {n_integers} of integers with categories" if n_integers else ""
-    kinds += f", {n_texts} of text with first characters" if n_texts else ""
-    return f"{model.n_features_in_} columns, {kinds}; {n_features(model)} features"
+    counts = Counter(map(_describe_parts, getattr(model, "expanded_", {}).values()))
+    n_categorical = len(categories_of_columns(model)) - counts[_NUMBERS]
+    kinds = [f"{n_categorical} of them categorical", *(f"{n} {parts}" for parts, n in counts.items())]
+    return f"{model.n_features_in_} columns, {', '.join(kinds)}; {n_features(model)} features"
+
+
+def _describe_parts(column: DateColumn | IntegerColumn | TextColumn) -> str:
+    if isinstance(column, DateColumn):
+        return "of dates"
+    if isinstance(column, TextColumn):
+        return "of text with first characters"
+    return "of integers with ranges" if column.is_categorical else _NUMBERS
 
 
 def describe_threshold(model: Any, rule_text: str) -> str:

@@ -398,8 +398,8 @@ def encode(
 ) -> NDArray[Any]:
     """Return a table as a numeric matrix, with codes in its categorical columns.
 
-    The codes of the first characters of columns are appended. `prefixes` has the column and the number of characters
-    of each of these features, by its index.
+    The codes of the first characters or digits of columns are appended. `prefixes` has the column and the size of each
+    of these features, by its index.
     """
     columns = {feature: read_column(table, feature) for feature in categories if feature not in prefixes}
     matrix = _as_numbers(table, columns, categories)
@@ -407,12 +407,38 @@ def encode(
     return np.column_stack((matrix, *codes)) if codes else matrix
 
 
-def encode_prefixes(column: Column, n_characters: int, prefixes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the codes of the first characters of a column of text, NaN for missing values and unseen characters."""
+def encode_prefixes(column: Column, size: int, prefixes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the codes of the first `size` characters of text, or of the ranges of integers with the width `size`.
+
+    They are NaN for missing values, and for unseen characters and ranges.
+    """
+    if prefixes.dtype != object:
+        return encode_numbers(divide_integers(numbers_of(column), size), prefixes)
     if not isinstance(column, Factor):
         return np.full(len(column), np.nan)
-    values = [value[:n_characters] if isinstance(value, str) else None for value in column.values]
+    values = [value[:size] if isinstance(value, str) else None for value in column.values]
     return _encode(column._replace(values=values), prefixes, "")
+
+
+def numbers_of(column: Column) -> NDArray[Any]:
+    """Return the values of a categorical column as numbers, NaN for values that are not."""
+    if isinstance(column, np.ndarray):
+        return column
+    numbers = [float(value) if is_exact(value) else np.nan for value in column.values]
+    return np.array([*numbers, np.nan])[column.indices]
+
+
+def is_exact(value: Any) -> bool:
+    """Return whether a value is a number from -2**53 to 2**53, where float64 represents all integers."""
+    return type(value) in (int, float) and abs(value) <= 2**53
+
+
+def divide_integers(numbers: NDArray[Any], width: int) -> NDArray[Any]:
+    """Return the numbers divided by the width of a range and rounded down; unchanged if the width is 1."""
+    if width == 1:
+        return numbers
+    with np.errstate(invalid="ignore"):  # infinity divided becomes NaN
+        return np.floor_divide(numbers, width, dtype=np.float64)
 
 
 def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:

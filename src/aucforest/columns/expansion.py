@@ -18,6 +18,7 @@ from aucforest.columns.categorical import (
     Categories,
     Frame,
     Table,
+    divide_integers,
     encode,
     encode_numbers,
     read_numbers,
@@ -33,15 +34,22 @@ class IntegerColumn:
     """A column of integers that are categories. It becomes a feature of numbers, and one of categories for each width.
 
     The categories are the integers divided by the width and rounded down: the integers themselves for the width 1, and
-    their first digits for a width of 10, 100, ...
+    their first digits for a width of 10, 100, ... Without the width 1, the column is categorical by name or type, and
+    its first feature is its category.
     """
 
     sizes: tuple[int, ...] = (1,)  # the widths
 
     @property
+    def is_categorical(self) -> bool:
+        """Whether the first feature is categorical."""
+        return 1 not in self.sizes
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The names of the features."""
-        return ("number", *("category" if width == 1 else f"range of {width}" for width in self.sizes))
+        first = ("category",) if self.is_categorical else ("number", "category")
+        return (*first, *(f"range of {width}" for width in self.sizes if width > 1))
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ class TextColumn:
     """A categorical column of text, whose first characters become a further feature, such as "01" of "01067"."""
 
     sizes: tuple[int, ...]  # the number of first characters
+    is_categorical = True
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -84,12 +93,15 @@ def columns_of_features(n_columns: int, expanded: Expanded) -> list[int]:
 
 
 def columns_of_found(
-    n_columns: int, expanded: Expanded, *kinds: type[IntegerColumn] | type[TextColumn]
+    n_columns: int, expanded: Expanded, *, categorical: bool | None = None
 ) -> dict[int, tuple[int, int]]:
-    """Return the column and the size of each feature that is found by the labels, in columns of all or given kinds."""
+    """Return the column and the size of each feature that is found by the labels.
+
+    With `categorical`, only the features of columns whose first feature is or is not categorical are returned.
+    """
     found, first = dict[int, tuple[int, int]](), n_columns
     for index, column in expanded.items():
-        if isinstance(column, kinds or (IntegerColumn, TextColumn)):
+        if not isinstance(column, DateColumn) and categorical in (None, column.is_categorical):
             found |= {first + i: (index, size) for i, size in enumerate(column.sizes)}
         first += len(column.parts) - 1
     return found
@@ -99,7 +111,7 @@ def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:
     """Return the categories of categorical columns and of columns of integers, by the index of the column."""
     if not (categories := getattr(model, "categories_", {})):
         return {}
-    integers = columns_of_found(model.n_features_in_, model.expanded_, IntegerColumn)
+    integers = columns_of_found(model.n_features_in_, model.expanded_, categorical=False)
     found = {column: categories[feature] for feature, (column, width) in integers.items() if width == 1}
     return {column: values for column, values in categories.items() if column < model.n_features_in_} | found
 
@@ -113,7 +125,7 @@ def parts_of_unseen(model: Any) -> dict[int, str]:
 
 def read_features(table: Table, expanded: Expanded, categories: Categories) -> NDArray[Any]:
     """Return the features of a table as a numeric matrix, with codes in place of categories."""
-    return encode(expand(table, expanded), categories, columns_of_found(table.shape[1], expanded, TextColumn))
+    return encode(expand(table, expanded), categories, columns_of_found(table.shape[1], expanded, categorical=True))
 
 
 def encode_integers(matrix: NDArray[Any], integers: FoundCategories) -> NDArray[Any]:
@@ -126,14 +138,6 @@ def encode_integers(matrix: NDArray[Any], integers: FoundCategories) -> NDArray[
     for i, ((column, width), values) in enumerate(integers.items()):
         codes[:, i] = encode_numbers(divide_integers(matrix[:, column], width), values)
     return codes
-
-
-def divide_integers(numbers: NDArray[Any], width: int) -> NDArray[Any]:
-    """Return the numbers divided by the width of a range and rounded down; unchanged if the width is 1."""
-    if width == 1:
-        return numbers
-    with np.errstate(invalid="ignore"):  # infinity divided becomes NaN
-        return np.floor_divide(numbers, width, dtype=np.float64)
 
 
 def append_categories(matrix: NDArray[Any], integers: FoundCategories) -> NDArray[Any]:
@@ -149,9 +153,11 @@ def times_in(expanded: Expanded) -> frozenset[int]:
 def expand(table: Table, expanded: Expanded) -> Table:
     """Return a table with the features of the given columns; ValueError if a column has other values than in `fit`.
 
-    It lacks the first characters of text, which `encode` appends.
+    It lacks the features that are found in categorical columns, which `encode` appends.
     """
-    columns = {index: column for index, column in expanded.items() if not isinstance(column, TextColumn)}
+    columns = {
+        j: column for j, column in expanded.items() if isinstance(column, DateColumn) or not column.is_categorical
+    }
     if not columns:
         return table
     parts, added = dict[int, NDArray[Any]](), count(table.shape[1])

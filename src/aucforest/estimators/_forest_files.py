@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.columns.categorical import encode_numbers, feature_kinds
+from aucforest.columns.categorical import encode_numbers, feature_kinds, is_exact
 from aucforest.columns.dates import DateColumn, are_parts, is_zone
 from aucforest.columns.expansion import (
     RANGES,
@@ -48,7 +48,7 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
         metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in dates.items()]
     integers = {j: column.sizes for j, column in model.expanded_.items() if isinstance(column, IntegerColumn)}
     if integers:
-        metadata["integers"] = [[f, *widths] if len(widths) > 1 else f for f, widths in integers.items()]
+        metadata["integers"] = [f if widths == (1,) else [f, *widths] for f, widths in integers.items()]
     texts = {j: column.sizes for j, column in model.expanded_.items() if isinstance(column, TextColumn)}
     if texts:
         metadata["prefixes"] = [[feature, *sizes] for feature, sizes in texts.items()]
@@ -107,20 +107,24 @@ def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[Any], p
 
 def _check_categories(model: Any) -> None:
     """Raise ModelFormatError if a feature has categories that it cannot have."""
-    kinds = IntegerColumn, TextColumn
-    integers, texts = (columns_of_found(model.n_features_in_, model.expanded_, kind) for kind in kinds)
+    found = columns_of_found(model.n_features_in_, model.expanded_)
     for feature in model.categories_:
         column = model.expanded_.get(feature)
-        is_column = feature < model.n_features_in_ and (column is None or isinstance(column, TextColumn))
-        is_found = feature in integers or feature in texts
-        require(is_column or is_found, f"there are categories of feature {feature}, which is a number")
-    for feature, (column, n_characters) in texts.items():
+        is_categorical = column is None or (not isinstance(column, DateColumn) and column.is_categorical)
+        is_column = feature < model.n_features_in_ and is_categorical
+        require(is_column or feature in found, f"there are categories of feature {feature}, which is a number")
+    for feature, (column, size) in columns_of_found(model.n_features_in_, model.expanded_, categorical=True).items():
         values, prefixes = (model.categories_.get(index, np.empty(0)).tolist() for index in (column, feature))
-        are_text = n_characters > 0 and len(values) > 0 and all(isinstance(value, str) for value in values)
+        is_text = isinstance(model.expanded_[column], TextColumn)
+        are_valid = size > 0 and len(values) > 0
+        are_valid &= all(isinstance(value, str) if is_text else is_exact(value) for value in values)
         are_distinct = len(set(prefixes)) == len(prefixes)
-        are_prefixes = are_text and are_distinct and set(prefixes) == {value[:n_characters] for value in values}
+        expected = {value[:size] if is_text else value // size for value in values} if are_valid else set()
+        are_prefixes = are_valid and are_distinct and set(prefixes) == expected
         require(are_prefixes, f"column {column} has other first characters than its categories")
-    for feature, (column, _) in integers.items():
+    for feature, (column, _) in found.items():
+        if isinstance(model.expanded_[column], TextColumn):
+            continue
         values = model.categories_.get(feature, np.empty(0))
         are_integers = values.dtype == np.int64 and len(values) > 0 and np.all((values >= -(2**53)) & (values <= 2**53))
         # `encode_numbers` searches the categories, so they must be distinct and in order.

@@ -24,7 +24,6 @@ from aucforest.columns.dates import DateColumn, check_same_kind, find_dates, has
 from aucforest.columns.expansion import (
     Expanded,
     FoundCategories,
-    IntegerColumn,
     append_categories,
     columns_of_features,
     columns_of_found,
@@ -176,7 +175,7 @@ class FeatureModel(Model):
         split, rates = split_names(names, self.expanded_), self.target_rates_
         if rates is None:
             return split
-        integers = columns_of_found(self.n_features_in_, self.expanded_, IntegerColumn)
+        integers = columns_of_found(self.n_features_in_, self.expanded_, categorical=False)
         rated = {feature: split[column] for feature, (column, width) in integers.items() if width == 1}
         return split + rates.names(split, rated, self.classes_)
 
@@ -198,8 +197,8 @@ class FeatureModel(Model):
 
     @property
     def _integers(self) -> FoundCategories:
-        """The categories of columns of integers."""
-        features = columns_of_found(self.n_features_in_, self.expanded_, IntegerColumn)
+        """The categories of columns of integers that are also numbers."""
+        features = columns_of_found(self.n_features_in_, self.expanded_, categorical=False)
         return {column_and_width: self.categories_[feature] for feature, column_and_width in features.items()}
 
     @property

@@ -42,7 +42,7 @@ from aucforest.fitting.integer_categories import (
     count_rows,
     merge_counts,
 )
-from aucforest.fitting.prefixes import count_texts, find_prefixes
+from aucforest.fitting.prefixes import count_categories, find_prefixes
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CellFinder, Digits, find_rated
 from aucforest.tree.binning import (
@@ -73,8 +73,8 @@ class Summary:
     # (n_features, n_sampled), the values of the rows from which bins are chosen; NaN in categorical features
     sampled: NDArray[np.float64]
     rounded: set[int]  # features with integers that float64 rounds
-    # The class counts of the integers of each numeric feature, and of the hashes of the text of each categorical
-    # feature, None for a feature with other values. The key `ROWS` has the class counts of whole rows, None if no
+    # The class counts of the integers of each feature, and of the hashes of the text of each categorical feature, None
+    # for a feature with other values. The key `ROWS` has the class counts of whole rows, None if no
     # feature has only integers. Empty if no categories are searched by the labels.
     by_class: dict[int, IntegerCounts | None]
 
@@ -121,7 +121,7 @@ def summarize_table(
             column = read_column(table, feature)
             summary.counted[feature] = count_values(column, rows)
             if counted_rows is not None:
-                summary.by_class[feature] = count_texts(column, rows, counted_rows)
+                summary.by_class[feature] = count_categories(column, rows, counted_rows)
             continue
         numbers = read_numbers(table, feature)
         if is_rounded(numbers):
@@ -176,11 +176,11 @@ class Coding:
     def with_rated(self, encodings: Sequence[str]) -> "Coding":
         """Return the coding with `rated` set, given the encodings that trees may use for columns of many categories.
 
-        First characters have rates even if they are few: unseen ones have the frequency of all samples as rate, but as
-        categories they would go to the heavier child of each split.
+        First characters or digits of categories have rates even if they are few: unseen ones have the frequency of all
+        samples as rate, but as categories they would go to the heavier child of each split.
         """
-        texts = columns_of_found(self.n_features - n_added(self.expanded), self.expanded, TextColumn)
-        return replace(self, rated=tuple(sorted({*find_rated(self.categories, encodings), *texts})))
+        prefixes = columns_of_found(self.n_features - n_added(self.expanded), self.expanded, categorical=True)
+        return replace(self, rated=tuple(sorted({*find_rated(self.categories, encodings), *prefixes})))
 
     def with_found(self, found: FoundCategories) -> "Coding":
         """Return the coding with the features that were found by the labels as further features."""
@@ -190,12 +190,12 @@ class Coding:
         for column, keys in groupby(found, key=itemgetter(0)):
             sizes = tuple(size for _, size in keys)
             is_text = found[column, sizes[0]].dtype == object
-            if column in self.expanded or (column in self.categories) != is_text:
-                kind = "text" if is_text else "integers"
+            columns[column] = added = TextColumn(sizes) if is_text else IntegerColumn(sizes)
+            if column in self.expanded or (column in self.categories) != added.is_categorical:
+                kind = "text" if is_text else "categories" if added.is_categorical else "integers"
                 raise ValueError(
                     f"warm_start: column {column} had {kind} in the previous fit, but has other values now"
                 )
-            columns[column] = TextColumn(sizes) if is_text else IntegerColumn(sizes)
         all_categories = {**self.categories, **dict(enumerate(found.values(), self.n_features))}
         values = join_bins([self.values, *map(bins_of_categories, found.values())])
         return replace(self, categories=all_categories, values=values, expanded={**self.expanded, **columns})

@@ -26,7 +26,7 @@ from aucforest.fitting.integer_categories import (
 from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit
-from aucforest.fitting.prefixes import count_texts, find_prefixes
+from aucforest.fitting.prefixes import count_categories, find_prefixes
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
@@ -88,13 +88,13 @@ class RowsInMemory(TrainingTable):
         return len(find_rated(self._categories, (RATES,))) + len(self.found) > 0
 
     def _find_prefixes(self, rows: CountedRows) -> FoundCategories:
-        counted, by_hash = dict[int, Counted](), dict[int, IntegerCounts | None]()
+        counted, by_class = dict[int, Counted](), dict[int, IntegerCounts | None]()
         for feature in find_rated(self._categories, (RATES,)):
             column = self._column(feature, self.target.kept)
             known, values = column.indices[column.indices >= 0], self._categories[feature]
             counted[feature] = Counted(values, np.bincount(known, minlength=len(values)))
-            by_hash[feature] = count_texts(column, None, rows)
-        return find_prefixes(counted, by_hash)
+            by_class[feature] = count_categories(column, None, rows)
+        return find_prefixes(counted, by_class)
 
     def _column(self, feature: int, rows: NDArray[np.int64] | None) -> Factor:
         """Return the given rows of a categorical column, all if None."""
@@ -134,8 +134,8 @@ class RowsInMemory(TrainingTable):
         n_columns, added = X.shape[1], np.empty((0, 0))
         if self.found:
             integers = {key: categories for key, categories in self.found.items() if key[0] not in self._categories}
-            texts = ((*key, prefixes) for key, prefixes in self.found.items() if key[0] in self._categories)
-            encoded = [encode_prefixes(self._column(f, None), length, prefixes) for f, length, prefixes in texts]
+            others = ((*key, prefixes) for key, prefixes in self.found.items() if key[0] in self._categories)
+            encoded = [encode_prefixes(self._column(f, None), size, prefixes) for f, size, prefixes in others]
             added = np.column_stack((encode_integers(X, integers), *encoded))
             bins = join_bins(coding.values.by_feature()[n_columns:])
             codes = encode_matrix(added[kept], bins).codes.astype(self._codes.dtype)

@@ -131,14 +131,8 @@ class IntegerCounts:
         """
         if len(self.values) <= MOST_IN_SETS:
             return ()
-        estimates, by_range = _LabelEstimates.of(self.counts), dict[int, _GroupEstimates]()
-        for width in RANGES:
-            ranges = self.values // width
-            starts = np.flatnonzero(np.append(True, ranges[1:] != ranges[:-1]))
-            if len(starts) <= 2:  # a threshold suffices
-                break
-            if len(starts) < len(self.values):
-                by_range[width] = estimates.by_group(starts)
+        estimates, starts_of_width = _LabelEstimates.of(self.counts), self._starts_of_ranges()
+        by_range = {width: estimates.by_group(starts) for width, starts in starts_of_width.items()}
         by_all, by_value = estimates.by_all(), estimates.by_value()
         if max([by_value, *(found.likelihood for found in by_range.values())]) - by_all < _LEAST_GAIN:
             return ()
@@ -147,9 +141,28 @@ class IntegerCounts:
         best = max(by_value, by_value_and_neighbors, *by_ranges)
         if best - max(by_neighbors, by_all) < max(_LEAST_GAIN, _LEAST_LOSS * (best - by_all)):
             return ()
-        starts_of_width = {width: found.starts for width, found in by_range.items()}
         width = find_groups(estimates.counts, estimates.scored, starts_of_width)
         return (1, width) if width > 0 else (1,)
+
+    def find_range(self) -> int:
+        """Return the width of the ranges of values that estimate labels best together with the value.
+
+        It is 0 if the value alone suffices, see `find_groups`, or if there are at most `MOST_IN_SETS` different values.
+        """
+        counts = self.counts.astype(np.float64)
+        return find_groups(counts, counts, self._starts_of_ranges()) if len(counts) > MOST_IN_SETS else 0
+
+    def _starts_of_ranges(self) -> dict[int, NDArray[np.int64]]:
+        """Return the index of the first value of each range, by the width of the ranges."""
+        starts_of_width = dict[int, NDArray[np.int64]]()
+        for width in RANGES:
+            ranges = self.values // width
+            starts = np.flatnonzero(np.append(True, ranges[1:] != ranges[:-1]))
+            if len(starts) <= 2:  # a threshold suffices
+                break
+            if len(starts) < len(self.values):
+                starts_of_width[width] = starts
+        return starts_of_width
 
     def are_copies(self) -> bool:
         """Return whether rows of a class are copies, for example of an oversampled class; values are hashes of rows."""

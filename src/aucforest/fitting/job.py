@@ -34,7 +34,7 @@ from aucforest.tree.tree import Tree
 _MANIFEST, _LOCK = "manifest.json", "lock"
 _TREES = re.compile(r"trees-(\d+)-(\d+)-[0-9a-f]{8}\.safetensors")
 # The format of these files. Increase it if the files or the trees of a fit change without a new version of the package.
-_FORMAT = 6
+_FORMAT = 7
 # Maximum number of characters of a value in an error message.
 _MOST_SHOWN = 80
 # Parameters that have no effect on the stored trees. Trees are stored before shrinkage.

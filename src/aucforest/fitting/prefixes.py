@@ -1,8 +1,9 @@
-"""First characters of text that are categories, such as those of postal codes or diagnoses, and how they are found.
+"""First characters or digits of categories, such as those of postal codes or diagnoses, and how they are found.
 
-Postal codes of the same region have the same first characters. If the label of a row is estimated better from the rows
-with the same text together with the texts that have the same first characters, than from the rows with the same text
-alone, the first characters become a further feature. An unknown text has the rate of its first characters.
+Postal codes of the same region have the same first characters or, as integers, are in the same range. If the label of a
+row is estimated better from the rows with the same category together with the categories that have the same first
+characters, than from the rows with the same category alone, the first characters become a further feature. An unknown
+category has the rate of its first characters.
 """
 
 from collections import Counter
@@ -14,31 +15,37 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.columns.categorical import Column, Counted, Factor, order_categories
-from aucforest.fitting.integer_categories import CountedRows, IntegerCounts, find_groups
+from aucforest.columns.categorical import Column, Counted, is_exact, numbers_of, order_categories
+from aucforest.columns.expansion import FoundCategories
+from aucforest.fitting.integer_categories import (
+    CountedRows,
+    IntegerCounts,
+    count_integers,
+    find_groups,
+    order_values,
+)
 from aucforest.fitting.target_rates import MOST_IN_SETS
 from aucforest.metrics.validation import is_missing
 
 _MOST_LENGTHS = 24  # maximum number of lengths that are tried
 
 
-def count_texts(column: Column, rows: NDArray[np.int64] | None, counted_rows: CountedRows) -> IntegerCounts | None:
-    """Return the class counts of the hashes of text, or None if a known value is not text.
+def count_categories(column: Column, rows: NDArray[np.int64] | None, counted_rows: CountedRows) -> IntegerCounts | None:
+    """Return the class counts of integers, or of the hashes of text; None if there are other known values.
 
     `counted_rows` has the labels of the given rows, or of all rows if `rows` is None.
     """
-    if not isinstance(column, Factor):  # a part of the rows may have no text
-        is_empty = column.dtype.kind == "f" and bool(np.all(np.isnan(column if rows is None else column[rows])))
-        no_rows = counted_rows._replace(labels=counted_rows.labels[:0])
-        return IntegerCounts.of(np.empty(0, dtype=np.int64), no_rows, shift=0) if is_empty else None
+    if isinstance(column, np.ndarray):  # a part of a column of text is such an array if it has no text
+        return count_integers(column if rows is None else column[rows], counted_rows) if column.dtype != bool else None
     indices = column.indices if rows is None else column.indices[rows]
+    present = np.flatnonzero(np.bincount(indices[indices >= 0])).tolist()
+    known = {index: value for index in present if not is_missing(value := column.values[index])}
+    if all(map(is_exact, known.values())) and known:
+        return count_integers(numbers_of(column._replace(indices=indices)), counted_rows)
+    if not all(isinstance(value, str) for value in known.values()):
+        return None
     hashes = np.full(len(column.values) + 1, -1)
-    for index in np.flatnonzero(np.bincount(indices[indices >= 0])).tolist():
-        value = column.values[index]
-        if isinstance(value, str):
-            hashes[index] = _hash(value)
-        elif not is_missing(value):
-            return None
+    hashes[list(known)] = list(map(_hash, known.values()))
     values = hashes[indices]
     known = values >= 0
     return IntegerCounts.of(values[known], counted_rows._replace(labels=counted_rows.labels[known]), shift=0)
@@ -49,24 +56,26 @@ def _hash(text: str) -> int:
     return crc32(text.encode(errors="surrogatepass")) + (len(text) % 2**20 << 32)
 
 
-def find_prefixes(
-    counted: Mapping[int, Counted], by_hash: Mapping[int, IntegerCounts | None]
-) -> dict[tuple[int, int], NDArray[Any]]:
-    """Return the categories of the first characters that are found, by the index of the column and their number.
+def find_prefixes(counted: Mapping[int, Counted], by_class: Mapping[int, IntegerCounts | None]) -> FoundCategories:
+    """Return the ranges of integers, then the first characters of text, that are found in categorical columns.
 
-    `counted` has the values of categorical columns and their counts, `by_hash` the class counts of `count_texts`.
+    `counted` has the values of the columns and their counts, `by_class` the results of `count_categories`.
     """
-    found = dict[tuple[int, int], NDArray[Any]]()
+    integers, widths = dict[int, Counted](), dict[int, tuple[int, ...]]()
+    texts = dict[tuple[int, int], NDArray[Any]]()
     for feature, (values, n_rows) in counted.items():
-        counts = by_hash.get(feature)
-        n_characters = 0 if counts is None else find_length(values.tolist(), counts)
-        if n_characters > 0:
+        if (counts := by_class.get(feature)) is None or len(values) == 0:
+            continue
+        if not isinstance(values[0], str):
+            if (width := counts.find_range()) > 0:
+                integers[feature], widths[feature] = Counted(values.astype(np.float64), n_rows), (width,)
+        elif (n_characters := find_length(values.tolist(), counts)) > 0:
             totals = Counter[str]()
             for text, n in zip(values.tolist(), n_rows.tolist()):
                 totals[text[:n_characters]] += n
             of_prefixes = Counted(np.array(list(totals), dtype=object), np.array(list(totals.values())))
-            found[feature, n_characters] = order_categories(of_prefixes, f"feature {feature}")
-    return found
+            texts[feature, n_characters] = order_categories(of_prefixes, f"feature {feature}")
+    return {**order_values(integers, widths), **texts}
 
 
 def _count_common(one: str, other: str) -> int:

@@ -104,9 +104,10 @@ def range_names_of(model: Any) -> dict[int, list[str]]:
     """Return the names of ranges of integers, such as "1000 to 1099", by the index of the categorical feature."""
     if not (expanded := getattr(model, "expanded_", {})):
         return {}
-    integers = columns_of_found(model.n_features_in_, expanded, IntegerColumn)
-    starts = {f: (model.categories_[f] * width).tolist() for f, (_, width) in integers.items() if width > 1}
-    return {f: [f"{start} to {start + integers[f][1] - 1}" for start in found] for f, found in starts.items()}
+    features = columns_of_found(model.n_features_in_, expanded).items()
+    widths = {f: width for f, (j, width) in features if width > 1 and isinstance(expanded[j], IntegerColumn)}
+    starts = {f: (model.categories_[f] * width).tolist() for f, width in widths.items()}
+    return {f: [f"{start} to {start + widths[f] - 1}" for start in found] for f, found in starts.items()}
 
 
 class SplitFormat(NamedTuple):
