@@ -144,8 +144,8 @@ class AUCForestClassifier(ForestFit):
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
         The encoding of columns with more than 50 categories, and of columns of integers that are categories, such as
         numbers of customers. Integers are categories if samples with equal values, or with the same first digits, have
-        more similar labels than samples with neighboring values. The first characters of text with more than 50
-        categories, such as postal codes, are a further feature if they predict labels better than the text alone.
+        more similar labels than samples with neighboring values. The first characters or digits of more than 50
+        categories, such as postal codes, are a further feature if they predict labels better than the category alone.
 
         - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
           Columns of integers are split by thresholds, too.
@@ -159,7 +159,7 @@ class AUCForestClassifier(ForestFit):
 
         "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
         of at most 50 categories are always split by sets. With "sets" alone, integers are never categories, and first
-        characters are no feature.
+        characters or digits are no feature.
     date_parts : "auto", list of str or None, default="auto"
         The features computed from dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
@@ -201,13 +201,13 @@ class AUCForestClassifier(ForestFit):
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
         The categories of each categorical feature, by its index in ``split_features_``. This is the index of its
-        column or, for integers that are categories and for first characters of text, of an additional feature. The
+        column or, for integers that are categories and for first characters or digits, of an additional feature. The
         index of a category is its code in ``trees_``.
     expanded_ : dict of int to DateColumn, IntegerColumn or TextColumn
-        The features computed from each column of dates, of integers that are categories, and of text whose first
-        characters are a feature, by column index. ``parts`` are the features, ``zone`` is the time zone of the calendar
-        or None, ``sizes`` are the widths of the ranges of integers, or the number of first characters of text.
-        The first feature replaces the column, the others come after the last column.
+        The features computed from each column of dates, of integers that are categories, and of categories whose first
+        characters or digits are a feature, by column index. ``parts`` are the features, ``zone`` is the time zone of
+        the calendar or None, ``sizes`` are the widths of the ranges of integers, or the number of first characters of
+        text. The first feature replaces the column, the others come after the last column.
     text_formats_ : dict of dict
         The format of numbers and dates in the text file that the forest was fitted to, by column name, such as
         ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``. Other files are read in the same format. Defined
