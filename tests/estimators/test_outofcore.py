@@ -111,7 +111,7 @@ def test_integers_that_are_categories_are_found_as_in_memory(
     csv.write_csv(table, tmp_path / "rows.csv")
     for source in (None, tmp_path / "rows.csv", table.to_pandas()):
         forest = check(table, {"oob_score": True, "n_estimators": 40}, weight, groups, source=source)
-        assert [table.feature for table in forest.target_rates_.tables] == [3]
+        assert [table.feature for table in forest.target_rates_.tables] == [3, 4][: 1 + with_regions]
         assert [len(categories) for categories in forest.categories_.values()] == [200, 40][: 1 + with_regions]
 
 

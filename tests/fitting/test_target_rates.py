@@ -85,13 +85,13 @@ def test_only_interactions_gain(effect):
     gains = []
     for seed in range(8):
         totals, frequencies = make_totals(effect, seed)
-        gains.append(interaction_gain(totals, frequencies, 4.0)[1])
+        gains.append(interaction_gain(totals, frequencies, 4.0 * frequencies)[1])
     assert min(gains) > 50.0 if effect == "flips" else max(gains) < 10.0
 
 
 def test_no_interaction_is_found_in_a_sample_with_other_class_frequencies():
     totals, _ = make_totals("alone", 1, n_categories=300, n_samples=200)
-    assert interaction_gain(totals, np.array([0.9, 0.1]), 8.0)[1] < 10.0
+    assert interaction_gain(totals, np.array([0.9, 0.1]), np.array([7.2, 0.8]))[1] < 10.0
 
 
 def test_digits_are_read_back():
@@ -108,7 +108,7 @@ def test_digits_are_read_back():
 
 
 def test_bins_separate_rates():
-    bins = choose_rate_bins(make_rates([[9, 1], [5, 5], [1, 9], [1, 0], [0, 1], [0, 0]]))
+    bins = choose_rate_bins(make_rates([[9, 1], [5, 5], [1, 9], [1, 0], [0, 1], [0, 0]]), {})
     (n_bins,) = bins[0].n_bins
     assert n_bins > 5
     assert np.all(np.diff(bins[0].lower) > 0)

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from aucforest.columns.categorical import (
     MOST_IN_FLOAT32,
     Categories,
+    Factor,
     Frame,
     Table,
     divide_integers,
     encode,
     encode_numbers,
+    encode_prefixes,
     read_numbers,
     repeated,
 )
@@ -105,6 +107,27 @@ def columns_of_found(
             found |= {first + i: (index, size) for i, size in enumerate(column.sizes)}
         first += len(column.parts) - 1
     return found
+
+
+def prefixes_of(
+    found: Mapping[int, tuple[int, int]], expanded: Expanded, categories: Categories
+) -> dict[int, tuple[int, NDArray[np.int64]]]:
+    """Return the features of first characters or ranges, by the features of the categories that they are computed from.
+
+    Each comes with the index of the first characters or of the range of each category. `found` has the result of
+    `columns_of_found` for all columns.
+    """
+    integers = {column: feature for feature, (column, size) in found.items() if size == 1}
+    integers = {column: feature for column, feature in integers.items() if isinstance(expanded[column], IntegerColumn)}
+    prefixes = dict[int, tuple[int, NDArray[np.int64]]]()
+    for feature, (column, size) in found.items():
+        base = integers.get(column, column)
+        if base != feature:
+            values = Factor(categories[base].tolist(), np.arange(len(categories[base])))
+            codes = encode_prefixes(values, size, categories[feature])
+            # In a warm start with other categories, which is refused later, categories may have no prefix.
+            prefixes[base] = feature, np.nan_to_num(codes).astype(np.int64)
+    return prefixes
 
 
 def categories_of_columns(model: Any) -> dict[int, NDArray[Any]]:

@@ -2,11 +2,11 @@
 
 The rate of class k for a category is (s_k + a q_k) / (n + a) (Micci-Barreca 2001). Here n is the weight of the training
 samples of the category, s_k the weight of those of class k, q_k the frequency of class k in all samples, and `a` the
-smoothing. An interaction is with another feature, which is divided into parts: its categories, or intervals of its
-numbers. Each pair of a category and a part is a cell. The rate of a cell has the rate of the category as q_k. New
-samples get rates from all training samples. For its out-of-bag predictions, a training sample gets rates from the
-samples outside its group, and without groups from all others (leave-one-out). Trees are grown on other rates, see
-`tree.ordered_rates`.
+smoothing. If the first characters of a category, or its range of integers, are a feature, too, q_k may be their rate.
+An interaction is with another feature, which is divided into parts: its categories, or intervals of its numbers. Each
+pair of a category and a part is a cell. The rate of a cell has the rate of the category as q_k. New samples get rates
+from all training samples. For its out-of-bag predictions, a training sample gets rates from the samples outside its
+group, and without groups from all others (leave-one-out). Trees are grown on other rates, see `tree.ordered_rates`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +36,7 @@ class RateTable(NamedTuple):
     n_parts: int  # number of parts of the other feature, 1 if there is none
     smoothing: float  # in samples
     totals: NDArray[np.int64]  # (n_categories * n_parts, n_classes)
+    prior: int = -1  # without interaction: index of the feature whose rates are q_k, -1 if class frequencies are
 
     @property
     def is_interaction(self) -> bool:
@@ -107,10 +108,12 @@ class TargetRates(NamedTuple):
         """Return the slice of the features of a table."""
         return slice(number * len(self.classes), (number + 1) * len(self.classes))
 
-    def alone(self, number: int) -> int:
-        """Return the index of the table of the column alone, without interaction, for the table with index `number`."""
-        feature = self.tables[number].feature
-        return next(i for i, table in enumerate(self.tables) if table.feature == feature)
+    def prior_table(self, number: int) -> int:
+        """Return the index of the table whose rates are the priors q_k of a table, -1 if class frequencies are."""
+        table = self.tables[number]
+        feature = table.feature if table.is_interaction else table.prior
+        tables = enumerate(self.tables)
+        return next((i for i, one in tables if one.feature == feature and not one.is_interaction), -1)
 
     def without_totals(self) -> "TargetRates":
         """Return a copy without the totals, which are not needed to grow trees."""
@@ -120,17 +123,16 @@ class TargetRates(NamedTuple):
     def compute(self, X: NDArray[Any], left_out: LeftOutTotals | None = None) -> NDArray[np.float64]:
         """Return the features of rows, (n_rows, n_features), from the totals minus those that `left_out` returns."""
         rates = np.empty((len(X), self.n_features))
-        for number, table in enumerate(self.tables):
-            cells, features = table.cells_of(X), self.indices(number)
+        # The table of the priors of a table comes before it.
+        order = sorted(enumerate(self.tables), key=lambda pair: (pair[1].is_interaction, pair[1].prior >= 0))
+        for number, table in order:
+            cells, features, prior = table.cells_of(X), self.indices(number), self.prior_table(number)
             known = np.flatnonzero(cells >= 0)
             totals = table.totals[cells[known]]
             if left_out is not None:
                 totals = totals - left_out(number, cells)[known]
             # First every row gets the prior rates. They remain in rows without a cell.
-            if table.is_interaction:
-                rates[:, features] = rates[:, self.indices(self.alone(number))]
-            else:
-                rates[:, features] = self.frequencies[self.classes]
+            rates[:, features] = self.frequencies[self.classes] if prior < 0 else rates[:, self.indices(prior)]
             rates[known, features] = self.rate(totals, table.smoothing, rates[known, features])
         return rates
 

@@ -14,6 +14,7 @@ from aucforest.columns.expansion import (
     TextColumn,
     columns_of_found,
     n_added,
+    prefixes_of,
 )
 from aucforest.columns.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.estimators._calibration import Calibration
@@ -141,7 +142,7 @@ def _store_rates(rates: TargetRates) -> tuple[Arrays, dict[str, Any]]:
 
 def describe_rate_table(table: RateTable) -> list[Any]:
     """Return the metadata of a rate table; its edges and totals are stored as arrays."""
-    return [table.feature, table.other, table.n_parts, table.smoothing]
+    return [*table[:2], table.n_parts, table.smoothing, *([table.prior] if table.prior >= 0 else [])]
 
 
 def _restore_rates(model: Any, stored: StoredModel, n_features: int) -> TargetRates:
@@ -162,6 +163,13 @@ def _restore_rates(model: Any, stored: StoredModel, n_features: int) -> TargetRa
         is_first = all(one.feature != table.feature for one in tables)
         require(is_first != table.is_interaction, "the tables of rates are not in order")
         tables.append(table._replace(totals=totals))
+    alone = {table.feature: table.prior for table in tables if not table.is_interaction}
+    prefixes = prefixes_of(columns_of_found(model.n_features_in_, model.expanded_), model.expanded_, model.categories_)
+    for table in tables:
+        feature, _ = prefixes.get(table.feature, (-1, None))
+        has_prior = table.prior == feature and alone.get(feature) == -1 and not table.is_interaction
+        is_valid = table.prior == -1 or has_prior
+        require(is_valid, f"the rates of feature {table.feature} have the rates of feature {table.prior} as priors")
     frequencies = stored.take_array("rates.frequencies", "d", (n_classes,))
     factors = stored.take_array("rates.factors", "d", (n_classes,))
     require(are_frequencies(frequencies), "the frequencies of rates are not those of classes")
@@ -176,9 +184,9 @@ def restore_rate_table(item: list[Any], stored: StoredModel, name: str, model: A
 
     `item` is the result of `describe_rate_table`, and `name` the prefix of the names of arrays.
     """
-    is_table = list(map(type, item)) == [int, int, int, float]
+    is_table = list(map(type, item)) == [int, int, int, float, int][: max(4, len(item))]
     require(is_table, "a table of rates must be two features, a number of parts and a smoothing")
-    feature, other, n_parts, smoothing = item
+    feature, other, n_parts, smoothing, *prior = item
     categories = model.categories_
     require(feature in categories, f"there are rates of feature {feature}, which has no categories")
     is_valid = other == -1 or (0 <= other < n_features and other != feature)
@@ -191,7 +199,7 @@ def restore_rate_table(item: list[Any], stored: StoredModel, name: str, model: A
         n_expected = max(min(len(categories[other]), MISSING_CODE), 1) if other in categories else None
     has_parts = n_parts == n_expected and (other >= 0 or len(edges) == 0)
     require(has_parts, f"the rates of feature {feature} have a wrong number of parts or edges")
-    return RateTable(feature, other, edges, n_parts, smoothing, np.empty((0, 0), dtype=np.int64))
+    return RateTable(feature, other, edges, n_parts, smoothing, np.empty((0, 0), dtype=np.int64), *prior)
 
 
 def _restore_tree(model: Any, stored: StoredModel) -> None:

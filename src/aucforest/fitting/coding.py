@@ -29,6 +29,7 @@ from aucforest.columns.expansion import (
     TextColumn,
     columns_of_found,
     n_added,
+    prefixes_of,
     read_features,
     times_in,
 )
@@ -160,8 +161,12 @@ class Coding:
     def digits(self) -> Digits:
         """The category indices of features with target rates as digits of one byte, which are appended to the codes."""
         n_categories = {f: len(self.categories[f]) for f in self.rated}
-        found = columns_of_found(self.n_features - n_added(self.expanded), self.expanded)
-        return Digits(self.n_features, n_categories, {feature: column for feature, (column, _) in found.items()})
+        found = {feature: column for feature, (column, _) in self._found.items()}
+        return Digits(self.n_features, n_categories, found, prefixes_of(self._found, self.expanded, self.categories))
+
+    @property
+    def _found(self) -> dict[int, tuple[int, int]]:
+        return columns_of_found(self.n_features - n_added(self.expanded), self.expanded)
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
@@ -176,11 +181,10 @@ class Coding:
     def with_rated(self, encodings: Sequence[str]) -> "Coding":
         """Return the coding with `rated` set, given the encodings that trees may use for columns of many categories.
 
-        First characters or digits of categories have rates even if they are few: unseen ones have the frequency of all
-        samples as rate, but as categories they would go to the heavier child of each split.
+        First characters and ranges have rates even if they are few. They are the priors of the rates of categories, and
+        unseen ones have the class frequencies of all samples.
         """
-        prefixes = columns_of_found(self.n_features - n_added(self.expanded), self.expanded, categorical=True)
-        return replace(self, rated=tuple(sorted({*find_rated(self.categories, encodings), *prefixes})))
+        return replace(self, rated=tuple(sorted({*find_rated(self.categories, encodings), *self._found})))
 
     def with_found(self, found: FoundCategories) -> "Coding":
         """Return the coding with the features that were found by the labels as further features."""

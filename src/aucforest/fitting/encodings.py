@@ -10,7 +10,16 @@ from aucforest.columns.target_rates import INTERACTIONS, SETS, TargetRates
 from aucforest.fitting.parts import Growth, TreeRows
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE, Digits
 from aucforest.tree.binning import BinValues
-from aucforest.tree.ordered_rates import RateRule, SampleData, encode_rates, sample_order, shuffle, sort_by_category
+from aucforest.tree.ordered_rates import (
+    CategorySamples,
+    RateRule,
+    SampleData,
+    encode_rates,
+    ordered_rates,
+    sample_order,
+    shuffle,
+    sort_by_category,
+)
 
 # The first index of the random numbers for interactions. Smaller indices are for the order of samples.
 _FIRST_OF_INTERACTIONS = 2**32
@@ -24,6 +33,8 @@ class TreeFeatures(NamedTuple):
     indices: NDArray[np.int64]  # their indices among all features; rates are last
     values: BinValues  # their bins
     rules: dict[int, RateRule]  # how the rates of a column are computed, by the index of the column
+    # For a column whose rates have the rates of another column as priors: that column, and how these are computed.
+    priors: dict[int, tuple[int, RateRule]]
 
 
 def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> tuple[Growth, TreeRows, NDArray[np.int64]]:
@@ -33,14 +44,15 @@ def encode_samples(growth: Growth, rows: TreeRows, keys: Sequence[int]) -> tuple
     only these features, and the indices of these features among all features.
     """
     part = rows.part
-    indices, values, rules = _find_features(growth, tables_of_tree(growth, keys[0]))
+    features = _find_features(growth, tables_of_tree(growth, keys[0]))
+    indices, values, rules, _ = features
     tree_growth = growth.with_features(indices, values)
     if not rules:
         return tree_growth, rows._replace(part=part._replace(codes=part.codes[: len(indices)])), indices
     n_base = len(indices) - sum(rule.n_features for rule in rules.values())
     codes = np.empty((len(indices), part.n_rows), dtype=part.codes.dtype)
     np.take(part.codes, indices[:n_base], axis=0, out=codes[:n_base], mode="clip")  # mode="raise" would copy twice
-    _write_rates(growth, rows, keys, rules, codes[n_base:])
+    _write_rates(growth, rows, keys, features, codes[n_base:])
     return tree_growth, rows._replace(part=part._replace(codes=codes)), indices
 
 
@@ -53,13 +65,16 @@ def _find_features(growth: Growth, tables: tuple[int, ...]) -> TreeFeatures:
     if tables in cached:
         return cached[tables]
     rates, digits = _rates_and_digits(growth)
-    indices, rules = np.arange(digits.first), dict[int, RateRule]()
+    indices, rules, priors = np.arange(digits.first), dict[int, RateRule](), dict[int, tuple[int, RateRule]]()
     if growth.encoding != SETS:
         for column in digits.n_categories:
-            rules[column] = _rule_of(growth, [number for number in tables if rates.tables[number].feature == column])
-        rated = [*rules, *digits.found.values()]
+            if numbers := [number for number in tables if rates.tables[number].feature == column]:
+                rules[column] = _rule_of(growth, numbers)
+                if (prior := rates.prior_table(numbers[0])) >= 0:
+                    priors[column] = rates.tables[prior].feature, _rule_of(growth, [prior])
+        rated = [*digits.n_categories, *digits.found.values()]
         indices = np.concatenate((np.setdiff1d(indices, rated), _features_of_tables(growth, tables)))
-    features = TreeFeatures(indices, growth.bins_of(indices), rules)
+    features = TreeFeatures(indices, growth.bins_of(indices), rules, priors)
     if (len(cached) + 1) * 2 * features.values.lower.nbytes <= _MOST_CACHED:
         cached[tables] = features
     return features
@@ -77,9 +92,15 @@ def _features_of_tables(growth: Growth, tables: Sequence[int]) -> NDArray[np.int
 
 
 def tables_of_tree(growth: Growth, key: int) -> tuple[int, ...]:
-    """Return the indices of the tables whose rates a tree grows on, in ascending order."""
+    """Return the indices of the tables whose rates a tree grows on, in ascending order.
+
+    Rates that are the priors of another column are left out, but for the priors of interactions.
+    """
     rates, _ = _rates_and_digits(growth)
-    column_tables = [i for i, table in enumerate(rates.tables) if not table.is_interaction]
+    left_out = {table.prior for table in rates.tables}
+    if growth.encoding == INTERACTIONS:
+        left_out -= {table.feature for table in rates.tables if table.is_interaction}
+    column_tables = [i for i, t in enumerate(rates.tables) if not t.is_interaction and t.feature not in left_out]
     if growth.encoding != INTERACTIONS:
         return () if growth.encoding == SETS else tuple(column_tables)
     interactions = np.array([i for i, table in enumerate(rates.tables) if table.is_interaction], dtype=np.int32)
@@ -91,7 +112,7 @@ def _write_rates(
     growth: Growth,
     rows: TreeRows,
     keys: Sequence[int],
-    rules: dict[int, RateRule],
+    features: TreeFeatures,
     codes: NDArray[np.unsignedinteger],
 ) -> None:
     """Write the codes of rates. The samples of a tree get a random order; rates are computed from preceding samples."""
@@ -100,14 +121,21 @@ def _write_rates(
     groups = None if part.groups is None else part.groups.astype(np.int64)
     data = SampleData.of(part.codes, groups, part.rate_weights)
     order = np.concatenate([_order_of_tree(key, tree_rows, groups) for key, tree_rows in zip(keys, slices)])
-    for column, rule in rules.items():
+
+    def by_category(column: int) -> CategorySamples:
         categories, n_categories = digits.decode(part.codes, column), digits.n_categories[column]
         # Category indices are made different for each tree, so that no rate counts samples of another tree.
         for tree, tree_rows in enumerate(slices[1:], 1):
             indices = categories[tree_rows]  # a view, which is changed
             np.add(indices, tree * n_categories, out=indices, where=indices >= 0)
-        by_category = sort_by_category(categories, n_categories * len(keys), order, part.labels)
-        encode_rates(rule, data, by_category, codes[first : first + rule.n_features])
+        return sort_by_category(categories, n_categories * len(keys), order, part.labels)
+
+    for column, rule in features.rules.items():
+        column_data = data
+        if column in features.priors:
+            prior_column, prior_rule = features.priors[column]
+            column_data = data._replace(priors=ordered_rates(prior_rule, data, by_category(prior_column)))
+        encode_rates(rule, column_data, by_category(column), codes[first : first + rule.n_features])
         first += rule.n_features
 
 

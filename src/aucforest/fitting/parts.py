@@ -140,7 +140,7 @@ class Growth:
             fixed = FixedPoint.of(spec.weights, n_sampled)
         values, kinds, rates = coding.values, coding.kinds, coding.rates
         if rates is not None:
-            values = join_bins([values, *choose_rate_bins(rates)])
+            values = join_bins([values, *choose_rate_bins(rates, coding.digits.prefixes)])
             kinds = np.append(kinds, np.full(rates.n_features, NUMERIC, dtype=np.int8))
         encodings = possible_encodings(spec.encodings, rates)
         return cls(

@@ -200,7 +200,7 @@ class FitSize:
             return 0
         n_classes = count_rated_classes(self.n_classes)
         n_rates = n_classes * (self.n_rated + INTERACTIONS_OF_TREE)
-        row_bytes = (self.n_features + n_rates) * self.code_bytes + _RATED_BYTES
+        row_bytes = (self.n_features + n_rates) * self.code_bytes + 8 * n_classes + _RATED_BYTES  # 8 for each prior
         if n_rows > self.tree_rows:
             row_bytes += self.copied_row_bytes
         most_rows = rows_per_call(self.n_classes, self.n_features + self.n_digits)

@@ -89,6 +89,9 @@ class Digits:
     n_categories: dict[int, int]  # the number of categories of each column that has target rates
     # For a feature whose categories are found in another column (integers or first characters): that column.
     found: Mapping[int, int] = field(default_factory=dict)
+    # For a feature of categories whose first characters or ranges are a feature, too: the index of that feature, and
+    # for each category the index of its first characters or its range.
+    prefixes: Mapping[int, tuple[int, NDArray[np.int64]]] = field(default_factory=dict)
 
     @property
     def n_digits(self) -> int:
@@ -331,9 +334,17 @@ def choose_tables(
     categories = np.unique(decoded, return_inverse=True)[1].astype(np.int64)
     n_categories = int(categories.max(initial=-1)) + 1
     category_totals = count_totals(categories, n_categories, sampled, n_classes) * factors
-    smoothing, _ = choose_smoothing(category_totals, frequencies)
+    priors, prior = np.broadcast_to(frequencies, category_totals.shape), -1
+    smoothing, likelihood = choose_smoothing(category_totals, priors)
+    if feature in finder.digits.prefixes:
+        prefix_feature, prefixes = finder.digits.prefixes[feature]
+        by_prefix = _rates_by_prefix(category_totals, prefixes[np.unique(decoded)], frequencies)
+        prefix_smoothing, prefix_likelihood = choose_smoothing(category_totals, by_prefix)
+        if prefix_likelihood > likelihood:
+            priors, prior, smoothing = by_prefix, prefix_feature, prefix_smoothing
     no_totals = np.empty((0, n_classes), dtype=np.int64)
-    table, interactions = finder.empty_table(feature)._replace(smoothing=smoothing, totals=no_totals), []
+    table = finder.empty_table(feature)._replace(smoothing=smoothing, totals=no_totals, prior=prior)
+    interactions = []
     pairs = finder.candidates(feature, lambda other: rows.codes_of(other, chosen)) if with_interactions else ()
     for other_codes, candidates in pairs:
         previous_gain = -np.inf
@@ -344,7 +355,8 @@ def choose_tables(
                 break
             parts = candidate.parts_of_codes(finder.values)[other_codes]
             totals = count_totals(candidate.cells(categories, parts), n_cells, sampled, n_classes) * factors
-            cell_smoothing, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
+            by_category = totals.reshape(n_categories, -1, n_classes)
+            cell_smoothing, gain = interaction_gain(by_category, frequencies, smoothing * priors)
             if gain >= _LEAST_ADDITIVE_GAIN:
                 interactions.append((gain, candidate._replace(smoothing=cell_smoothing, totals=no_totals)))
             # More parts take longer, so they are tried only while the gain increases.
@@ -354,13 +366,26 @@ def choose_tables(
     return table, interactions
 
 
+def _rates_by_prefix(
+    totals: NDArray[np.float64], prefixes: NDArray[np.int64], frequencies: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return for each category the rates of the other categories with the same prefix, (n_categories, n_classes)."""
+    prefix_totals = np.zeros((int(prefixes.max(initial=-1)) + 1, totals.shape[1]))
+    np.add.at(prefix_totals, prefixes, totals)
+    smoothing, _ = choose_smoothing(prefix_totals, frequencies)
+    others = prefix_totals[prefixes] - totals
+    rates: NDArray[np.float64] = (others + smoothing * frequencies) / (others.sum(axis=1, keepdims=True) + smoothing)
+    return rates
+
+
 def interaction_gain(
-    totals: NDArray[np.float64], frequencies: NDArray[np.float64], smoothing: float
+    totals: NDArray[np.float64], frequencies: NDArray[np.float64], prior_totals: NDArray[np.float64]
 ) -> tuple[float, float]:
     """Return the smoothing of an interaction, and its gain in log likelihood over a model without the interaction.
 
     `totals`, (n_categories, n_parts, n_classes), are the weights of the classes in cells. `frequencies` are the class
-    frequencies in all samples, and `smoothing` is the smoothing of the table of the column without interaction.
+    frequencies in all samples. `prior_totals`, (n_categories, n_classes), are the smoothing of the table of the column
+    without interaction times its priors.
     """
     category_totals, part_totals = totals.sum(axis=1), totals.sum(axis=0) + frequencies
     # The class frequencies in the sample differ from `frequencies`, because categories are sampled.
@@ -370,7 +395,7 @@ def interaction_gain(
     nonzero, ratios = totals[categories, parts], part_ratios[parts]
     # Without the interaction, the ratios of a part are the same for all categories. The expected rate of a class leaves
     # out one sample of this class.
-    weights = (category_totals[categories] + smoothing * frequencies) * ratios
+    weights = (category_totals + prior_totals)[categories] * ratios
     remaining = np.maximum(weights - ratios, _LEAST_RATE)
     expected_rates = remaining / np.maximum(weights.sum(axis=1, keepdims=True) - ratios, remaining)
     cell_smoothing, likelihood = choose_smoothing(nonzero, expected_rates)
@@ -413,18 +438,26 @@ def choose_rates(
     return rates, tuple(select(_MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN))
 
 
-def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
-    """Return the bins of each feature of rates, see `_bins_of_cells`; at most `_BIN_CELLS` cells are used."""
+def choose_rate_bins(rates: TargetRates, prefixes: Mapping[int, tuple[int, NDArray[np.int64]]]) -> list[BinValues]:
+    """Return the bins of each feature of rates, see `_bins_of_cells`; at most `_BIN_CELLS` cells are used.
+
+    `prefixes` are those of `Digits`.
+    """
     bins: list[BinValues] = []
+
+    def priors_of(number: int, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        table, prior = rates.tables[number], rates.prior_table(number)
+        if prior < 0:
+            return np.broadcast_to(rates.frequencies[rates.classes], (len(cells), len(rates.classes)))
+        prior_cells = cells // table.n_parts if table.is_interaction else prefixes[table.feature][1][cells]
+        priors = priors_of(prior, prior_cells)
+        return rates.rate(rates.tables[prior].totals[prior_cells], rates.tables[prior].smoothing, priors)
+
     for number, table in enumerate(rates.tables):
         totals = table.totals
         cells = np.flatnonzero(totals.any(axis=1))
         cells = cells[:: max(1, -(-len(cells) // _BIN_CELLS))]
-        prior_rates = np.broadcast_to(rates.frequencies[rates.classes], (len(cells), len(rates.classes)))
-        if table.is_interaction:
-            column_table = rates.tables[rates.alone(number)]
-            column_totals = column_table.totals[cells // table.n_parts]
-            prior_rates = rates.rate(column_totals, column_table.smoothing, prior_rates)
+        prior_rates = priors_of(number, cells)
         weights = totals[cells] * rates.factors
         total, counts = weights.sum(axis=1), weights[:, rates.classes]
         for c in range(len(rates.classes)):

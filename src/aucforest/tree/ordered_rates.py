@@ -104,11 +104,12 @@ def sort_by_category(
 
 
 class SampleData(NamedTuple):
-    """Groups, weights and codes of the features of interactions; without groups or weights, their arrays are empty."""
+    """Codes of the features of interactions; and groups, weights and priors, which are empty if there are none."""
 
     codes: NDArray[np.unsignedinteger]  # (n_rows_of_codes, n_samples)
     groups: NDArray[np.int64]  # (n_samples,)
     weights: NDArray[np.float64]  # (n_samples,)
+    priors: NDArray[np.float64] = np.empty((0, 0))  # (n_samples, n_classes), in place of the prior of a rule
 
     @classmethod
     def of(
@@ -126,18 +127,22 @@ class SampleData(NamedTuple):
 
 
 class _Buffers(NamedTuple):
-    """Buffers for the totals of preceding samples of a category, and for a tile, which is some consecutive samples."""
+    """Buffers for the totals of preceding samples of a category, and for a tile, which is some consecutive samples.
+
+    `written` is for the rates in table 0 of all samples, or empty.
+    """
 
     totals: NDArray[np.float64]  # (n_tables, n_parts) weights of samples
     counts: NDArray[np.float64]  # (n_tables, n_parts, n_classes) weights of the samples of each class
     last: NDArray[np.int64]  # (n_tables, 2) the last category and, with groups, its first sample not yet in the totals
     parts: NDArray[np.int64]  # (_TILE,)
-    rates: NDArray[np.float64]  # (n_features, _TILE)
+    rates: NDArray[np.float64]  # (n_tables * n_classes, _TILE)
     indices: NDArray[np.uint64]  # (_TILE,) of edges
     codes: NDArray[np.uint64]  # (_TILE,)
+    written: NDArray[np.float64]  # (n_samples, n_classes)
 
     @classmethod
-    def of(cls, rule: RateRule) -> Self:
+    def of(cls, rule: RateRule, written: NDArray[np.float64] | None = None) -> Self:
         """Return the buffers before the first sample."""
         n_tables, n_parts = len(rule.smoothing), int(rule.parts.max(initial=0)) + 1
         return cls(
@@ -145,9 +150,10 @@ class _Buffers(NamedTuple):
             counts=np.empty((n_tables, n_parts, len(rule.classes))),
             last=np.tile(np.array([-1, 0]), (n_tables, 1)),
             parts=np.empty(_TILE, dtype=np.int64),
-            rates=np.empty((rule.n_features, _TILE)),
+            rates=np.empty((n_tables * len(rule.classes), _TILE)),
             indices=np.empty(_TILE, dtype=np.uint64),
             codes=np.empty(_TILE, dtype=np.uint64),
+            written=np.empty((0, 0)) if written is None else written,
         )
 
 
@@ -174,6 +180,7 @@ def _find_rates(rule, data, by_category, table, tile, buffers):
     starts, samples = by_category
     category, uncounted = buffers.last[table]
     smoothing, has_groups, (first, stop) = rule.smoothing[table], len(data.groups) > 0, tile
+    has_priors, is_written = table == 0 and len(data.priors) > 0, table == 0 and len(buffers.written) > 0
     for index in range(first, stop):
         buffers.parts[index - first] = _part_of(rule, data, table, samples[index] & _LOW_32)
     for index in range(first, stop):
@@ -191,9 +198,13 @@ def _find_rates(rule, data, by_category, table, tile, buffers):
                 uncounted += 1
         for c in range(len(rule.classes)):
             rate = rule.prior[c] if table == 0 else buffers.rates[c, in_tile]
+            if has_priors:
+                rate = data.priors[packed & _LOW_32, c]
             if part >= 0:
                 rate = (buffers.counts[table, part, c] + smoothing * rate) / (buffers.totals[table, part] + smoothing)
             buffers.rates[table * len(rule.classes) + c, in_tile] = rate
+            if is_written:
+                buffers.written[packed & _LOW_32, c] = rate
         if not has_groups:
             _count_sample(rule, data, table, part, packed, buffers)
     buffers.last[table, 0], buffers.last[table, 1] = category, uncounted
@@ -218,6 +229,14 @@ def _encode_rates(rule, data, by_category, buffers, encoded):
         for table in range(len(rule.smoothing)):
             _find_rates(rule, data, by_category, table, (first, stop), buffers)
         _encode(rule, samples[first:stop], buffers, encoded)
+
+
+def ordered_rates(rule: RateRule, data: SampleData, by_category: CategorySamples) -> NDArray[np.float64]:
+    """Return the ordered rates of the categories of a column, (n_samples, n_classes)."""
+    rates = np.tile(rule.prior, (data.codes.shape[1], 1))
+    no_codes = np.empty((0, len(rates)), dtype=data.codes.dtype)
+    _encode_rates(rule._replace(first_edge=rule.first_edge[:1]), data, by_category, _Buffers.of(rule, rates), no_codes)
+    return rates
 
 
 def encode_rates(
