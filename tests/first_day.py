@@ -23,8 +23,7 @@ from aucforest import (
 )
 
 warnings.simplefilter("ignore")
-rng = np.random.default_rng(0)
-N = 240
+rng, N = np.random.default_rng(0), 240
 X = rng.normal(size=(N, 5))
 X[:, 3] = X[:, 3].round()
 score = X[:, 0] + rng.normal(size=N) / 2

@@ -139,8 +139,7 @@ def test_an_edit_of_any_kernel_is_seen_and_leaves_no_orphans(tmp_path):
 
 def test_kernels_use_only_what_their_digest_covers():
     texts = {module_name(path, PACKAGE.parent): path.read_text() for path in PACKAGE.rglob("*.py")}
-    covered = {name for name, text in texts.items() if "_compile" in text}
-    outside = []
+    covered, outside = {name for name, text in texts.items() if "_compile" in text}, []
     for name in covered:
         body = ast.parse(texts[name]).body
         imports = [node for node in body if isinstance(node, ast.ImportFrom) and node.module in {*texts} - covered]

@@ -117,8 +117,7 @@ def test_cross_validation_is_that_of_compare_criteria(model, folds):
 
 def test_groups_are_never_divided(visits):
     fit = f"{VISITS} --drop date --trees 30 --groups customer"
-    content = read_json(f"{fit} --validate 3")
-    rows = pd.read_csv("visits.csv", dtype=str)
+    content, rows = read_json(f"{fit} --validate 3"), pd.read_csv("visits.csv", dtype=str)
     X, y, groups = rows[["width"]].astype(float), rows["label"].to_numpy(str), rows["customer"].to_numpy(str)
     expected = aucforest.AUCForestClassifier(30, oob_score=True, threshold="prevalence", random_state=0)
     expected.fit(X, y, groups=groups)
@@ -179,8 +178,7 @@ def test_few_integers_and_text_are_classes():
 def test_files_are_trained_out_of_core(kind):
     rows, fit = mixed(300, 0), f"fit rows.{kind} {TREES} --drop id --weight weight"
     rows.to_csv("rows.csv", index=False) if kind == "csv" else rows.to_parquet("rows.parquet")
-    whole = run(f"{fit} --out whole --json w.json --validate 2")
-    expected = json_of("w.json")
+    whole, expected = run(f"{fit} --out whole --json w.json --validate 2"), json_of("w.json")
     del expected["metrics"]["2 folds"]
     for _ in range(2):
         result = succeed(f"{fit} --json m.json --memory-limit 1GB --folder folder")

@@ -82,8 +82,7 @@ def half_categorical(table):
 
 def monitor(table):
     """Estimate performance with features, without dates, which are refused."""
-    X = pd.DataFrame(table.columns).drop(columns="d")
-    scores = np.linspace(0.0, 1.0, N_ROWS)
+    X, scores = pd.DataFrame(table.columns).drop(columns="d"), np.linspace(0.0, 1.0, N_ROWS)
     cbpe = CBPE(random_state=0).fit(y_true=Y, y_score=scores, X=X, chunks=Chunks.by_number(3))
     cbpe.estimate(scores, X=X, chunks=Chunks.by_number(1))
 
@@ -103,8 +102,7 @@ def command(*arguments):
     """Return the call of a command, with the files of a table in place of T, M and OUT."""
 
     def call(table):
-        files = {"T": table.csv, "M": table.model, "OUT": table.folder / "out.csv"}
-        _ = table.forest
+        files, _ = {"T": table.csv, "M": table.model, "OUT": table.folder / "out.csv"}, table.forest
         succeed(*(files.get(argument, argument) for argument in arguments))
 
     return call

@@ -27,8 +27,7 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 
 RANDOM = np.random.default_rng(0)
 X = np.where(RANDOM.random((120, 4)) < 0.6, np.round(RANDOM.normal(size=(120, 4)), 2), 0.0)
-Y = (X[:, 0] + X[:, 1] > 0.3).astype(int)
-NAMES = [f"feature_{j}" for j in range(4)]
+Y, NAMES = (X[:, 0] + X[:, 1] > 0.3).astype(int), [f"feature_{j}" for j in range(4)]
 
 
 @cache

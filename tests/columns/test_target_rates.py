@@ -44,12 +44,24 @@ def test_rates_of_new_rows():
     rates = make_rates([[6, 2], [1, 3]])
     pair = rates.tables[0]._replace(other=1, n_parts=2, edges=np.array([0.5]), smoothing=1.0)
     pair = pair._replace(totals=np.array([[4, 0], [2, 2], [1, 1], [0, 2]]))
-    rates = rates._replace(tables=(*rates.tables, pair))
-    p = 5 / 12
+    rates, p = rates._replace(tables=(*rates.tables, pair)), 5 / 12
     first, second = (2 + 2 * p) / 10, (3 + 2 * p) / 6
     X = np.array([[0, 0.5], [0, 0.6], [1, np.inf], [1, np.nan], [np.nan, 0.0]])
     expected = [[first, first / 5], [first, (2 + first) / 5], [second, (2 + second) / 3], [second, second], [p, p]]
     np.testing.assert_allclose(rates.compute(X), expected, rtol=1e-12)
+
+
+def test_rates_with_the_rates_of_first_characters_as_priors():
+    rates = make_rates([[6, 2], [1, 3]])
+    table = rates.tables[0]._replace(prior=1)
+    prefix = table._replace(feature=1, smoothing=1.0, totals=np.array([[7, 5]]), prior=-1)
+    pair = table._replace(other=2, n_parts=1, totals=np.array([[3, 1], [0, 0]]), prior=-1)
+    r, p = (5 + 5 / 12) / 13, 5 / 12
+    first, second = (2 + 2 * r) / 10, (3 + 2 * r) / 6
+    X = np.array([[0, 0, 0], [1, 0, 0], [np.nan, 0, 0], [np.nan, np.nan, 0]])
+    found = rates._replace(tables=(table, pair, prefix)).compute(X)
+    expected = [[first, (1 + 2 * first) / 6, r], [second, second, r], [r, r, r], [p, p, p]]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_parts_of_categories_beyond_those_that_sets_tell_apart():

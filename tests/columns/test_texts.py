@@ -31,8 +31,7 @@ def note_on(texts):
 def test_the_note_says_what_to_write(spell, share):
     """The note does not depend on the proportion of negative numbers."""
     numbers = [-x if i < share * len(AMOUNTS) else x for i, x in enumerate(AMOUNTS)]
-    spelled = {spell(x): x for x in numbers}
-    note = note_on([spell(x) for x in numbers])
+    spelled, note = {spell(x): x for x in numbers}, note_on([spell(x) for x in numbers])
     start, _, written = note.partition(" are read as text, so that each is a category: write ")
     assert start.startswith("numbers such as "), note
     assert float(written) == pytest.approx(spelled[ast.literal_eval(start.removeprefix("numbers such as "))], abs=1e-9)

@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from aucforest.distributed import _collections
 from aucforest.distributed._collections import align, delayed_partitions
 
-X = da.zeros((10, 4), chunks=(4, 2))
-Y = da.zeros(10, chunks=4)
+X, Y = da.zeros((10, 4), chunks=(4, 2)), da.zeros(10, chunks=4)
 FRAME = dd.from_pandas(pd.DataFrame({"a": range(10), "b": range(10)}), npartitions=3)
 
 

@@ -48,16 +48,14 @@ def make_table(n=300, kind="numeric", n_classes=2, missing=None, infinite=False,
             columns.append(columns[0])
             continue
         n_values = N_VALUES[name]
-        drawn = draw(n, n_values, i)
-        is_category = name.startswith("c")
+        drawn, is_category = draw(n, n_values, i), name.startswith("c")
         columns.append(drawn.astype(np.float64) if is_category else (drawn - n_values // 2) / 8.0)
         if i < 3:
             index = drawn * 37 % n_values if is_category else drawn
             score = score + index * 64 // n_values
     rank = np.empty(n, dtype=np.int64)
     rank[np.argsort(score, kind="stable")] = np.arange(n)
-    y = n_classes * rank**2 // n**2
-    X = np.stack(columns, axis=1).astype(dtype)
+    y, X = n_classes * rank**2 // n**2, np.stack(columns, axis=1).astype(dtype)
     for i in range(X.shape[1]):
         if infinite:
             extreme = draw(n, 16, 100 + i)

@@ -164,8 +164,7 @@ def test_many_categories_take_little_memory():
 def test_the_same_to_the_last_bit_for_every_number_of_threads_of_blas(categorical):
     rng = np.random.default_rng(0)
     table = np.column_stack((rng.normal(size=(3000, 60)), rng.integers(400, size=3000)))
-    y = (table[:, :5].sum(axis=1) + (table[:, 60] % 2) > 0.5).astype(int)
-    found = []
+    y, found = (table[:, :5].sum(axis=1) + (table[:, 60] % 2) > 0.5).astype(int), []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
             found.append(AdditiveClassifier(categorical).fit(table, y).predict_proba(table))

@@ -213,8 +213,7 @@ def test_tables_of_every_shape_give_the_same_trees(shape):
 @both
 @pytest.mark.parametrize("order", "CF")
 def test_float32_is_not_copied(make, order):
-    table = np.asarray(X, dtype=np.float32, order=order)
-    model = make()
+    table, model = np.asarray(X, dtype=np.float32, order=order), make()
     assert np.shares_memory(model._validate_rows(table, Y, None).X, table)
     many = np.zeros((200_000, 10), dtype=np.float32, order=order)
     model.fit(np.resize(table, (240, 10)), Y).predict_proba(many[:1])

@@ -88,8 +88,7 @@ def test_the_number_of_stages_has_the_lowest_loss_of_all_folds(monkeypatch):
     monkeypatch.setattr(Booster, "add_stage", record)
     found = fit(X, y, folds(len(y)), n_jobs=1)
     # Where the number of stages does not increase by one, a series starts, or a series that stopped is continued.
-    starts = np.flatnonzero(np.diff(n_stages, prepend=0) != 1)
-    n_longest = max(n_stages)
+    starts, n_longest = np.flatnonzero(np.diff(n_stages, prepend=0) != 1), max(n_stages)
     assert len(starts) > 4  # so some series were continued
     assert max(n_stages[: starts[4]]) == n_longest
     monkeypatch.setattr(_boosted, "_PATIENCE", 1000)

@@ -56,13 +56,11 @@ def test_the_formula_divides_odds_by_rates(sizes, n_sampled):
 
 def test_two_classes_are_a_logistic_regression():
     sample, proba = simulate(2, 40_000, seed=3)
-    fitted = fit(sample)
-    odds = np.log(proba[:, 1] / proba[:, 0])[:, None]
+    fitted, odds = fit(sample), np.log(proba[:, 1] / proba[:, 0])[:, None]
     peer = LogisticRegression(C=np.inf, tol=1e-10).fit(odds, sample.labels)
     # The penalty has a small effect.
     np.testing.assert_allclose(fitted.apply(proba), peer.predict_proba(odds), atol=1e-3)
-    p = peer.predict_proba(odds)[:, 1]
-    design = np.hstack((odds, np.ones_like(odds)))
+    p, design = peer.predict_proba(odds)[:, 1], np.hstack((odds, np.ones_like(odds)))
     information = design.T @ (design * (p * (1 - p))[:, None])
     assert fitted.slope_std == pytest.approx(np.sqrt(np.linalg.inv(information)[0, 0]), rel=0.01)
 
@@ -133,8 +131,7 @@ def test_a_default_forest_is_calibrated(n_classes):
 def test_calibration_of_a_forest_equals_the_reference_on_its_out_of_bag_samples(params):
     X, y = make_table(n_rows=200, n_classes=3)
     weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0], 200)
-    forest = small_forest(40, **params).fit(X, y, weight)
-    kept = np.flatnonzero(weight)
+    forest, kept = small_forest(40, **params).fit(X, y, weight), np.flatnonzero(weight)
     counts = training_rows(forest, X, y, weight).counts(range(40))[kept]
     votes = np.stack([tree.predict_proba(X[kept]) for tree in forest.estimators_], axis=1)
     n_parts = max(8 // len(set(forest.variants_)), 2)

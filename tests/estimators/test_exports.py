@@ -94,8 +94,7 @@ def test_values_that_equal_a_threshold_go_to_its_left_as_in_the_model(tmp_path):
     X = rng.integers(100, 1200, size=(600, 4)) / 10
     y = (X[:, 0] + rng.normal(scale=20, size=600) > 90).astype(int)
     model = small_forest(20).fit(X[:300], y[:300])
-    expected = model.predict_proba(X)
-    rounded = model.encode(X, dtype="float32")
+    expected, rounded = model.predict_proba(X), model.encode(X, dtype="float32")
     is_moved = abs(model.predict_proba(rounded) - expected).max(axis=1) > 1e-6
     assert 3 < is_moved.sum() < 200
     model.to_onnx(tmp_path / "model.onnx")

@@ -56,8 +56,7 @@ OPTIONS = [
 
 def come_back(model, folder, X):
     """Save and load a model, assert that it is the same, and return it."""
-    loaded = saved(model, folder)
-    own = callable(getattr(model, "criterion", None))
+    loaded, own = saved(model, folder), callable(getattr(model, "criterion", None))
     assert_same(model.set_params(criterion=None) if own else model, loaded)
     assert_same_predictions(model, loaded, X)
     for tree in getattr(loaded, "trees_", []):

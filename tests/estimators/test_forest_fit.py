@@ -193,8 +193,7 @@ def test_groups_and_weights_are_routed():
 
 @pytest.mark.parametrize("n_groups", [1, 9, 10])
 def test_few_groups_of_a_class_choose_nothing(n_groups):
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(60), 5)
+    rng, groups = np.random.default_rng(0), np.repeat(np.arange(60), 5)
     labels = np.array(["no", "yes"])[(groups < n_groups).astype(int)]
     table = np.hstack((rng.normal(size=(60, 3))[groups], labels[:, None] == "yes"))
     params = {"n_estimators": 120, "criterion": "auto", "oob_score": True, "calibration": "auto"}

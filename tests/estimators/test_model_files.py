@@ -143,8 +143,7 @@ def n_compiled():
 
 def test_copies_are_used_alike_and_nothing_is_compiled_anew_for_them(tmp_path):
     frame, y = make_frame()
-    forest = small_forest(20, oob_score=True).fit(frame, y)
-    n_known = []
+    forest, n_known = small_forest(20, oob_score=True).fit(frame, y), []
     for model in (forest, copy.deepcopy(forest), pickle.loads(pickle.dumps(forest)), saved(forest, tmp_path)):
         model.predict(frame)
         model.decision_path(frame)

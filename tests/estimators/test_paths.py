@@ -32,8 +32,7 @@ def test_add_shrunk(seed, n_classes, last_alone):
     """The frequencies of 20 classes are a sparse matrix. The second column contains codes of categories."""
     rng = np.random.default_rng(seed)
     amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), int(rng.choice([0, 1, 9, 33]))
-    weighted_index = int(rng.integers(4))
-    rows = rng.normal(size=(n_rows, 3))
+    weighted_index, rows = int(rng.integers(4)), rng.normal(size=(n_rows, 3))
     rows[:, 1] = rng.integers(255, size=n_rows)
     rows[rng.random(rows.shape) < 0.1] = np.nan
     options = {"n_classes": n_classes, "whole": False, "by_set": [1], "most": 1 if n_classes == 20 else 400}

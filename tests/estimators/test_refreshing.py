@@ -152,8 +152,7 @@ def test_new_categories_are_known_to_the_new_model():
     random = np.random.default_rng(0)
     shop = random.choice(["a", "b", "c"], 900)
     y = random.random(900) < np.where(shop == "c", 0.8, np.where(shop == "b", 0.3, 0.1))
-    X = pd.DataFrame({"shop": shop, "n": random.normal(size=900)})
-    is_old = shop != "c"
+    X, is_old = pd.DataFrame({"shop": shop, "n": random.normal(size=900)}), shop != "c"
     is_new = ~is_old | (np.arange(900) > 450)
     model = refresh(small_forest(30).fit(X[is_old], y[is_old]), X[is_new], y[is_new]).model
     proba = model.predict_proba(pd.DataFrame({"shop": ["a", "c"], "n": [0.0, 0.0]}))

@@ -208,8 +208,7 @@ def test_few_groups_are_no_evidence():
 
 @pytest.mark.parametrize(("params", "groups"), [({}, GROUPS), ({"class_weight": "balanced"}, None)], ids=["groups", ""])
 def test_samples_of_weight_0_change_nothing(params, groups):
-    kept = WEIGHT > 0
-    stack = small_stack(**params).fit(X3, Y3, WEIGHT, groups)
+    kept, stack = WEIGHT > 0, small_stack(**params).fit(X3, Y3, WEIGHT, groups)
     fewer = small_stack(**params).fit(X3[kept], Y3[kept], WEIGHT[kept], None if groups is None else groups[kept])
     np.testing.assert_array_equal(np.isfinite(stack.oob_decision_function_), np.repeat(kept[:, None], 3, axis=1))
     stack.oob_decision_function_ = stack.oob_decision_function_[kept]

@@ -30,8 +30,7 @@ def make_data(seed, **params):
 @given(st.integers(0, 2**32), st.sampled_from([2, 4]), st.sampled_from([0.0, 3.0]))
 def test_the_mean_is_the_same(seed, n_classes, shrinkage):
     trees, X = make_data(seed, n_classes=n_classes, shrinkage=shrinkage)
-    expected = mean_of(trees, X)
-    classes = np.array(list("abcd"))[:n_classes]
+    expected, classes = mean_of(trees, X), np.array(list("abcd"))[:n_classes]
     forest, tree = as_random_forest(trees, classes, N_CODES), as_decision_tree(trees[:1], classes, N_CODES)
     np.testing.assert_allclose(forest.predict_proba(X), expected, rtol=0, atol=1e-12)
     assert forest.predict(X).tolist() == classes[forest.predict_proba(X).argmax(axis=1)].tolist()

@@ -22,8 +22,7 @@ def make_rows(n_rows: int = 9000, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 def make_frame(n_rows: int = 9000) -> tuple[pd.DataFrame, pd.Series]:
     """Return a frame with columns of categories, text, bools and numbers, and labels."""
     X, y = make_rows(n_rows)
-    generator = np.random.default_rng(1)
-    frame = pd.DataFrame(X[:, :2], columns=["size", "count"])
+    generator, frame = np.random.default_rng(1), pd.DataFrame(X[:, :2], columns=["size", "count"])
     frame["colour"] = pd.Categorical.from_codes(generator.integers(-1, 5, n_rows), list("bcdea"))
     frame["city"] = pd.Series(generator.choice(["Rome", "Oslo", "Lima"], n_rows)).where(X[:, 2] < 1.0, None)
     frame["open"] = generator.random(n_rows) < 0.5

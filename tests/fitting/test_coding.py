@@ -48,8 +48,7 @@ def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most
     assert np.array_equal(np.concatenate(parts), whole)
     if most < N_CODED:
         assert 0.5 * most < len(whole) < 2 * most
-        rare = CATEGORIES[whole][CATEGORIES[whole] >= 254]
-        found = whole[CATEGORIES[whole] >= 254]
+        rare, found = CATEGORIES[whole][CATEGORIES[whole] >= 254], whole[CATEGORIES[whole] >= 254]
         assert np.array_equal(found, np.flatnonzero(np.isin(CATEGORIES, rare)))
         # rows of frequent categories are sampled one by one
         frequent, counts = np.unique(CATEGORIES[whole][CATEGORIES[whole] < 254], return_counts=True)

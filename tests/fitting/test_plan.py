@@ -131,8 +131,7 @@ def test_memory_in_use_counts():
 
 
 def test_memory_of_a_process_is_its_arrays():
-    before = _memory.process_memory()
-    array = np.ones(2**24)
+    before, array = _memory.process_memory(), np.ones(2**24)
     assert array.nbytes <= _memory.process_memory() - before < 2 * array.nbytes
 
 
@@ -165,8 +164,7 @@ def test_copies_of_branches_take_memory():
 
 def test_sizes_of_target_rates_are_those_of_the_codes():
     frame = make_many().to_pandas()[["shop", "postcode", "sign"]]
-    forest = make_forest(categorical_features=["shop", "postcode"], n_estimators=1)
-    sizes = []
+    forest, sizes = make_forest(categorical_features=["shop", "postcode"], n_estimators=1), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_memory, "check_fit", lambda size, n_bytes: sizes.append(size))
         forest.fit(frame, make_many()["label"].to_pandas())

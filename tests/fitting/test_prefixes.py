@@ -22,6 +22,7 @@ from tests.estimators.data import assert_same_fit
 from tests.estimators.test_model_files import at, check_refused, read
 from tests.fitting.tables import make_accounts
 from tests.reference import prefixes as reference
+from tests.reference import target_rates
 
 FRAME = make_accounts(with_regions=True).to_pandas()
 NUMBERS = FRAME.account
@@ -130,6 +131,28 @@ def test_unseen_text_with_known_first_characters(forest):
     assert np.argmax(oob_permutation_importance(forest, X, Y, n_repeats=2, random_state=0).importances_mean) == 1
 
 
+def test_rates_are_smoothed_towards_those_of_first_characters(forest):
+    table, by_prefix = forest.target_rates_.tables
+    assert (table.feature, table.prior, by_prefix.feature, by_prefix.prior) == (1, 3, 3, -1)
+    labels, frequencies = pd.Series((forest.classes_[1] == Y).astype(int)), forest.target_rates_.frequencies
+    by_text, of_prefix = labels.groupby(X.account).agg(list), labels.groupby(X.account.str[:5]).agg(list)
+
+    def choose(cells, priors):
+        return max(SMOOTHING.tolist(), key=lambda s: target_rates.leave_one_out(cells, priors, s))
+
+    smoothing = choose(of_prefix, np.tile(frequencies, (len(of_prefix), 1)))
+    others = [
+        np.subtract(*[np.bincount(of, minlength=2) for of in (of_prefix[t[:5]], by_text[t])]) for t in by_text.index
+    ]
+    priors = [(counts + smoothing * frequencies) / (counts.sum() + smoothing) for counts in others]
+    assert (by_prefix.smoothing, table.smoothing) == (smoothing, choose(by_text, priors))
+    assert not {1, 3, 5} & {
+        f for tree, e in zip(forest.trees_, forest.encodings_) if e == "rates" for f in tree.feature
+    }
+    rate, of_prefix = forest.encode(X.assign(account=X.account.str[:5] + "X")).iloc[:, 4:].to_numpy().T
+    np.testing.assert_array_equal(rate, of_prefix)
+
+
 def test_they_rank_better(forest):
     sets = AUCForestClassifier(40, categorical_encoding="sets", oob_score=True, random_state=0).fit(X, Y)
     assert forest.oob_score_ > sets.oob_score_ + 0.01
@@ -236,6 +259,9 @@ def test_files_and_exports(forest, integers, tmp_path):
     (at("prefixes", put=[[1, 5], [1, 5]]), "feature 1 of dates, integers or text is unknown or repeated"),
     (at("prefixes", put=[[0, 5]]), "column 0 has other first characters than its categories"),
     (at("prefixes", put=[]), "there are categories of feature 3, but 3 features"),
+    (at("rates", "tables", 0, 4, put=1), "the rates of feature 1 have the rates of feature 1 as priors"),
+    (at("rates", "tables", 1, put=[3, -1, 1, 1.0, 3]), "the rates of feature 1 have the rates of feature 3 as priors"),
+    (at("rates", "tables", 0, put=[1, -1, 1, 1.0, 3, 3]), "a table of rates must be two features"),
 ])  # fmt: skip
 def test_damaged_files_are_refused(forest, tmp_path, change, message):
     forest.save(tmp_path / "model")

@@ -20,8 +20,7 @@ def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
     small_forest(40, **params).fit(X, y)
     monkeypatch.setattr(_memory, "machine_memory", lambda: 1.8 * n_bytes)
     monkeypatch.setattr(growing, "_MOST_BATCH_SECONDS", 0.0)
-    forest = small_forest(40, **params)
-    n_nodes = sum(tree.n_nodes for tree in trees[:5])
+    forest, n_nodes = small_forest(40, **params), sum(tree.n_nodes for tree in trees[:5])
     with pytest.raises(ValueError, match=f"40 trees of the size of the first 5, which have {n_nodes:,} nodes, would"):
         forest.fit(X, y)
     assert not hasattr(forest, "trees_")

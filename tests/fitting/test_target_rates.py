@@ -43,8 +43,7 @@ def test_rates_of_training_rows_leave_them_out(weighted, n_groups):
     given = weights.integers(weight)
     integers = np.ones(len(rows), dtype=np.int64) if given is None else given
     groups = None if n_groups is None else rng.integers(0, n_groups, len(rows)).astype(np.int32)
-    known = categories[rows] >= 0
-    totals = np.zeros((n_categories, 2), dtype=np.int64)
+    known, totals = categories[rows] >= 0, np.zeros((n_categories, 2), dtype=np.int64)
     np.add.at(totals, (categories[rows][known], labels[rows][known]), integers[known])
     rates = make_rates(totals)._replace(factors=weights.factors)
     left_out = LeftOutTotalsFinder(labels, kept, given, 2, groups, lambda number: categories[rows])

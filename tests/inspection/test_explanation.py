@@ -18,8 +18,7 @@ NEW, _ = make_table(60, seed=1, missing=0.1)
 
 def make_frame(n_rows=300, n_towns=5):
     table, y = make_table(n_rows, 2, missing=0.1)
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"a": table[:, 0], "b": table[:, 1]})
+    rng, frame = np.random.default_rng(1), pd.DataFrame({"a": table[:, 0], "b": table[:, 1]})
     frame["town"] = rng.integers(0, n_towns, n_rows).astype(str)
     frame.loc[rng.random(n_rows) < 0.1, "town"] = None
     return frame, y ^ (frame["town"].isin(["1", "3"]).to_numpy() & (rng.random(n_rows) < 0.8))
@@ -39,8 +38,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_values_equal_those_of_shap(name):
-    shap = pytest.importorskip("shap")
-    model = MODELS[name]()
+    shap, model = pytest.importorskip("shap"), MODELS[name]()
     exported = model.to_sklearn()
     explainer = shap.TreeExplainer(exported.estimator if name == "balanced" else exported)
     expected, base = explainer.shap_values(NEW.astype(np.float32)), explainer.expected_value
@@ -147,8 +145,7 @@ def test_bars_of_one_row():
 
 def test_dots_of_many_rows():
     frame, y = make_frame()
-    found = explain(small_forest().fit(frame, y), frame)
-    axes = pyplot.subplots()[1]
+    found, axes = explain(small_forest().fit(frame, y), frame), pyplot.subplots()[1]
     display = found.plot(axes, max_features=3)
     assert display.ax_ is axes
     names = [label.get_text() for label in axes.get_yticklabels()]

@@ -16,8 +16,7 @@ from tests.tree.chains import make_chain
 def shapley_values(tree, X, k=1):
     """Return the Shapley values of what a tree predicts of a class, shape (n_rows, n_features)."""
     prepared, values = ShapleyTree.of(tree, np.arange(tree.n_features), 1), np.array(tree.prediction[:, k])
-    shape = scratch_shape([prepared])
-    total = np.zeros(X.shape)
+    shape, total = scratch_shape([prepared]), np.zeros(X.shape)
     for start in range(0, len(X), shape[-1]):
         columns = np.array(X[start : start + shape[-1]].T, dtype=np.float64, order="C")
         sums = np.zeros((1, *columns.shape))
@@ -50,8 +49,7 @@ def by_subsets(tree, row, k=1, inputs=None):
 def make_rows(tree, n_rows=6, seed=0):
     """Return rows of codes where a tree has sets, and of numbers elsewhere; some values are missing or infinite."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_rows, tree.n_features))
-    by_set = np.unique(tree.feature[tree.set_nodes])
+    X, by_set = rng.normal(size=(n_rows, tree.n_features)), np.unique(tree.feature[tree.set_nodes])
     X[rng.random(X.shape) < 0.1] = np.inf
     X[:, by_set] = rng.integers(0, 255, (n_rows, len(by_set)))
     X[rng.random(X.shape) < 0.2] = np.nan

@@ -213,8 +213,7 @@ def test_the_summary_counts_what_walks_find_and_has_a_text():
 
 def test_features_that_no_tree_uses_take_little_memory():
     """A file may claim millions of features."""
-    trees = [make_chain(2, n_features=2**24)] * 20
-    model = small_forest().fit(X, Y)
+    trees, model = [make_chain(2, n_features=2**24)] * 20, small_forest().fit(X, Y)
     model.trees_, model.n_features_in_ = trees, 2**24
     tracemalloc.start()
     summary, importances = forest_summary(model), model.split_importances_

@@ -15,8 +15,7 @@ BEND_ERROR = 5e-13  # The documented error of second derivatives is absolute, be
 @st.composite
 def grouped_rows(draw):
     """Draw (positive, scores, weights, groups): ties, distances from tiny to many eps, and a pair in group 0."""
-    n = draw(st.integers(2, 25))
-    spread = draw(st.sampled_from([1e-3, 1.0, 30.0]))
+    n, spread = draw(st.integers(2, 25)), draw(st.sampled_from([1e-3, 1.0, 30.0]))
     score = st.one_of(st.integers(-2, 2).map(float), st.floats(-1.0, 1.0))
     rest = st.tuples(st.booleans(), st.sampled_from([0.0, 0.25, 1.0, 3.0]), st.integers(0, 3))
     rows = [(True, 1.0, 0), (False, 0.5, 0), *draw(st.lists(rest, min_size=n - 2, max_size=n - 2))]

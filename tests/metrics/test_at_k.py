@@ -31,8 +31,7 @@ def test_metrics_of_a_proportion_of_samples_are_as_defined(rows, k):
 
 def test_without_samples_beyond_the_boundary_the_interval_is_wilsons():
     positive, scores, _ = random_rows(500)
-    hits = int(positive.sum())
-    found = metrics_at_k(positive, scores, 500)
+    hits, found = int(positive.sum()), metrics_at_k(positive, scores, 500)
     assert found.precision[1:] == pytest.approx(tuple(binomtest(hits, 500).proportion_ci(method="wilson")))
     assert found.recall == found.lift == (1.0, 1.0, 1.0)
     found = metrics_at_k(positive, scores, 50, level=0.9)

@@ -29,8 +29,7 @@ def test_roc_curve_of_one_model():
 
 
 def test_roc_curves_of_several_models_and_their_paired_test():
-    ax = pyplot.subplots()[1]
-    scores = {"a": X[:, 0], "b": X[:, 0] + X[:, 1]}
+    ax, scores = pyplot.subplots()[1], {"a": X[:, 0], "b": X[:, 0] + X[:, 1]}
     display = RocCurveDisplay.from_predictions(Y, scores, level=0.8, ax=ax)
     assert display.ax_ is ax
     assert display.entries["a"].comparison is None

@@ -326,8 +326,7 @@ def test_from_a_forest_of_another_prevalence():
     """The reference has the class frequencies of `set_prevalence`, so that precision is that of the population."""
     random = np.random.default_rng(0)
     X = random.normal(size=(16_000, 3))
-    y = random.random(16_000) < expit(1.5 * X[:, 0] - 3.0)
-    new = np.arange(16_000) >= 10_000
+    y, new = random.random(16_000) < expit(1.5 * X[:, 0] - 3.0), np.arange(16_000) >= 10_000
     train = ~new & (y | (random.random(16_000) < 0.2))
     forest = AUCForestClassifier(60, threshold=0.3, oob_score=True, random_state=0).fit(X[train], y[train])
     forest.set_prevalence(y.mean())

@@ -10,8 +10,7 @@ some_scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=30).m
 
 @given(some_scores)
 def test_ranks_groups_and_sums(scores):
-    column = RankedColumn(scores)
-    values = np.arange(1.0, scores.size + 1)
+    column, values = RankedColumn(scores), np.arange(1.0, scores.size + 1)
     assert (column.scores[column.order] == np.sort(scores)).all()
     assert column.distinct.tolist() == np.unique(scores).tolist()
     np.testing.assert_allclose(column.midranks, rankdata(scores) - (scores.size + 1) / 2)

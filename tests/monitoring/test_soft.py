@@ -70,8 +70,7 @@ def test_enumeration_of_all_labels(case):
 @given(labelled())
 def test_known_labels_give_the_ordinary_auc(rows):
     scores, labels = rows
-    expected = roc_auc_score(labels, scores)
-    found = soft_auc_interval(y_score=scores, p=labels)
+    expected, found = roc_auc_score(labels, scores), soft_auc_interval(y_score=scores, p=labels)
     assert found == pytest.approx((expected, expected, expected, 0.0), abs=1e-12)
 
 

@@ -74,7 +74,7 @@ def find_widths(values, labels, n_frequent, smoothings, neighbors, neighbor_smoo
         in_range[width] = by_equal(values[scored], by_others(same_range, -smoothing))[0]
     by_ranges = [max(by_range[width][0], in_range[width]) for width in widths]
     best = max(by_value, by_equal(values[scored], nearest)[0], *by_ranges)
-    if best - max(likelihood(nearest), by_all) < max(10, 0.15 * (best - by_all)):
+    if best - max(likelihood(nearest), by_all) < max(10, 0.04 * (best - by_all)):
         return ()
     group_of = {width: lambda value, width=width: value // width for width in widths}
     width = find_groups(values.tolist(), labels, scored, group_of, smoothings, value_smoothings)

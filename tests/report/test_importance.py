@@ -80,8 +80,7 @@ def test_target_rates_follow_the_category(is_stack):
     for value, mean in zip(merchant.values, merchant.means):
         same = frame.assign(merchant=np.full(300, value, dtype=object))
         assert mean == pytest.approx(model.predict_proba(same).mean(axis=0))
-    importance = held_out_importance(rows, 1, 0)
-    random = np.random.default_rng(0)
+    importance, random = held_out_importance(rows, 1, 0), np.random.default_rng(0)
     for k in (0, 1):
         random.permutation(np.flatnonzero(labels == k))  # all rows are taken
     permuted = frame.assign(merchant=frame["merchant"].to_numpy()[random.permutation(300)])

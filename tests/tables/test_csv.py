@@ -48,8 +48,7 @@ CELLS = st.text(st.sampled_from("ab1,;\t|'\"\n\r ü#"), max_size=6)
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=9), st.sampled_from([",", ";", "\t", "|"]))
 def test_text_is_read_unchanged(tmp_path_factory, rows, separator):
     """The file is written by pandas. Values may contain separators, quotes and line breaks."""
-    path = tmp_path_factory.mktemp("csv") / "t.csv"
-    frame = pd.DataFrame(rows, columns=["a", "b"])
+    path, frame = tmp_path_factory.mktemp("csv") / "t.csv", pd.DataFrame(rows, columns=["a", "b"])
     frame.to_csv(path, index=False, sep=separator, quoting=1, lineterminator="\n")
     read = as_written(path, separator=separator)
     assert read == {name: [value or None for value in frame[name]] for name in frame}

@@ -156,8 +156,7 @@ LABELS = named(
 def test_every_form_of_a_feature_gives_the_same_forest(name, tmp_path):
     column, kind, first, on_the_first = FEATURES[name]
     expected, table = on_the_first(), table_of(column)
-    proba = expected.predict_proba(table_of(first))
-    labelled = table_of(column, y=Y)
+    proba, labelled = expected.predict_proba(table_of(first)), table_of(column, y=Y)
     for model in (expected, forest().fit(table, Y), fit_out_of_core(forest(), labelled, "y")):
         assert_same_trees(model.trees_, expected.trees_)
         np.testing.assert_array_equal(model.predict_proba(table), proba)

@@ -161,8 +161,7 @@ def small_sample(monkeypatch):
 
 
 def test_few_distinct_values_are_all_kept_if_the_sample_lacks_some(small_sample):
-    column = np.repeat([3.0, 1.0], 1000)
-    unseen = np.setdiff1d(np.arange(2000), small_sample)
+    column, unseen = np.repeat([3.0, 1.0], 1000), np.setdiff1d(np.arange(2000), small_sample)
     column[unseen[:5]] = [2.0, -np.inf, np.nan, 9.0, 2.0]
     binned = bin_matrix(column[:, None], max_bins=6)
     assert bounds_of(binned, 0)[0].tolist() == [-np.inf, 1.0, 2.0, 3.0, 9.0]
@@ -183,7 +182,6 @@ def test_values_outside_the_sample_are_encoded_by_edges(small_sample):
 
 
 def test_more_values_than_bins_are_binned_by_the_sample(small_sample):
-    column = np.repeat([1.0, 2.0], 1000)
-    unseen = np.setdiff1d(np.arange(2000), small_sample)
+    column, unseen = np.repeat([1.0, 2.0], 1000), np.setdiff1d(np.arange(2000), small_sample)
     column[unseen[:50]] = 3.0 + np.arange(50)
     assert bounds_of(bin_matrix(column[:, None], max_bins=10), 0)[0].tolist() == [1.0, 2.0]

@@ -9,6 +9,7 @@ from aucforest.tree.ordered_rates import (
     RateRule,
     SampleData,
     encode_rates,
+    ordered_rates,
     read_categories,
     sample_order,
     sort_by_category,
@@ -33,16 +34,26 @@ def make_rule(classes, rng):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [[1], [0, 2]])
 @pytest.mark.parametrize("n", [70, 1100])  # up to 512 samples are encoded together
-def test_codes_by_definition(n_groups, weighted, classes, n):
+@pytest.mark.parametrize("has_priors", [False, True])
+def test_codes_by_definition(n_groups, weighted, classes, n, has_priors):
     rng = np.random.default_rng(1)
     categories, codes = rng.integers(-1, N_CATEGORIES, n).astype(np.int32), rng.integers(0, 4, (2, n)).astype(np.uint8)
     labels, groups = rng.integers(0, 3, n).astype(np.uint16), None if n_groups is None else rng.integers(0, n_groups, n)
     weights, rule = rng.uniform(0.5, 2.0, n) if weighted else None, make_rule(classes, rng)
     order, found = sample_order(5, n, groups), np.empty((rule.n_features, n), dtype=np.uint8)
     by_category = sort_by_category(categories, N_CATEGORIES, order, labels)
-    encode_rates(rule, SampleData.of(codes, groups, weights), by_category, found)
+    data, prior = SampleData.of(codes, groups, weights), np.full((len(classes), n), 0.3)
     by_hand = np.ones(n) if weights is None else weights
-    known, prior = np.arange(n) if groups is None else groups, np.full((len(classes), n), 0.3)
+    known = np.arange(n) if groups is None else groups
+    if has_priors:  # the rates of another column
+        others = rng.integers(0, 3, n).astype(np.int32)
+        prior = ordered_rates(rule, data, sort_by_category(others, 3, order, labels)).T
+        expected = np.full((len(classes), n), 0.3)
+        expected = reference.ordered_rates(order.tolist(), known, others, labels, by_hand, classes, 2.0, expected)
+        np.testing.assert_allclose(prior, expected, rtol=1e-12)
+        prior = np.where(categories < 0, 0.3, prior)
+        data = data._replace(priors=np.ascontiguousarray(prior.T))
+    encode_rates(rule, data, by_category, found)
     alone = reference.ordered_rates(order.tolist(), known, categories, labels, by_hand, classes, 2.0, prior)
     parts = rule.parts[1][codes[1]]
     cells = np.where((categories < 0) | (parts < 0), -1, categories * N_PARTS + parts)

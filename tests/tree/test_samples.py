@@ -30,8 +30,7 @@ def fixed_point(weights, n_draws):
     return scale.apply(weights), scale.unit
 
 
-positive = st.floats(1e-200, 1e200)
-numbers = st.integers(1, 2**32)
+positive, numbers = st.floats(1e-200, 1e200), st.integers(1, 2**32)
 
 
 @given(arrays(np.float64, st.integers(1, 20), elements=positive), numbers, st.integers(-60, 60))

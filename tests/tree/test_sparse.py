@@ -50,8 +50,7 @@ def test_any_matrix(seed, n_rows, n_features, density):
     random = np.random.default_rng(seed)
     X = np.where(random.random((n_rows, n_features)) < density, random.integers(-2, 3, (n_rows, n_features)), 0.0)
     X[0] = 0.0
-    labels = random.integers(0, 2, n_rows)
-    counts = random.integers(0, 3, n_rows)
+    labels, counts = random.integers(0, 2, n_rows), random.integers(0, 3, n_rows)
     counts[0] = 1
     dense, sparse = (
         canonical(grow(X, labels, n_classes=2, counts=counts, max_features=2, sparse=way)) for way in (False, True)

@@ -41,8 +41,7 @@ VALUES = st.sampled_from([0.0, 0.0, 0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 5e-
 def test_bins_and_codes_are_those_of_the_dense_matrix(data):
     n_rows, n_features = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 4))
     items = data.draw(st.lists(VALUES, min_size=n_rows * n_features, max_size=n_rows * n_features))
-    dense = np.array(items).reshape(n_rows, n_features)
-    seed = data.draw(st.integers(0, 99))
+    dense, seed = np.array(items).reshape(n_rows, n_features), data.draw(st.integers(0, 99))
     # Some zeros are stored.
     is_stored = (dense != 0.0) | (np.random.default_rng(seed).random(dense.shape) < 0.3)
     weights = data.draw(st.none() | st.lists(st.sampled_from([0.1, 1.0, 2.5]), min_size=n_rows, max_size=n_rows))

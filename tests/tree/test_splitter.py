@@ -34,8 +34,7 @@ def test_many_codes_in_small_and_large_nodes(criterion, n_classes, n_bytes, rand
 
 @pytest.mark.parametrize("n_classes", [20, 60])
 def test_many_classes(n_classes):
-    rng = np.random.default_rng(n_classes)
-    labels = np.repeat(np.arange(n_classes), 2)
+    rng, labels = np.random.default_rng(n_classes), np.repeat(np.arange(n_classes), 2)
     X = np.column_stack((labels // 10 + rng.integers(0, 3, len(labels)), rng.integers(0, 9, len(labels)))).astype(float)
     for criterion in ("auc", "gini"):
         check_tree(X, labels, Growth(criterion, max_depth=1))

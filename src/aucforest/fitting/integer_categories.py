@@ -28,7 +28,7 @@ from aucforest.fitting.target_rates import MOST_IN_SETS, choose_smoothing, hash_
 # Estimates from neighboring values alone increase it less than the best estimates do: by _LEAST_GAIN or more, and by
 # the fraction _LEAST_LOSS or more. These constants, and the number of most frequent values whose labels do not count,
 # were chosen with `benchmarks/many_categories.py integers` and `ranges`.
-_LEAST_GAIN, _LEAST_LOSS, _N_LEFT_OUT = 10.0, 0.15, 20
+_LEAST_GAIN, _LEAST_LOSS, _N_LEFT_OUT = 10.0, 0.04, 20
 # Numbers of neighboring values on each side, and the smoothings of estimates from them.
 _NEIGHBORS, _SMOOTHING = (1, 2, 4, 8, 16, 32, 64, 128), (1.0, 8.0, 64.0)
 # Smoothings of estimates from the other values of a group, as numbers of values of mean weight.

@@ -15,8 +15,7 @@ from tests.tree.oracle import check_tree, random_data, weighings
 @numba.njit
 def custom_gini(left, node):
     weight, left_weight = node.sum(), left.sum()
-    right_weight = weight - left_weight
-    decrease = 0.0
+    right_weight, decrease = weight - left_weight, 0.0
     for k in range(len(left)):
         right = node[k] - left[k]
         decrease += left[k] ** 2 / left_weight + right**2 / right_weight - node[k] ** 2 / weight
