@@ -4,8 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aucforest.columns import expansion
+from aucforest.columns.categorical import nearest_of
 from aucforest.columns.dates import DateColumn, table_of
 from aucforest.columns.expansion import IntegerColumn, expand, read_features
 
@@ -30,7 +33,8 @@ def test_categories_appended_to_a_matrix(dtype):
     matrix = np.array([[7, 0.5], [-3, NAN], [NAN, 1.5], [7.5, 2.5], [np.inf, 0.0], [12, 0.0]], dtype=dtype)
     appended = expansion.append_categories(matrix, {(0, 1): np.array([-3, 7]), (0, 10): np.array([0, 1])})
     assert appended.dtype == dtype
-    expected = [[1, 0], [0, NAN], [NAN, NAN], [NAN, 0], [NAN, NAN], [NAN, 1]]
+    # The nearest range of -3 is that of 0 to 9.
+    expected = [[1, 0], [0, 0], [NAN, NAN], [NAN, 0], [NAN, NAN], [NAN, 1]]
     np.testing.assert_array_equal(appended, np.column_stack((matrix, expected)))
     assert expansion.append_categories(matrix, {}) is matrix
 
@@ -51,7 +55,13 @@ def test_names_and_columns_of_features():
     assert expand(X := np.eye(3), {}) is X
 
 
-@pytest.mark.parametrize("name", ["day: day", "shop: category"])
-def test_a_column_with_the_name_of_a_part(name):
-    with pytest.raises(ValueError, match=f"^X has a column '{name}', which is also the name of another feature"):
-        expand(table_of(pl.DataFrame(DATA).rename({"x": name})), EXPANDED)
+def test_a_column_with_the_name_of_a_part():
+    with pytest.raises(ValueError, match=r"^X has a column 'day: day', which is also the name of another feature"):
+        expand(table_of(pl.DataFrame(DATA).rename({"x": "day: day"})), EXPANDED)
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, unique=True), st.lists(st.floats(-99, 99), min_size=1))
+def test_nearest_values(values, numbers):
+    nearest = nearest_of(np.array([*numbers, NAN]), np.array(values))
+    assert all(abs(a - b) == min(abs(a - value) for value in values) for a, b in zip(numbers, nearest))
+    assert np.isnan(nearest[-1])

@@ -297,14 +297,14 @@ def with_regions():
 
 
 def test_ranges_of_neighboring_integers_are_categories(with_regions):
-    """An unseen integer in a known range has the category of the range."""
+    """An unseen integer has the category of its range, or else of the nearest one."""
     names = ["x", "account", "age", "account: category", "account: range of 10"]
     names += ["account: rate", "account: range of 10: rate"]
     assert list(with_regions.split_features_) == names
     np.testing.assert_array_equal(with_regions.categories_[4], np.arange(100, 140))
     rows = pd.DataFrame({"x": 0.5, "account": [1004, 1007.0, 1010, 1400, np.nan], "age": 30})
     encoded = with_regions.encode(rows)
-    np.testing.assert_array_equal(encoded["account: range of 10"], [0, 0, 1, np.nan, np.nan])
+    np.testing.assert_array_equal(encoded["account: range of 10"], [0, 0, 1, 39, np.nan])
     np.testing.assert_array_equal(encoded["account: category"], [4, np.nan, 5, np.nan, np.nan])
     note = column_notes(rows[:2], model=with_regions)[-1]
     assert note.startswith("column 'account': 1 of 2 rows (50 %) have a category that training has not seen")

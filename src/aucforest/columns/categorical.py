@@ -513,6 +513,15 @@ def encode_numbers(numbers: NDArray[Any], categories: NDArray[np.int64]) -> NDAr
     return codes
 
 
+def nearest_of(numbers: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return for each number the nearest of the values, NaN for NaN."""
+    ordered = np.sort(values).astype(np.float64)
+    right = np.searchsorted(ordered, numbers).clip(max=len(ordered) - 1)
+    left = (right - 1).clip(min=0)
+    nearest = np.where(numbers - ordered[left] <= ordered[right] - numbers, ordered[left], ordered[right])
+    return np.where(np.isnan(numbers), np.nan, nearest)
+
+
 def differing_features(one: Categories, other: Categories) -> list[int]:
     """Return the categorical features that only one of two tables has, or whose categories differ."""
     return [f for f in sorted(one | other) if not (f in one and f in other and np.array_equal(one[f], other[f]))]

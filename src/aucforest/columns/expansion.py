@@ -23,7 +23,7 @@ from aucforest.columns.categorical import (
     encode,
     encode_numbers,
     encode_prefixes,
-    read_numbers,
+    nearest_of,
     repeated,
 )
 from aucforest.columns.dates import DateColumn, date_features
@@ -148,18 +148,28 @@ def parts_of_unseen(model: Any) -> dict[int, str]:
 
 def read_features(table: Table, expanded: Expanded, categories: Categories) -> NDArray[Any]:
     """Return the features of a table as a numeric matrix, with codes in place of categories."""
-    return encode(expand(table, expanded), categories, columns_of_found(table.shape[1], expanded, categorical=True))
+    prefixes, integers = (columns_of_found(table.shape[1], expanded, categorical=flag) for flag in (True, False))
+    of_columns = {feature: values for feature, values in categories.items() if feature not in integers}
+    features = expand(table, expanded)
+    matrix = encode(features, of_columns, prefixes)
+    if not integers:
+        return matrix
+    codes = encode_integers(matrix, {key: categories[feature] for feature, key in integers.items()})
+    n_features = features.shape[1]
+    return np.column_stack((matrix[:, :n_features], codes, matrix[:, n_features:]))
 
 
 def encode_integers(matrix: NDArray[Any], integers: FoundCategories) -> NDArray[Any]:
     """Return the codes of the categories of columns of integers, (n_rows, n_integers), from the matrix of all columns.
 
-    They are float32 if the matrix is, unless there are more codes than float32 represents.
+    An integer in no known range has the code of the nearest one, on the side of which thresholds would put it. The
+    codes are float32 if the matrix is, unless there are more codes than float32 represents.
     """
     is_narrow = matrix.dtype == np.float32 and all(len(values) <= MOST_IN_FLOAT32 for values in integers.values())
     codes = np.empty((len(matrix), len(integers)), dtype=np.float32 if is_narrow else np.float64)
     for i, ((column, width), values) in enumerate(integers.items()):
-        codes[:, i] = encode_numbers(divide_integers(matrix[:, column], width), values)
+        numbers = divide_integers(matrix[:, column], width)
+        codes[:, i] = encode_numbers(numbers if width == 1 else nearest_of(numbers, values), values)
     return codes
 
 
@@ -174,22 +184,13 @@ def times_in(expanded: Expanded) -> frozenset[int]:
 
 
 def expand(table: Table, expanded: Expanded) -> Table:
-    """Return a table with the features of the given columns; ValueError if a column has other values than in `fit`.
-
-    It lacks the features that are found in categorical columns, which `encode` appends.
-    """
-    columns = {
-        j: column for j, column in expanded.items() if isinstance(column, DateColumn) or not column.is_categorical
-    }
+    """Return a table with the features of dates; ValueError if a column has other values than in `fit`."""
+    columns = {index: column for index, column in expanded.items() if isinstance(column, DateColumn)}
     if not columns:
         return table
     parts, added = dict[int, NDArray[Any]](), count(table.shape[1])
     for index, column in columns.items():
-        if isinstance(column, DateColumn):
-            parts[index], *features = date_features(table, index, column)
-        else:
-            numbers = read_numbers(table, index)
-            features = [divide_integers(numbers, width) for width in column.sizes]
+        parts[index], *features = date_features(table, index, column)
         parts |= {next(added): values for values in features}
     if isinstance(table, Frame):
         names = split_names(table.columns, columns)
