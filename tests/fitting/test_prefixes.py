@@ -105,9 +105,12 @@ def test_only_integers_that_occur_are_counted():
     for column in (np.array([7.0, -1, 7]), np.array([7, -1, 7]), Factor([7, -1.0, 0.5], np.array([0, 1, 0]))):
         counted = count_categories(column, None, rows)
         np.testing.assert_array_equal((counted.values, *counted.counts.T), [[-1, 7], [0, 1], [1, 1]])
-    for values in ([7, 0.5], [7, 2**53 + 2], [True, False], [7, "a"], [7, np.inf]):
+    for values in ([7, 0.5], [7, 2**53 + 1], [7, -(2**60)], [7, "a"], [7, "8"], [7, np.inf]):
         assert count_categories(Factor(values, np.array([0, 1, 0])), None, rows) is None
-    assert count_categories(np.array([True, False, True]), None, rows) is None
+    for dtype in (np.int64, np.uint64):
+        assert count_categories(np.array([7, 2**53 + 1, 7], dtype=dtype), None, rows) is None
+    for flags in (Factor([True, 0], np.array([0, 1, 0])), np.array([True, False, True])):  # True is equal to 1
+        assert count_categories(flags, None, rows).values.tolist() == [0, 1]
 
 
 def test_of_many_texts_a_sample_is_counted(monkeypatch):
@@ -174,6 +177,17 @@ def test_integers_and_text_with_the_same_first_digits_are_the_same(forest, accou
     note = "has not seen (1009); it counts as missing, except for its range of 10"
     assert column_notes(rows[:2], model=integers)[-1].endswith(note)
     assert "1 of them categorical, 1 of integers with ranges; 6 features" in describe_features(integers)
+
+
+def test_text_of_integers_of_different_length_has_ranges(tmp_path):
+    account = (NUMBERS - 950).astype("Int64").astype(str).where(NUMBERS.notna(), None)
+    forest = AUCForestClassifier(20, random_state=0).fit(X.assign(account=account), Y)
+    assert forest.split_features_[3] == "account: range of 10"
+    rows = pd.DataFrame({"x": 0.5, "account": ["54", "59", "144", "059", "5x", None], "age": 30})
+    np.testing.assert_array_equal(forest.encode(rows).iloc[:, 3], [0, 0, 9, np.nan, np.nan, np.nan])
+    forest.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(rows), forest.predict_proba(rows))
+    assert find(X.assign(account="0" + account)) == {1: 3}  # leading zeros
 
 
 @pytest.mark.parametrize("kind", ["category", "string[pyarrow]", "object", "integers"])
@@ -270,12 +284,13 @@ def test_damaged_files_are_refused(forest, tmp_path, change, message):
     check_refused(contents, change, message, tmp_path)
 
 
-@pytest.mark.parametrize(("item", "message"), [
-    ([1, 100], "column 1 has other first characters"), ([1, 1, 10], "there are categories of feature 1, which is"),
-    ([0, 10], "column 0 has other first"), ([1, 20], "the ranges of integers are unknown"), ([1, 10, 100], "column 1 "),
+@pytest.mark.parametrize(("items", "message"), [
+    ([[1, 100]], "column 1 has other first characters"), ([[1, 1, 10]], "there are categories of feature 1, which is"),
+    ([[0, 10]], "column 0 has other first"), ([[1, 20]], "the ranges of integers are unknown"),
+    ([[1, 10, 100]], "column 1 "), ([[1, 10], 2], "the columns of integers are not in order"),
 ])  # fmt: skip
-def test_damaged_ranges_are_refused(integers, tmp_path, item, message):
+def test_damaged_ranges_are_refused(integers, tmp_path, items, message):
     integers.save(tmp_path / "model")
     contents = read(tmp_path / "model")
     assert contents[1]["integers"] == [[1, 10]]
-    check_refused(contents, at("integers", put=[item]), message, tmp_path)
+    check_refused(contents, at("integers", put=items), message, tmp_path)

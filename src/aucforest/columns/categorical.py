@@ -5,6 +5,7 @@ the 254 most frequent ones come first, and splits by sets of categories treat al
 values are NaN.
 """
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -28,6 +29,8 @@ _CODED = (nw.Categorical, nw.Enum)  # dictionary-encoded columns
 _ONE_VALUE_PER_CELL = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
 MOST_IN_FLOAT32 = 2**24  # float32 represents all integers up to this one
+MOST_EXACT = 2**53  # float64 represents all integers up to this one
+_INTEGER = re.compile("0|[1-9][0-9]{0,15}")  # text without leading zeros
 LARGEST_INTEGERS, _NAMES_OF_LARGEST = (nw.Int128, nw.UInt128), {"Int128", "UInt128"}
 
 Categories = dict[int, NDArray[Any]]
@@ -421,16 +424,18 @@ def encode_prefixes(column: Column, size: int, prefixes: NDArray[Any]) -> NDArra
 
 
 def numbers_of(column: Column) -> NDArray[Any]:
-    """Return the values of a categorical column as numbers, NaN for values that are not."""
-    if isinstance(column, np.ndarray):
-        return column
-    numbers = [float(value) if is_exact(value) else np.nan for value in column.values]
-    return np.array([*numbers, np.nan])[column.indices]
+    """Return the values of a categorical column as numbers, NaN for values that are not, see `number_of`."""
+    if isinstance(column, Factor):
+        return np.array([*map(number_of, column.values), np.nan])[column.indices]
+    is_exact = (column >= -MOST_EXACT) & (column <= MOST_EXACT)  # float64 would round other integers
+    return np.where(is_exact, column, np.nan)
 
 
-def is_exact(value: Any) -> bool:
-    """Return whether a value is a number from -2**53 to 2**53, where float64 represents all integers."""
-    return type(value) in (int, float) and abs(value) <= 2**53
+def number_of(value: Any) -> float:
+    """Return a category as a number: an integer up to 2**53, also as text, or a float. NaN for other values."""
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        value = int(value)
+    return float(value) if isinstance(value, int | float) and abs(value) <= MOST_EXACT else np.nan
 
 
 def divide_integers(numbers: NDArray[Any], width: int) -> NDArray[Any]:

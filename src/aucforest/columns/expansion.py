@@ -1,4 +1,4 @@
-"""Columns that become several features (their parts): dates, integers that are categories, and codes that are text.
+"""Columns that become several features (their parts): dates, integers that are categories, and codes.
 
 The first feature replaces the column. The others are appended after the last column, so that the index of each column
 is also the index of its first feature.

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.columns.categorical import encode_numbers, feature_kinds, is_exact
+from aucforest.columns.categorical import encode_numbers, feature_kinds, number_of
 from aucforest.columns.dates import DateColumn, are_parts, is_zone
 from aucforest.columns.expansion import (
     RANGES,
@@ -103,6 +103,8 @@ def _restore_expanded(model: Any, dates: list[list[Any]], integers: list[Any], p
     for item in prefixes:
         require(len(item) == 2 and type(item[1]) is int, "each item of prefixes must be a feature and a number")
         add(item[0], TextColumn((item[1],)))
+    are_categorical = [not isinstance(column, DateColumn) and column.is_categorical for column in expanded.values()]
+    require(are_categorical == sorted(are_categorical), "the columns of integers are not in order")
     return expanded
 
 
@@ -117,10 +119,9 @@ def _check_categories(model: Any) -> None:
     for feature, (column, size) in columns_of_found(model.n_features_in_, model.expanded_, categorical=True).items():
         values, prefixes = (model.categories_.get(index, np.empty(0)).tolist() for index in (column, feature))
         is_text = isinstance(model.expanded_[column], TextColumn)
-        are_valid = size > 0 and len(values) > 0
-        are_valid &= all(isinstance(value, str) if is_text else is_exact(value) for value in values)
+        are_valid = size > 0 and len(values) > 0 and not (is_text and not all(isinstance(v, str) for v in values))
         are_distinct = len(set(prefixes)) == len(prefixes)
-        expected = {value[:size] if is_text else value // size for value in values} if are_valid else set()
+        expected = {value[:size] if is_text else number_of(value) // size for value in values} if are_valid else set()
         are_prefixes = are_valid and are_distinct and set(prefixes) == expected
         require(are_prefixes, f"column {column} has other first characters than its categories")
     for feature, (column, _) in found.items():

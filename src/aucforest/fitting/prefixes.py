@@ -8,6 +8,7 @@ category has the rate of its first characters.
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from zlib import crc32
@@ -15,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.columns.categorical import Column, Counted, is_exact, numbers_of, order_categories
+from aucforest.columns.categorical import MOST_EXACT, Column, Counted, number_of, numbers_of, order_categories
 from aucforest.columns.expansion import FoundCategories
 from aucforest.fitting.integer_categories import (
     CountedRows,
@@ -36,14 +37,14 @@ def count_categories(column: Column, rows: NDArray[np.int64] | None, counted_row
     `counted_rows` has the labels of the given rows, or of all rows if `rows` is None.
     """
     if isinstance(column, np.ndarray):  # a part of a column of text is such an array if it has no text
-        return count_integers(column if rows is None else column[rows], counted_rows) if column.dtype != bool else None
+        column = column if rows is None else column[rows]
+        return None if np.any(np.abs(column) > MOST_EXACT) else count_integers(column, counted_rows)
     indices = column.indices if rows is None else column.indices[rows]
     present = np.flatnonzero(np.bincount(indices[indices >= 0])).tolist()
     known = {index: value for index in present if not is_missing(value := column.values[index])}
-    if all(map(is_exact, known.values())) and known:
-        return count_integers(numbers_of(column._replace(indices=indices)), counted_rows)
     if not all(isinstance(value, str) for value in known.values()):
-        return None
+        are_numbers = not any(isinstance(value, str) or np.isnan(number_of(value)) for value in known.values())
+        return count_integers(numbers_of(column._replace(indices=indices)), counted_rows) if are_numbers else None
     hashes = np.full(len(column.values) + 1, -1)
     hashes[list(known)] = list(map(_hash, known.values()))
     values = hashes[indices]
@@ -66,9 +67,13 @@ def find_prefixes(counted: Mapping[int, Counted], by_class: Mapping[int, Integer
     for feature, (values, n_rows) in counted.items():
         if (counts := by_class.get(feature)) is None or len(values) == 0:
             continue
-        if not isinstance(values[0], str):
+        numbers = np.array([number_of(value) for value in values.tolist()])
+        is_text = isinstance(values[0], str)
+        if not np.any(np.isnan(numbers)) and not (is_text and len({len(text) for text in values.tolist()}) == 1):
+            if is_text:
+                counts = _by_number(values.tolist(), numbers, counts)
             if (width := counts.find_range()) > 0:
-                integers[feature], widths[feature] = Counted(values.astype(np.float64), n_rows), (width,)
+                integers[feature], widths[feature] = Counted(numbers, n_rows), (width,)
         elif (n_characters := find_length(values.tolist(), counts)) > 0:
             totals = Counter[str]()
             for text, n in zip(values.tolist(), n_rows.tolist()):
@@ -76,6 +81,14 @@ def find_prefixes(counted: Mapping[int, Counted], by_class: Mapping[int, Integer
             of_prefixes = Counted(np.array(list(totals), dtype=object), np.array(list(totals.values())))
             texts[feature, n_characters] = order_categories(of_prefixes, f"feature {feature}")
     return {**order_values(integers, widths), **texts}
+
+
+def _by_number(texts: list[str], numbers: NDArray[np.float64], by_hash: IntegerCounts) -> IntegerCounts:
+    """Return the class counts of texts, which are numbers, by these numbers."""
+    number_of_hash = dict(zip(map(_hash, texts), numbers.astype(np.int64).tolist()))
+    values = np.array([number_of_hash[value] for value in by_hash.values.tolist()])
+    order = np.argsort(values, kind="stable")
+    return replace(by_hash, values=values[order], counts=by_hash.counts[order])
 
 
 def _count_common(one: str, other: str) -> int:
