@@ -8,8 +8,7 @@ from aucforest._sources import digest_sources
 
 
 def test_it_is_a_digest_of_the_version_and_of_all_files_that_name_the_compiler():
-    package = Path(aucforest.__file__).parent
-    digest = hashlib.sha256(aucforest.__version__.encode())
+    package, digest = Path(aucforest.__file__).parent, hashlib.sha256(aucforest.__version__.encode())
     for path in sorted(package.rglob("*.py"), key=str):
         if b"_compile" in path.read_bytes():
             name = str(path).removeprefix(str(package))

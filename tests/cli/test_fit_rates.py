@@ -31,8 +31,7 @@ def test_inspect_shows_rates_and_encodings(files):
     model = aucforest.load("model.aucforest")
     tree = run(f"inspect model.aucforest --text {model.encodings_.index('rates')}").stdout
     assert "merchant: rate <= 0." in tree
-    words = " ".join(succeed("inspect model.aucforest").stdout.split())
-    counts = Counter(model.encodings_)
+    words, counts = " ".join(succeed("inspect model.aucforest").stdout.split()), Counter(model.encodings_)
     assert set(counts) == {"sets", "rates"}
     encodings = f"encodings {'; '.join(f'{name}={n}' for name, n in counts.most_common())}"
     for text in ("4 features of 3 columns", "merchant: rate rate 0.", encodings):

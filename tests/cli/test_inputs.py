@@ -51,8 +51,7 @@ def test_folders_that_are_no_tables(files):
 
 
 def test_an_encoding_gives_the_results_of_utf_8():
-    rows = mixed(200, 0).replace({"colour": {"red": "grün"}}).drop(columns=["id", "weight"])
-    written = []
+    rows, written = mixed(200, 0).replace({"colour": {"red": "grün"}}).drop(columns=["id", "weight"]), []
     for encoding in ("utf-8", "cp1252"):
         rows.to_csv("t.csv", index=False, encoding=encoding)
         fit = f"fit t.csv --target label --out m --trees 3 --encoding {encoding}"

@@ -109,8 +109,7 @@ def test_rows_with_text_in_every_form():
     """pyarrow cannot take rows of string views."""
     words = pa.array(np.where(X[:, 0] > 0, "ash", "elm").tolist(), pa.string_view())
     frame = pd.DataFrame({"a": words.to_pylist(), "b": X[:, 1]})
-    expected = compared(frame)
-    views = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([words])))
+    expected, views = compared(frame), pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([words])))
     for table in (pa.table({"a": words, "b": X[:, 1]}), frame.assign(a=views)):
         np.testing.assert_array_equal(compared(table), expected)
     np.testing.assert_array_equal(compared(list(zip(*frame.to_dict("list").values())), [0]), expected)

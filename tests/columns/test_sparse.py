@@ -78,8 +78,7 @@ def test_blocks_do_not_change_the_result(monkeypatch):
 @settings(max_examples=20)
 def test_unsorted_and_repeated_entries_are_sums(data):
     """The rounded sum depends on the order, which is that of a dense array. The caller's matrix does not change."""
-    n = data.draw(st.integers(5, 30))
-    parts = st.sampled_from([-2.0, 0.0, 0.1, 0.2, 0.7, 1e16, -1e16])
+    n, parts = data.draw(st.integers(5, 30)), st.sampled_from([-2.0, 0.0, 0.1, 0.2, 0.7, 1e16, -1e16])
     entry = st.tuples(st.integers(0, n - 1), st.integers(0, 3), parts)
     rows, columns, values = zip(*data.draw(st.lists(entry, min_size=1, max_size=60)))
     starts = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=n)))).astype(np.int64)

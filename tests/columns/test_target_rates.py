@@ -8,8 +8,7 @@ from aucforest.tree.binning import bin_matrix, encode_matrix
 
 def make_rates(totals):
     totals = np.array(totals)
-    frequencies = totals.sum(axis=0) / totals.sum()
-    table = RateTable(0, -1, np.empty(0), 1, 2.0, totals)
+    frequencies, table = totals.sum(axis=0) / totals.sum(), RateTable(0, -1, np.empty(0), 1, 2.0, totals)
     return TargetRates((table,), np.array([1]), frequencies, np.ones(2))
 
 

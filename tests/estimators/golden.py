@@ -168,8 +168,7 @@ def grow(name, fit=lambda model, *data: model.fit(*data)):
         defaults |= {"n_estimators": 2, "criterion": "auc", "shrinkage": 0.0, "calibration": None, "n_jobs": 1}
         if any(len(np.unique(X[:, i])) > MOST_IN_SETS for i in categorical):
             defaults["categorical_encoding"] = "sets"
-    model = fit(estimator(**defaults | params), X, y, WEIGHTS[weights](len(X)))
-    probe = X[:15].copy()
+    model, probe = fit(estimator(**defaults | params), X, y, WEIGHTS[weights](len(X))), X[:15].copy()
     for i in range(len(probe)):  # each sample has one such value
         probe[i, i % X.shape[1]] = (np.nan, np.inf, 777.0, -np.inf)[(i + i // X.shape[1]) % 4]
     return model, probe

@@ -138,8 +138,7 @@ def test_target_rates_are_those_of_the_forest(sampling, monkeypatch):
 def test_noise_has_no_score():
     found = []
     for seed in range(8):
-        random = np.random.default_rng(seed)
-        X = make_rated(400, seed=seed)[0].sort_values("merchant")
+        random, X = np.random.default_rng(seed), make_rated(400, seed=seed)[0].sort_values("merchant")
         y = random.permutation(np.arange(400) % 2)
         boosted = fit(X, y, random.permutation(folds(400)))
         assert len(boosted.model.trees_) <= 5 * 20

@@ -99,8 +99,7 @@ def test_outliers_cannot_turn_the_order_around():
 
 
 def test_rows_of_weight_zero_are_left_out():
-    weights = (np.arange(Y_TRAIN.size) % 3 > 0).astype(float)
-    model = LinearAUCClassifier(max_iter=100)
+    weights, model = (np.arange(Y_TRAIN.size) % 3 > 0).astype(float), LinearAUCClassifier(max_iter=100)
     expected = model.fit(X_TRAIN[weights > 0], Y_TRAIN[weights > 0], sample_weight=weights[weights > 0]).coef_
     # A class whose rows all have weight 0 is not a class.
     model.fit(X_TRAIN, np.where((weights == 0) & (np.arange(Y_TRAIN.size) % 2 == 0), 7, Y_TRAIN), sample_weight=weights)

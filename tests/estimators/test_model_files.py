@@ -100,8 +100,7 @@ def test_a_subclass_and_an_unfitted_model_are_refused(tmp_path):
 
 def test_files_of_version_1_load():
     known = json.loads((DATA / "model_v1.json").read_text())
-    X = np.array(known["rows"], dtype=np.float64)
-    forest = aucforest.load(DATA / "model_v1.safetensors")
+    X, forest = np.array(known["rows"], dtype=np.float64), aucforest.load(DATA / "model_v1.safetensors")
     assert forest.predict(X).tolist() == known["predict"]
     np.testing.assert_array_equal(forest.apply(X), known["apply"])
     # logarithms and exponentials differ from machine to machine

@@ -95,8 +95,7 @@ def test_warm_start_needs_the_same_dates():
 
 
 def test_a_monotonic_constraint_is_one_of_the_time():
-    rises = small_forest(8, monotonic_cst={"booked": 1})
-    X_time = X[["booked"]].assign(noise=X["amount"])
+    rises, X_time = small_forest(8, monotonic_cst={"booked": 1}), X[["booked"]].assign(noise=X["amount"])
     y = X["booked"].dt.day_of_year.to_numpy() + 40 * X["amount"].to_numpy() > 180
     model = rises.set_params(date_parts=["time"]).fit(X_time, y)
     days = pd.DataFrame({"booked": pd.date_range("2024-01-01", "2024-12-31", 50), "noise": 0.0})

@@ -181,8 +181,7 @@ def test_a_rare_class_is_not_sampled_too_often():
 @pytest.mark.parametrize("sampling", ["stratified", "balanced", "subsample", {"a": 0.2, "c": 1.5}], ids=str)
 def test_rows_of_weight_zero_are_as_if_absent(sampling):
     weight = np.where(np.arange(300) % 4 == 0, 0.0, 1.0 + np.arange(300) % 3)
-    kept = weight > 0
-    all_rows = small_forest(oob_score=True, sampling=sampling).fit(X, LABELS, weight)
+    kept, all_rows = weight > 0, small_forest(oob_score=True, sampling=sampling).fit(X, LABELS, weight)
     fewer = small_forest(oob_score=True, sampling=sampling).fit(X[kept], LABELS[kept], weight[kept])
     assert digest(all_rows) == digest(fewer)
     np.testing.assert_array_equal(all_rows.predict_proba(X), fewer.predict_proba(X))

@@ -73,8 +73,7 @@ def make_totals(effect, seed, n_categories=200, n_samples=20):
     category, part = np.repeat(np.arange(n_categories), n_samples), rng.integers(0, 2, n_categories * n_samples)
     effects = rng.normal(size=n_categories)[category]
     logit = {"flips": effects * (2 * part - 1), "adds": effects + part, "alone": effects - 0.8, "none": 0.0}[effect]
-    label = (rng.logistic(size=len(category)) < logit).astype(int)
-    totals = np.zeros((n_categories, 2, 2))
+    label, totals = (rng.logistic(size=len(category)) < logit).astype(int), np.zeros((n_categories, 2, 2))
     np.add.at(totals, (category, part, label), 1.0)
     return totals, np.bincount(label) / len(label)
 

@@ -29,8 +29,7 @@ XGBOOST = partial(xgboost.XGBClassifier, n_jobs=1, random_state=0)
 )
 def test_models_rank_as_well_as_with_log_loss(cancer, make, raw, log_loss):
     X_train, X_test, y_train, y_test = cancer
-    auc = {}
-    objectives = {loss: boosting_objective(loss) for loss in LOSSES} | {"log loss": log_loss}
+    auc, objectives = {}, {loss: boosting_objective(loss) for loss in LOSSES} | {"log loss": log_loss}
     for name, objective in objectives.items():
         model = make(objective=objective, n_estimators=30).fit(X_train, y_train)
         auc[name] = roc_auc_score(y_test, model.predict(X_test, **{raw: True}))

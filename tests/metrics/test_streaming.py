@@ -71,8 +71,7 @@ def test_many_rows(grid):
 def test_curve_is_exact_where_bins_tell_scores_apart():
     positive, scores, _ = random_rows(500, levels=8)
     scores += 8.0  # eighths above zero are lower edges of bins
-    sketch = sketch_of((positive, scores))
-    expected = roc_curve(positive, scores, drop_intermediate=False)
+    sketch, expected = sketch_of((positive, scores)), roc_curve(positive, scores, drop_intermediate=False)
     np.testing.assert_allclose(sketch.roc_curve(), expected, rtol=1e-15)
     assert sketch.error_bound() > 0.0  # because the bound does not distinguish ties from scores in the same bin
     assert sketch.score() == roc_auc_score(positive, scores)

@@ -96,8 +96,7 @@ def test_labels_determine_the_order_of_columns():
 def test_few_expected_positives_use_simulations():
     cbpe, _ = fit(calibration="none")
     few = np.random.default_rng(1).uniform(0.0, 0.05, 300)
-    row = only(cbpe.estimate(few, chunks=ONE))
-    wald = soft_auc_interval(y_score=few, p=few, method="wald")
+    row, wald = only(cbpe.estimate(few, chunks=ONE)), soft_auc_interval(y_score=few, p=few, method="wald")
     assert row.estimate == wald.auc
     assert row.low != pytest.approx(wald.low, abs=1e-4)
     assert row.low == pytest.approx(soft_auc_interval(y_score=few, p=few).low, abs=0.04)

@@ -19,8 +19,7 @@ def psi(reference, new, **options):
 
 def test_stability_index_by_hand():
     reference = np.arange(100.0)[:, None]
-    new = np.concatenate([np.zeros(50), np.arange(50.0, 100.0)])[:, None]
-    old = np.full(10, 10.5) / 105
+    new, old = np.concatenate([np.zeros(50), np.arange(50.0, 100.0)])[:, None], np.full(10, 10.5) / 105
     shares = (np.array([50, 0, 0, 0, 0, 10, 10, 10, 10, 10]) + 0.5) / 105
     assert psi(reference, new) == pytest.approx(((shares - old) * np.log(shares / old)).sum())
     two, same = np.repeat([0.1, 0.9], 50)[:, None], np.full((100, 1), 0.3)

@@ -125,8 +125,7 @@ def test_chunks_are_objects_and_not_the_periods_of_the_reference():
 @pytest.mark.parametrize("form", ["category", "polars", "object"])
 def test_the_features_of_the_forest_may_be_categories(form):
     """The domain classifier detects a shift of a text column alone, also by an unseen category."""
-    random = np.random.default_rng(0)
-    towns = np.array(["Łódź", "Kraków", "Gdańsk", None], dtype=object)
+    random, towns = np.random.default_rng(0), np.array(["Łódź", "Kraków", "Gdańsk", None], dtype=object)
     frame = pd.DataFrame({"size": random.normal(size=900), "town": towns[random.integers(4, size=900)]})
     y = random.random(900) < expit(2 * frame["size"] + (frame["town"] == "Łódź"))
     frame.loc[700:, "town"] = np.where(random.random(200) < 0.5, "Łódź", "Poznań")

@@ -20,8 +20,7 @@ FOREST = object()  # stands for the fixture `forest`
 
 @pytest.mark.slow
 def test_importances_use_out_of_bag_rows_if_training_rows_are_given(forest, forest_page):
-    page = Page(forest_page.html)
-    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    page, seed = Page(forest_page.html), int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     expected = oob_permutation_importance(forest, X[TRAIN], Y[TRAIN], n_repeats=1, random_state=seed)
     shown = figures(page, "Decrease of the ROC AUC by column")
     for name, fall in zip(expected.feature_names, expected.importances_mean):

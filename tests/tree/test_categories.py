@@ -14,8 +14,7 @@ ROUNDING = 1e-9
 def one_column(seed, n_classes=2, n_categories=8, n_rows=120, missing=0.15):
     """Return a random categorical column, labels that depend on it, and weights."""
     rng = np.random.default_rng(seed)
-    codes = rng.integers(0, n_categories, n_rows)
-    logits = rng.normal(0, 1.5, (n_categories, n_classes))
+    codes, logits = rng.integers(0, n_categories, n_rows), rng.normal(0, 1.5, (n_categories, n_classes))
     labels = np.argmax(logits[codes] + rng.gumbel(size=(n_rows, n_classes)), axis=1)
     labels[:n_classes] = np.arange(n_classes)
     X = codes.astype(float)[:, None]

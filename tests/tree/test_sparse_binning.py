@@ -45,8 +45,7 @@ def test_bins_and_codes_are_those_of_the_dense_matrix(data):
     # Some zeros are stored.
     is_stored = (dense != 0.0) | (np.random.default_rng(seed).random(dense.shape) < 0.3)
     weights = data.draw(st.none() | st.lists(st.sampled_from([0.1, 1.0, 2.5]), min_size=n_rows, max_size=n_rows))
-    max_bins = data.draw(st.sampled_from([2, 3, 7, 255, None]))
-    dense = np.where(is_stored, dense, 0.0)
+    max_bins, dense = data.draw(st.sampled_from([2, 3, 7, 255, None])), np.where(is_stored, dense, 0.0)
     check(dense, is_stored, max_bins=max_bins, weights=None if weights is None else np.array(weights))
 
 
