@@ -36,8 +36,8 @@ class IntegerColumn:
     """A column of integers that are categories. It becomes a feature of numbers, and one of categories for each width.
 
     The categories are the integers divided by the width and rounded down: the integers themselves for the width 1, and
-    their first digits for a width of 10, 100, ... Without the width 1, the column is categorical by name or type, and
-    its first feature is its category.
+    their first digits for a width of 10, 100, ... Without the width 1, the column is categorical by name or type, such
+    as text of integers, and its first feature is its category.
     """
 
     sizes: tuple[int, ...] = (1,)  # the widths
@@ -109,19 +109,16 @@ def columns_of_found(
     return found
 
 
-def prefixes_of(
-    found: Mapping[int, tuple[int, int]], expanded: Expanded, categories: Categories
-) -> dict[int, tuple[int, NDArray[np.int64]]]:
+def prefixes_of(n_columns: int, expanded: Expanded, categories: Categories) -> dict[int, tuple[int, NDArray[np.int64]]]:
     """Return the features of first characters or ranges, by the features of the categories that they are computed from.
 
-    Each comes with the index of the first characters or of the range of each category. `found` has the result of
-    `columns_of_found` for all columns.
+    Each comes with the index of the first characters or of the range of each category.
     """
-    integers = {column: feature for feature, (column, size) in found.items() if size == 1}
-    integers = {column: feature for column, feature in integers.items() if isinstance(expanded[column], IntegerColumn)}
+    integers = columns_of_found(n_columns, expanded, categorical=False)
+    base_of = {column: feature for feature, (column, width) in integers.items() if width == 1}
     prefixes = dict[int, tuple[int, NDArray[np.int64]]]()
-    for feature, (column, size) in found.items():
-        base = integers.get(column, column)
+    for feature, (column, size) in columns_of_found(n_columns, expanded).items():
+        base = base_of.get(column, column)
         if base != feature:
             values = Factor(categories[base].tolist(), np.arange(len(categories[base])))
             codes = encode_prefixes(values, size, categories[feature])

@@ -119,7 +119,7 @@ def _check_categories(model: Any) -> None:
     for feature, (column, size) in columns_of_found(model.n_features_in_, model.expanded_, categorical=True).items():
         values, prefixes = (model.categories_.get(index, np.empty(0)).tolist() for index in (column, feature))
         is_text = isinstance(model.expanded_[column], TextColumn)
-        are_valid = size > 0 and len(values) > 0 and not (is_text and not all(isinstance(v, str) for v in values))
+        are_valid = size > 0 and len(values) > 0 and (not is_text or all(isinstance(value, str) for value in values))
         are_distinct = len(set(prefixes)) == len(prefixes)
         expected = {value[:size] if is_text else number_of(value) // size for value in values} if are_valid else set()
         are_prefixes = are_valid and are_distinct and set(prefixes) == expected
@@ -165,7 +165,7 @@ def _restore_rates(model: Any, stored: StoredModel, n_features: int) -> TargetRa
         require(is_first != table.is_interaction, "the tables of rates are not in order")
         tables.append(table._replace(totals=totals))
     alone = {table.feature: table.prior for table in tables if not table.is_interaction}
-    prefixes = prefixes_of(columns_of_found(model.n_features_in_, model.expanded_), model.expanded_, model.categories_)
+    prefixes = prefixes_of(model.n_features_in_, model.expanded_, model.categories_)
     for table in tables:
         feature, _ = prefixes.get(table.feature, (-1, None))
         has_prior = table.prior == feature and alone.get(feature) == -1 and not table.is_interaction

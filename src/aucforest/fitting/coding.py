@@ -161,12 +161,9 @@ class Coding:
     def digits(self) -> Digits:
         """The category indices of features with target rates as digits of one byte, which are appended to the codes."""
         n_categories = {f: len(self.categories[f]) for f in self.rated}
-        found = {feature: column for feature, (column, _) in self._found.items()}
-        return Digits(self.n_features, n_categories, found, prefixes_of(self._found, self.expanded, self.categories))
-
-    @property
-    def _found(self) -> dict[int, tuple[int, int]]:
-        return columns_of_found(self.n_features - n_added(self.expanded), self.expanded)
+        n_columns = self.n_features - n_added(self.expanded)
+        found = {f: column for f, (column, _) in columns_of_found(n_columns, self.expanded).items()}
+        return Digits(self.n_features, n_categories, found, prefixes_of(n_columns, self.expanded, self.categories))
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
@@ -184,7 +181,8 @@ class Coding:
         First characters and ranges have rates even if they are few. They are the priors of the rates of categories, and
         unseen ones have the class frequencies of all samples.
         """
-        return replace(self, rated=tuple(sorted({*find_rated(self.categories, encodings), *self._found})))
+        found = columns_of_found(self.n_features - n_added(self.expanded), self.expanded)
+        return replace(self, rated=tuple(sorted({*find_rated(self.categories, encodings), *found})))
 
     def with_found(self, found: FoundCategories) -> "Coding":
         """Return the coding with the features that were found by the labels as further features."""

@@ -9,7 +9,7 @@ category has the rate of its first characters.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 from zlib import crc32
 
@@ -60,6 +60,7 @@ def _hash(text: str) -> int:
 def find_prefixes(counted: Mapping[int, Counted], by_class: Mapping[int, IntegerCounts | None]) -> FoundCategories:
     """Return the ranges of integers, then the first characters of text, that are found in categorical columns.
 
+    Text has ranges if it is integers of different length; of text of one length, first characters are ranges, too.
     `counted` has the values of the columns and their counts, `by_class` the results of `count_categories`.
     """
     integers, widths = dict[int, Counted](), dict[int, tuple[int, ...]]()
@@ -67,16 +68,16 @@ def find_prefixes(counted: Mapping[int, Counted], by_class: Mapping[int, Integer
     for feature, (values, n_rows) in counted.items():
         if (counts := by_class.get(feature)) is None or len(values) == 0:
             continue
-        numbers = np.array([number_of(value) for value in values.tolist()])
-        is_text = isinstance(values[0], str)
-        if not np.any(np.isnan(numbers)) and not (is_text and len({len(text) for text in values.tolist()}) == 1):
-            if is_text:
-                counts = _by_number(values.tolist(), numbers, counts)
+        categories, is_text = values.tolist(), isinstance(values[0], str)
+        has_one_length = is_text and len(set(map(len, categories))) == 1
+        numbers = np.array([] if has_one_length else list(takewhile(np.isfinite, map(number_of, categories))))
+        if len(numbers) == len(categories):
+            counts = _by_number(categories, numbers, counts) if is_text else counts
             if (width := counts.find_range()) > 0:
                 integers[feature], widths[feature] = Counted(numbers, n_rows), (width,)
-        elif (n_characters := find_length(values.tolist(), counts)) > 0:
+        elif (n_characters := find_length(categories, counts)) > 0:
             totals = Counter[str]()
-            for text, n in zip(values.tolist(), n_rows.tolist()):
+            for text, n in zip(categories, n_rows.tolist()):
                 totals[text[:n_characters]] += n
             of_prefixes = Counted(np.array(list(totals), dtype=object), np.array(list(totals.values())))
             texts[feature, n_characters] = order_categories(of_prefixes, f"feature {feature}")
